@@ -1,19 +1,16 @@
-"""The command ``machines``: list the known matrix units, and compare golden with results."""
+"""The command ``machines``: list the known matrix units, and compare them with results."""
 
 import argparse
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
+from vitruvian.commands.machines_check import add_check, refuse_check_options, run_check
 from vitruvian.commands.options import add_json
-from vitruvian.errors import UserError
-from vitruvian.progress import Progress
 from vitruvian.table import open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.golden.machines import Machine
-    from vitruvian.sim.machine_sets import Differences
 
 __all__ = ["register"]
 
@@ -23,8 +20,9 @@ with the rule and its evidence: S, measured on silicon; V, the vendor's model, e
 peer's model, executed; D, documentation. NAME is a machine (h100), a machine and an instruction
 (h100_wgmma) or a whole row (h100_wgmma_e4m3_fp32); a row is printed with all parameters.
 
-With --check, compare golden with sets of results, bit for bit. NAME is then a set STEM.npz with
-the codes a, b, c and d, or a folder of such files; by default the worked examples are compared."""
+With --check, compare golden, and RTL where a unit has the rule, with sets of results, bit for bit.
+NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such files. By default, the
+sets in ../shared/data are compared if they are there, and otherwise the worked examples."""
 
 _EPILOG = """\
 Example: vitruvian machines h100
@@ -38,7 +36,7 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="List only these rows, or compare these sets."
     )
-    parser.add_argument("--check", action="store_true", help="Compare golden with sets of results.")
+    add_check(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_run)
 
@@ -47,7 +45,8 @@ def _run(options: argparse.Namespace) -> int:
     from vitruvian.golden.machines import grouped, machines
 
     if options.check:
-        return _check(options)
+        return run_check(options)
+    refuse_check_options(options)
     rows = _chosen(options.names, list(machines().values()))
     if len(rows) == 1:
         lines = _parameters(rows[0])
@@ -100,49 +99,3 @@ def _plain(parameters: dict[str, object]) -> dict[str, object]:
     """Return values that JSON has; a format becomes its name."""
     plain = (str, int, float, bool, type(None), tuple)
     return {name: v if isinstance(v, plain) else str(v) for name, v in parameters.items()}
-
-
-def _check(options: argparse.Namespace) -> int:
-    from vitruvian.sim.machine_sets import compare_set, examples, read_set, totals
-
-    paths = _files([Path(name) for name in options.names])
-    sets = [read_set(path) for path in paths] if paths else list(examples())
-    records: list[dict[str, object]] = []
-    found: list[Differences] = []
-    with Progress("compare", len(sets), after_s=2.0) as progress:
-        for number, data in enumerate(sets):
-            progress(data.name, number, len(sets))
-            one = compare_set(data)
-            found.append(one)
-            records.append(
-                {
-                    "set": data.name,
-                    "evidence": data.machine.evidence.split(";")[0],
-                    "rows": one.rows,
-                    "values": one.values,
-                    "zero signs": one.zero_signs,
-                    "asserted": "all" if data.machine.zero_known else "all but zero signs",
-                    "first": "" if one.first is None else one.first,
-                }
-            )
-    header = tuple(records[0])
-    cells = [[str(record[name]) for name in header] for record in records]
-    rows, values, signs, artefacts = totals(zip(sets, found, strict=True))
-    note = f"{len(sets)} sets, {rows} rows: {values} values and {signs} signs of zero differ"
-    if artefacts:
-        note += f"; {artefacts} signs that are not asserted differ, too"
-    print_table(open_console(plain_width=100), header, cells, note=note)
-    if options.json:
-        write_json(options.json, {"sets": records})
-    return int(bool(values or signs))
-
-
-def _files(given: list[Path]) -> list[Path]:
-    """Return the files, and the files in the folders, that the user named."""
-    paths: list[Path] = []
-    for path in given:
-        found = sorted(path.glob("*.npz")) if path.is_dir() else [path]
-        if not found:
-            raise UserError(f"NAME must be a set or a folder with sets, not {str(path)!r}")
-        paths += found
-    return paths

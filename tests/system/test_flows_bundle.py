@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,24 @@ SMALL = {
     "cube": {"preset": ["tiny"], "m": [1], "n": [1]},
     "scu-im2col": {},
 }
+#: A small one of each of the other units with streams. The vectors of ``mma`` are many, because an
+#: instruction has many elements.
+OTHERS = {
+    "m3xu": {"m": [1], "n": [1]},
+    "mma": {"preset": ["fp64"], "m": [1], "n": [1], "k": [2]},
+    "simd2": {"size": [1], "operations": ["minplus"]},
+    "scu-col2im": {"channels": [1]},
+    "vector": {"lanes": [4], "groups": ["add"]},
+    "sparse-os": {"lanes": [2], "format": ["fp16"]},
+    "sparse-is": {"lanes": [1], "depth": [2], "format": ["fp16"]},
+    "sparse-ewise": {"lanes": [1], "registers": [4], "instructions": [16], "format": ["bf16"]},
+    "sparse-control": {"rows": [4], "columns": [1], "lanes": [1]},
+}
+_PIPE = {name: [1] for name in ("lanes", "columns", "beats")} | {"rows": [4], "capacity": [16]}
+OTHERS["sparse-buffer"] = _PIPE | {"format": ["fp16"]}
+OTHERS["sparse-oei"] = OTHERS["sparse-buffer"] | {"registers": [4], "instructions": [16]}
+#: The output stream of which a word is changed, if it is not ``o``.
+OUTPUTS = {"sparse-ewise": "y", "sparse-buffer": "csr", "sparse-control": "is_", "sparse-oei": "y"}
 #: Options that make RTL with the same ports and other results: another rounding, another window,
 #: another latency.
 FAULTS = {
@@ -73,12 +93,34 @@ def spoil(unit: str, rtl: Path) -> None:
 
 
 def flip(folder: Path, name: str) -> None:
-    """Change the lowest bit of a word in the middle of a file of vectors."""
+    """Change the lowest bit with a value of a word in the middle of a file of vectors."""
     path = folder / "vectors" / name
     lines = path.read_text().splitlines()
-    middle = len(lines) // 2
-    lines[middle] = f"{int(lines[middle], 16) ^ 1:0{len(lines[middle])}x}"
+    middle, bit = len(lines) // 2, 1
+    care = path.with_name(name.replace(".expected.", ".care."))
+    if care.exists():
+        known = [int(word, 16) for word in care.read_text().split()]
+        middle = next(n for n in range(middle, len(lines)) if known[n])
+        bit = known[middle] & -known[middle]
+    lines[middle] = f"{int(lines[middle], 16) ^ bit:0{len(lines[middle])}x}"
     path.write_text("\n".join(lines) + "\n")
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", OTHERS)
+def test_icarus_finds_a_flipped_bit_and_nothing_else(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, OTHERS[unit])
+    bundle.write(variant, tmp_path, vectors=20)
+    flip(tmp_path, f"{OUTPUTS.get(unit, 'o')}.expected.hex")
+    done = make(tmp_path, "icarus")
+    assert_fails(done)
+    assert done.stdout.count("MISMATCH") == 1
+    assert "warning" not in (done.stdout + done.stderr).lower()
+
+
+def test_every_unit_with_vectors_has_a_small_one_here():
+    pipelines = {"intdot", "add", "compare", "minmax", "convert"}
+    assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines}
 
 
 def output(unit: str) -> str:
@@ -219,9 +261,11 @@ def stage_vectors() -> GoldenVectors:
     return GoldenVectors(interface=face, latency=0, inputs={"i": words}, outputs={"o": words})
 
 
-def run_stage(text: str, folder: Path, *plusargs: str) -> subprocess.CompletedProcess[str]:
+def run_stage(
+    text: str, folder: Path, *plusargs: str, **changes: Any
+) -> subprocess.CompletedProcess[str]:
     (folder / "vectors").mkdir(exist_ok=True)
-    golden = stage_vectors()
+    golden = replace(stage_vectors(), **changes)
     for name, content in memories(golden).items():
         (folder / "vectors" / name).write_text(content)
     (folder / "all.v").write_text(text + bench("stage", golden, clocked=True))
@@ -248,6 +292,57 @@ def test_the_bench_of_streams_notices_a_broken_rule(fault: str, tmp_path: Path):
     right, wrong = BROKEN[fault]
     assert right in STAGE
     assert_fails(run_stage(STAGE.replace(right, wrong), tmp_path))
+
+
+@needs_icarus
+def test_a_word_waits_for_its_events(tmp_path: Path):
+    """The next word is sent in the cycle after the last one has left."""
+    done = run_stage(STAGE, tmp_path, "+stalls=0", after={("i", "o"): list(range(100))})
+    assert "PASS 100 vectors in 263 cycles" in done.stdout, done.stdout
+
+
+@needs_icarus
+def test_a_word_that_comes_before_its_events_is_a_mismatch(tmp_path: Path):
+    passed = {("o", "i"): list(range(1, 101))}
+    assert_passes(run_stage(STAGE, tmp_path, after=passed))
+    passed["o", "i"][50] += 1
+    done = run_stage(STAGE, tmp_path, "+stalls=0", after=passed)
+    assert "MISMATCH o: word 50 came too early" in done.stdout
+    assert_fails(run_stage(STAGE, tmp_path, "+stalls=0", after=passed))
+
+
+# The register stage with an input that must be 1 once for each word, and an output that shows
+# whether it was.
+SERVER = STAGE.replace("stage(", "stage(input o_done, output lost, ").replace(
+    "endmodule",
+    """
+  reg [7:0] owed;
+  wire passed = o__valid && o__ready;
+  assign lost = owed > 1 || (o_done && owed != 1);
+  always @(posedge clk) owed <= rst ? 0 : owed + passed - o_done;
+endmodule""",
+)
+
+
+@needs_icarus
+def test_an_answer_follows_each_word(tmp_path: Path):
+    (done_port, lost), face = (plain_port(n, 1) for n in ("o_done", "lost")), stage_vectors()
+    changes: dict[str, Any] = {
+        "interface": replace(face.interface, inputs=(done_port,), outputs=(lost,)),
+        "after": {("i", "o_done"): list(range(100))},
+        "answers": {"o_done": "o"},
+        "zeros": ("lost",),
+    }
+    for more in ((), ("+stalls=0",), ("+seed=3",)):
+        assert_passes(run_stage(SERVER, tmp_path, *more, **changes))
+    # Without answers, the second word is never sent.
+    done = run_stage(SERVER, tmp_path, **(changes | {"answers": {}}))
+    assert_fails(done)
+    assert "no word passes any more; so far 1 of i, 1 of o" in done.stdout
+    # Without the order, words come before the answers to those before.
+    done = run_stage(SERVER, tmp_path, **(changes | {"after": {}}))
+    assert_fails(done)
+    assert "MISMATCH lost: 1, expected 0" in done.stdout
 
 
 def test_the_command_writes_a_folder_for_each_configuration(tmp_path: Path, capsys):

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from string import Template
 from textwrap import indent
 
+from vitruvian.flows.bench_line import line
 from vitruvian.sim.bench.vectors import GoldenVectors
 from vitruvian.sim.rtl.ports import Stream
 
 __all__ = ["bench", "memories"]
+
+#: Port -> the net of the bench that is its clock or its reset.
+_CLOCKS = {"clk": "clk", "rst": "rst", "aclk": "clk", "aresetn": "~rst"}
 
 
 class _Text(Template):
@@ -233,7 +237,7 @@ def memories(vectors: GoldenVectors) -> dict[str, str]:
     return files
 
 
-def bench(module: str, vectors: GoldenVectors, *, clocked: bool) -> str:
+def bench(module: str, vectors: GoldenVectors, *, ports: Sequence[str]) -> str:
     """Return the text of the module ``MODULE_tb``.
 
     Parameters
@@ -242,16 +246,26 @@ def bench(module: str, vectors: GoldenVectors, *, clocked: bool) -> str:
         Name of the unit's module.
     vectors : GoldenVectors
         Words that the unit gets, and those that it must give.
-    clocked : bool
-        True if the unit has the ports ``clk`` and ``rst``.
+    ports : sequence of str
+        Names of the module's ports, among them those of clock and reset if it has them.
     """
     streams = vectors.interface.has_streams
-    head = _head(module, vectors, clocked)
+    head = _head(module, vectors, ports)
+    if vectors.bit_cycles:
+        return head + line(
+            module,
+            sent=len(vectors.inputs["rx"]),
+            expected=len(vectors.outputs["tx"]),
+            bit_cycles=vectors.bit_cycles,
+            read=_read(vectors),
+        )
     return head + (_with_streams(module, vectors) if streams else _without(module, vectors))
 
 
 def _widths(vectors: GoldenVectors) -> dict[str, int]:
     """Return the width of the words of each port or stream in bits."""
+    if vectors.bit_cycles:
+        return {"rx": 8, "tx": 8}
     face = vectors.interface
     return {port.name: port.width for port in face.inputs + face.outputs} | {
         stream.name: stream.payload.width for stream in face.streams_in + face.streams_out
@@ -266,21 +280,28 @@ def _lines(lines: Sequence[str], spaces: int) -> str:
     return indent("\n".join(lines), " " * spaces)
 
 
-def _head(module: str, vectors: GoldenVectors, clocked: bool) -> str:
+def _nets(vectors: GoldenVectors, stream: Stream) -> list[tuple[str, int]]:
+    """Return names and widths of the nets of a stream's payload."""
+    alone = {stream.payload.name: stream.payload.width}
+    return list(vectors.nets.get(stream.name, alone).items())
+
+
+def _head(module: str, vectors: GoldenVectors, ports: Sequence[str]) -> str:
     """Return the bench up to the instance of the unit."""
     face, widths = vectors.interface, _widths(vectors)
     driven = [(port.name, port.width) for port in face.inputs]
     read = [(port.name, port.width) for port in face.outputs]
     for stream in face.streams_in:
-        driven += [(stream.payload.name, stream.payload.width), (_valid(stream), 1)]
+        driven += [*_nets(vectors, stream), (_valid(stream), 1)]
         read.append((_ready(stream), 1))
     for stream in face.streams_out:
         driven.append((_ready(stream), 1))
-        read += [(stream.payload.name, stream.payload.width), (_valid(stream), 1)]
+        read += [*_nets(vectors, stream), (_valid(stream), 1)]
     words = [(name, widths[name], len(w)) for name, w in (vectors.inputs | vectors.outputs).items()]
     words += [(f"{name}_care", widths[name], len(w)) for name, w in vectors.care.items()]
     words += [(f"{x}_after_{event}", 32, len(w)) for (x, event), w in vectors.after.items()]
-    names = ["clk", "rst"] * clocked + [name for name, _ in driven + read]
+    names = {port: net for port, net in _CLOCKS.items() if port in ports}
+    names |= {name: name for name, _ in driven + read}
     return _HEAD.substitute(
         module=module,
         remark="//\n// Streams stall at random: +stalls=0 switches this off, +seed=N changes it.\n"
@@ -294,7 +315,7 @@ def _head(module: str, vectors: GoldenVectors, clocked: bool) -> str:
         memories=_lines(
             [f"reg {_range(w)}tb_{name} [0:{max(n, 1) - 1}];" for name, w, n in words], 2
         ),
-        connections=indent(",\n".join(f".{name}({name})" for name in names), " " * 4),
+        connections=indent(",\n".join(f".{port}({net})" for port, net in names.items()), " " * 4),
     )
 
 

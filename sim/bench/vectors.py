@@ -13,6 +13,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp import fused_dot
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
@@ -20,10 +21,11 @@ from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.hdl.vector import VectorUnit
 from vitruvian.sim.rtl.emit import interface_of
-from vitruvian.sim.rtl.ports import Interface, Port
+from vitruvian.sim.rtl.ports import Interface
 from vitruvian.validate import one_of
 
-from .arrays import Arrays
+from .arrays import Arrays, words_of_port
+from .bus import vectors as bus
 from .cube.traffic import make_traffic
 from .fp.batch import int_results
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
@@ -75,6 +77,12 @@ class GoldenVectors:
         word of the stream.
     zeros : tuple of str
         Outputs without a stream that must always be 0.
+    nets : dict of str to dict of str to int
+        The nets that form the payload of a stream and their widths, the highest first, if it is not
+        one port.
+    bit_cycles : int
+        Clock cycles of a bit, for a unit at a serial line. The only input is then ``rx``, the only
+        output that has words ``tx``, and a word is a byte.
     """
 
     interface: Interface
@@ -85,6 +93,8 @@ class GoldenVectors:
     after: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
     zeros: tuple[str, ...] = ()
+    nets: dict[str, dict[str, int]] = field(default_factory=dict)
+    bit_cycles: int = 0
 
     @property
     def count(self) -> int:
@@ -112,37 +122,26 @@ def golden_vectors(variant: Variant, *, count: int, seed: int) -> GoldenVectors:
     name = one_of("unit", variant.unit.name, WITH_VECTORS)
     if count < LEAST:
         raise UserError(f"count must be at least {LEAST}, not {count!r}")
-    component: Any = variant.build()
-    interface = interface_of(component)
+    component: Any = only_described(variant.build())
     if name in SMALL:
         arrays = _small(variant, component, count, seed)
     else:
         arrays = _MAKERS[name](component, count, seed)
+    interface = arrays.interface or interface_of(component)
     ports = {port.name: port for port in interface.inputs + interface.outputs}
     ports |= {s.name: s.payload for s in interface.streams_in + interface.streams_out}
     return GoldenVectors(
         interface=interface,
-        latency=0 if interface.has_streams else component.latency,
-        inputs={name: _words(ports[name], value) for name, value in arrays.inputs.items()},
-        outputs={name: _words(ports[name], value) for name, value in arrays.outputs.items()},
-        care={name: _words(ports[name], value) for name, value in arrays.care.items()},
+        latency=0 if interface.has_streams or arrays.bit_cycles else component.latency,
+        inputs={name: words_of_port(ports[name], value) for name, value in arrays.inputs.items()},
+        outputs={name: words_of_port(ports[name], value) for name, value in arrays.outputs.items()},
+        care={name: words_of_port(ports[name], value) for name, value in arrays.care.items()},
         after={key: np.asarray(counts).tolist() for key, counts in arrays.after.items()},
         answers=dict(arrays.answers),
         zeros=arrays.zeros,
+        nets={name: dict(nets) for name, nets in arrays.nets.items()},
+        bit_cycles=arrays.bit_cycles,
     )
-
-
-def _words(port: Port, value: Any) -> list[int]:
-    """Return the bits of a port for each row of an array, or of nested mappings of arrays."""
-    arrays = port.to_memory(value)
-    words = [0] * len(arrays[0])
-    for leaf, array in zip(port.leaves, arrays, strict=True):
-        columns = array.reshape(len(words), len(leaf.pieces())).T
-        for (at, width), column in zip(leaf.pieces(), columns, strict=True):
-            mask = (1 << width) - 1
-            for row, number in enumerate(column.tolist()):
-                words[row] |= (number & mask) << at
-    return words
 
 
 def _dot(unit: Any, count: int, seed: int) -> Arrays:
@@ -291,6 +290,9 @@ _MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "sparse-oei": sparse.passes,
     "sparse-buffer": sparse.conversions,
     "sparse-control": sparse.steps,
+    "axi-stream": bus.packets,
+    "axi-lite": bus.accesses,
+    "serial": bus.requests,
 }
 
 #: The units for which there are golden vectors.

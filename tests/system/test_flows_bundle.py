@@ -15,6 +15,7 @@ from vitruvian.cli import main
 from vitruvian.flows import bundle, verilog
 from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.hdl.bus.registers import MAP
 from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors
 from vitruvian.sim.rtl import toolchain
 from vitruvian.sim.rtl.ports import Interface, Port, Stream, plain_port
@@ -44,11 +45,20 @@ OTHERS = {
     "sparse-ewise": {"lanes": [1], "registers": [4], "instructions": [16], "format": ["bf16"]},
     "sparse-control": {"rows": [4], "columns": [1], "lanes": [1]},
 }
+_BYTES = {"m": [1], "n": [1], "k": [1], "precisions": ["int8"], "pipeline": [0]}
+OTHERS["axi-stream"] = {"core": ["simd2-int"], "m": [1], "n": [1], "k": [2], "width": [8]}
+OTHERS["axi-lite"] = _BYTES
+OTHERS["serial"] = _BYTES | {"baud": [3_000_000]}
 _PIPE = {name: [1] for name in ("lanes", "columns", "beats")} | {"rows": [4], "capacity": [16]}
 OTHERS["sparse-buffer"] = _PIPE | {"format": ["fp16"]}
 OTHERS["sparse-oei"] = OTHERS["sparse-buffer"] | {"registers": [4], "instructions": [16]}
 #: The output stream of which a word is changed, if it is not ``o``.
-OUTPUTS = {"sparse-ewise": "y", "sparse-buffer": "csr", "sparse-control": "is_", "sparse-oei": "y"}
+OUTPUTS = {"axi-stream": "d", "axi-lite": "r", "serial": "tx"} | {
+    "sparse-ewise": "y",
+    "sparse-buffer": "csr",
+    "sparse-control": "is_",
+    "sparse-oei": "y",
+}
 #: Options that make RTL with the same ports and other results: another rounding, another window,
 #: another latency.
 FAULTS = {
@@ -120,7 +130,40 @@ def test_icarus_finds_a_flipped_bit_and_nothing_else(unit: str, tmp_path: Path):
 
 def test_every_unit_with_vectors_has_a_small_one_here():
     pipelines = {"intdot", "add", "compare", "minmax", "convert"}
-    assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines}
+    assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines} == set(UNITS)
+
+
+#: Cores that run instructions and integer cores, behind each of the buses.
+CORES = [
+    ("axi-stream", {"core": ["mma"], "preset": ["fp64"], "m": [1], "n": [1], "k": [2]}),
+    ("axi-lite", {"core": ["mma"], "preset": ["fp64"], "m": [2], "n": [2], "k": [2]}),
+    ("axi-lite", {"core": ["simd2-int"], "m": [1], "n": [2], "k": [2], "width": [16]}),
+]
+
+
+@pytest.mark.long
+@needs_icarus
+@pytest.mark.parametrize(("unit", "options"), CORES)
+def test_icarus_passes_other_cores_behind_buses(unit: str, options: Any, tmp_path: Path):
+    (variant,) = variants(unit, options)
+    bundle.write(variant, tmp_path, vectors=20)
+    assert_passes(make(tmp_path, "icarus"))
+
+
+@pytest.mark.parametrize("unit", ["axi-lite", "serial", "axi-stream"])
+def test_a_unit_with_registers_has_their_constants(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, OTHERS[unit])
+    texts = bundle.files(variant, vectors=20)
+    names = [f"{variant.module}_registers.{end}" for end in ("h", "py")]
+    there = unit != "axi-stream"
+    assert [name in texts for name in names] == [there, there]
+    assert [f"`{name}`" in texts["README.md"] for name in names] == [there, there]
+    if there:
+        constants: dict[str, Any] = {}
+        exec(texts[names[1]], constants)
+        assert constants["A_DATA_OFFSET"] == MAP["a_data"].offset
+        define = f"#define {variant.module.upper()}_M {constants['M']}u"
+        assert constants["M"] == 1 and define in texts[names[0]]
 
 
 def output(unit: str) -> str:
@@ -268,7 +311,7 @@ def run_stage(
     golden = replace(stage_vectors(), **changes)
     for name, content in memories(golden).items():
         (folder / "vectors" / name).write_text(content)
-    (folder / "all.v").write_text(text + bench("stage", golden, clocked=True))
+    (folder / "all.v").write_text(text + bench("stage", golden, ports=["clk", "rst"]))
     subprocess.run(["iverilog", "-g2005", "-o", "all", "all.v"], cwd=folder, check=True)
     command = ["vvp", "-n", "all", *plusargs]
     return subprocess.run(
@@ -343,6 +386,50 @@ def test_an_answer_follows_each_word(tmp_path: Path):
     done = run_stage(SERVER, tmp_path, **(changes | {"after": {}}))
     assert_fails(done)
     assert "MISMATCH lost: 1, expected 0" in done.stdout
+
+
+#: A line that sends back what it gets, and faults of it.
+ECHO = """
+module echo(input clk, input rst, input rx, output tx);
+  reg [9:0] late = 10'h3ff;
+  reg [15:0] count = 0;
+  always @(posedge clk) begin late <= {late[8:0], rx}; count <= count + 1; end
+  assign tx = late[9];
+endmodule
+"""
+LINE_FAULTS = {
+    "wrong": ("late[9];", "late[9] && !(count > 200 && count < 230);"),
+    "silent": ("late[9];", "1'b1;"),
+    "no stop bit": ("late[9];", "1'b0;"),
+    "surplus": ("late[9];", "late[9] && !(count > 820 && count < 824);"),
+    "unknown": ("late[9];", "late[9] || 1'bx;"),
+}
+
+
+@needs_icarus
+@pytest.mark.parametrize("fault", [None, *LINE_FAULTS])
+def test_the_bench_of_a_line_notices_every_fault(fault: str | None, tmp_path: Path):
+    port = {name: plain_port(name, 1) for name in ("rx", "tx")}
+    words = list(range(0, 200, 10))
+    golden = GoldenVectors(
+        interface=Interface(inputs=(port["rx"],), outputs=(port["tx"],)),
+        latency=0,
+        inputs={"rx": words},
+        outputs={"tx": words},
+        after={("rx", "tx"): [max(n - 1, 0) for n in range(len(words))]},
+        bit_cycles=4,
+    )
+    (tmp_path / "vectors").mkdir()
+    for name, content in memories(golden).items():
+        (tmp_path / "vectors" / name).write_text(content)
+    text = ECHO if fault is None else ECHO.replace(*LINE_FAULTS[fault])
+    (tmp_path / "all.v").write_text(text + bench("echo", golden, ports=["clk", "rst"]))
+    subprocess.run(["iverilog", "-g2005", "-o", "all", "all.v"], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        ["vvp", "-n", "all"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    (assert_passes if fault is None else assert_fails)(done)
+    assert fault != "surplus" or "surplus byte" in done.stdout
 
 
 def test_the_command_writes_a_folder_for_each_configuration(tmp_path: Path, capsys):

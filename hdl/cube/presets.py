@@ -44,6 +44,17 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
         slot_memory=True,
         buffered=True,
     ),
+    "fp16_4x4x4_a100_dsp": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=4,
+        precisions=("fp16",),
+        preset="a100",
+        pipeline=11,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
     "fp16_4x4x4_dsp": MatrixUnitConfig(
         m=4,
         n=4,

@@ -6,13 +6,13 @@ next.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from amaranth.lib import wiring
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.aligned import AlignedDotProduct
 from vitruvian.hdl.fp.chain import ChainDot
@@ -20,6 +20,7 @@ from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.fma import FusedMultiplyAdd
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.phases import MatrixPhase
 
 __all__ = ["NoUnit", "Realisation", "Step", "realise"]
 
@@ -118,6 +119,10 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
     if isinstance(rule, ChainSpec):
         k = rule.k or terms or _TERMS
         return _checked(ChainDot, {"spec": rule, "k": k, "pipeline": pipeline or 0}, k)
+    if isinstance(rule, PhaseSpec):
+        depth = 2 if pipeline is None else pipeline
+        found = _checked(MatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)
+        return replace(found, phases=rule.phases)
     raise NoUnit(f"no unit computes by a rule of the kind {type(rule).__name__}")
 
 

@@ -10,7 +10,7 @@ from vitruvian.commands.options import add_json
 from vitruvian.table import open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.golden.machines import Machine, Rule
+    from vitruvian.golden.machines import Machine
 
 __all__ = ["register"]
 
@@ -42,7 +42,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vitruvian.golden.machines import machines
+    from vitruvian.golden.machines import grouped, machines
 
     if options.check:
         return run_check(options)
@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         print_table(console, ("parameter", "value"), [(n, _word(v)) for n, v in lines.items()])
         records: list[dict[str, object]] = [{"stem": rows[0].stem, **_plain(lines)}]
     else:
-        records = _groups(rows)
+        records = grouped(rows)
         header = ("machine", "instruction", "formats", "result", "rule", "evidence")
         console = open_console(plain_width=150)
         cells = [[str(record[name]) for name in header] for record in records]
@@ -76,59 +76,6 @@ def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
         exact = [row for row in own if row.stem == name]
         chosen += exact or own or [find(name)]
     return chosen if names else rows
-
-
-def _groups(rows: list["Machine"]) -> list[dict[str, object]]:
-    """Return one record for the formats that share machine, instruction, result and rule."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        key = (row.machine, row.instruction or "–", row.output, summary(row.rule), row.evidence)
-        groups.setdefault(key, []).append(row.formats)
-    records: list[dict[str, object]] = []
-    for (machine, instruction, output, rule, evidence), formats in groups.items():
-        unique = list(dict.fromkeys(formats))
-        names = ", ".join(unique)
-        if len(unique) > 4:  # all pairs of a few formats
-            names = "pairs of " + ", ".join(f for f in unique if "x" not in f)
-        records.append(
-            {
-                "machine": machine,
-                "instruction": instruction,
-                "formats": names,
-                "result": output,
-                "rule": rule,
-                "evidence": evidence,
-            }
-        )
-    return records
-
-
-def summary(rule: "Rule") -> str:
-    """Return the rule in a few words."""
-    from vitruvian.golden.fp import DotSpec, IntDotSpec
-    from vitruvian.golden.machines import ChainSpec
-
-    if isinstance(rule, IntDotSpec):
-        return f"K {rule.k}, exact modulo 2^32"
-    if isinstance(rule, ChainSpec):
-        how = "rounded products in pairs" if rule.products == "rounded" else "chain of FMAs"
-        if rule.accumulators > 1:
-            how = f"{rule.accumulators} chains of FMAs"
-        return f"K {rule.k or 'any'}, {how}, {rule.step.rounding}"
-    if not isinstance(rule, DotSpec):
-        return f"K {rule.k}, {rule.phases} phase{'s' * (rule.phases > 1)}, half up"
-    if rule.k == 1 and rule.truncate == "floor":
-        return f"K 1, FMA, {rule.rounding}"
-    window = "exact sum" if rule.window is None else f"F {rule.window} {rule.truncate}"
-    words = [f"K {rule.k}", window, rule.rounding]
-    if rule.result_bits < rule.output.fraction_bits:
-        words.append(f"{rule.result_bits} result bits")
-    if rule.emax_floor is not None:
-        words.append(f"floor {rule.emax_floor}")
-    words += [f"C {rule.accumulate}"] if rule.accumulate != "tree" else []
-    words += [f"{rule.scale} / {rule.block}"] if rule.scale else []
-    words += [f"{len(rule.slices)} slices"] if rule.slices else []
-    return ", ".join(words)
 
 
 def _parameters(row: "Machine") -> dict[str, object]:

@@ -47,8 +47,10 @@ class Number:
         self.shift = Mux(self.exponent == 0, 0, self.exponent - 1)[:e]
 
 
-def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
-    """Return the code without a sign of a fixed-point number, rounded to nearest even.
+def rounded(
+    m: Module, total: Value, weight: int, format: FloatFormat, rounding: str = "RNE"
+) -> Value:
+    """Return the code without a sign of a fixed-point number, rounded once.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
         The exponent of its lowest bit.
     format : FloatFormat
         An IEEE format.
+    rounding : {"RNE", "RTO"}
+        To nearest even, or to odd.
     """
     f, width, limit = format.fraction_bits, len(total), format.infinity
     assert limit is not None
@@ -73,9 +77,12 @@ def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
         # The hidden bit adds 1 to the exponent field, and so does a carry out of the fraction.
         base = (max(exponent, format.emin) + format.bias - 1) << f
         value, case = Signal(format.width + 1, name=f"value{top}"), Signal(name=f"case{top}")
+        fraction = kept[: f + 1] + (half & (below | kept[0]))
+        if rounding == "RTO":
+            fraction = kept[: f + 1] | half | below
         m.d.comb += [
             case.eq(total[top] & ~total[top + 1 :].any()),
-            value.eq(base + kept[: f + 1] + (half & (below | kept[0]))),
+            value.eq(base + fraction),
         ]
         code = Mux(value >= limit, limit, value) if base < limit else Const(limit)
         cases.append(code[: format.width - 1] & case.replicate(format.width - 1))

@@ -1,7 +1,7 @@
 """Proofs that RVBNA in RTL equals its rule: a dot product to odd, and an addition to odd.
 
-A unit adds C to the rounded dot product with an adder of its own. The proofs of the dot product have
-C = +0, where the addition changes nothing; the adder is proven for every pair of operands.
+A unit adds C to the rounded dot product with an adder of its own. The proofs of the dot product
+have C = +0, where the addition changes nothing; the adder is proven for every pair of operands.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ def _odd(word: Value, places: Value, name: str, m: Module) -> Value:
     """Return a word shifted right, with its last bit set if a one was lost."""
     kept = Signal(len(word), name=f"{name}_kept")
     lost = Signal(name=f"{name}_lost")
-    # The mask of the bits that leave is what a row of ones lacks after the same shift.
-    left = (Const((1 << len(word)) - 1) >> places)[: len(word)]
-    mask = Signal(len(word), name=f"{name}_mask")
+    # As many of the lowest bits leave as a row of ones loses by the same shift.
+    left, mask = (Signal(len(word), name=f"{name}_{part}") for part in ("left", "mask"))
     m.d.comb += [
         kept.eq(word >> places),
+        left.eq(Const((1 << len(word)) - 1) >> places),
         mask.eq(Cat(*reversed([~bit for bit in left]))),
         lost.eq((word & mask).any()),
     ]
@@ -54,9 +54,7 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
     """
     out, window = spec.output, spec.window
     assert window is not None and out.infinity is not None
-    pairs = [
-        (Number(x, spec.input), Number(y, spec.input_b)) for x, y in zip(a, b, strict=True)
-    ]
+    pairs = [(Number(x, spec.input), Number(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
     fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
     most = (1 << spec.input.exponent_bits) + (1 << spec.input_b.exponent_bits) - 4
     shifts, zeros = [], []
@@ -131,6 +129,8 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
         total.eq(abs(raw)),
     ]
     cases: list[Value] = []
+    exact = Signal(f, name="exact")
+    m.d.comb += exact.eq((total << top) >> below)
     for place in range(bits + 1):
         # The exponent field of a leading one at this place, and the code of the fraction behind it.
         field = Signal(signed(format.exponent_bits + 2), name=f"field{place}")
@@ -138,7 +138,6 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
         cut = place - f
         kept = total[cut : cut + f] if cut >= 0 else Cat(Const(0, -cut), total[:place])[:f]
         lost = total[:cut].any() if cut > 0 else Const(0, 1)
-        exact = (total << top) >> below
         infinity = Const(format.exponent_mask, format.width)
         normal = Cat(kept[0] | lost, kept[1:], field[: format.exponent_bits])
         m.d.comb += [
@@ -147,7 +146,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
             value.eq(
                 Mux(
                     field < 1,
-                    exact[:f],
+                    exact,
                     Mux(field >= (1 << format.exponent_bits) - 1, infinity, normal),
                 )
             ),
@@ -173,7 +172,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
 
 
 def _dot(h: Harness, *, stem: str, powers: int = 0) -> None:
-    """Compare the unit with C = +0 to the rule; the last ``powers`` codes of B are powers of two."""
+    """Compare the unit with C = +0 to the rule; the last ``powers`` codes of B have no fraction."""
     spec = find(stem).rule
     assert isinstance(spec, DotSpec)
     unit = DotProduct(spec=spec)

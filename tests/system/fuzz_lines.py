@@ -263,7 +263,13 @@ GRAMMARS = (
         ("vitruvian", "machines"),
         (("h100", "b200_nvf4_ue4m3_fp32", "h200_wgmma", "", "zzz", *_inputs("x.npy")),),
         (),
-        {"--check": None, "--json": _OUTPUTS},
+        {"--check": None, "--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "machines"),
+        (_inputs("x.npy"),),
+        ("--check", "--jobs=1"),
+        {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
     ),
     Grammar(
         ("vitruvian", "conformance"),

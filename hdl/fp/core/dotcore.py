@@ -374,7 +374,7 @@ class DotCore:
                 output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
-                denormalise=target.denormalise,
+                denormalise=target.denormalise and g.shifts_subnormals,
                 saturate=target.saturate,
                 chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,

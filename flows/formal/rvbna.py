@@ -5,14 +5,14 @@ have C = +0, where the addition changes nothing; the adder is proven for every p
 """
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from vitruvian.flows.formal.arithmetic import Number, rounded
 from vitruvian.flows.formal.harness import Harness
-from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.table import find
@@ -232,27 +232,26 @@ def _dot_proof(name: str, formats: str, terms: int, powers: int = 0) -> Proof:
     if powers:
         shown += f", {powers} operands powers of two or zero"
     stem = f"rvbna_{formats}_n{terms}_fp32"
-    return Proof(
-        name=f"rvbna.dot.{name}",
-        component=f"DotProduct, RVBNA, {shown}",
-        claim="The products are aligned to odd and added, and the sum is rounded to odd once.",
-        build=partial(_dot, stem=stem, powers=powers),
-        method="cases",
-        clocked=False,
-        mutations=_DOT,
+    return proof_of_cases(
+        f"rvbna.dot.{name}",
+        f"DotProduct, RVBNA, {shown}",
+        "The products are aligned to odd and added, and the sum is rounded to odd once.",
+        _dot,
+        _DOT,
+        stem=stem,
+        powers=powers,
     )
 
 
 PROOFS = (
     _dot_proof("e4m3", "e4m3", 2),
     _dot_proof("e5m2", "e5m2", 2),
-    Proof(
-        name="rvbna.add.fp32",
-        component="Adder, fp32, RTO",
-        claim="Every sum is the exact one, rounded to odd.",
-        build=partial(_add, format="fp32"),
-        method="cases",
-        clocked=False,
-        mutations=_ADD,
+    proof_of_cases(
+        "rvbna.add.fp32",
+        "Adder, fp32, RTO",
+        "Every sum is the exact one, rounded to odd.",
+        _add,
+        _ADD,
+        format="fp32",
     ),
 )

@@ -219,7 +219,7 @@ def tiny_results(rows: Rows) -> None:
         rows.put(part, 0, out.emin - below, 1 - sign, exact=exact)
         part = rows.new(n)
         rows.put(part, 0, np.full(n, out.emin), sign, exact=True)
-        rows.put(part, 1, out.emin - below, 1 - sign, exact=exact)
+        rows.put(part, 1 + np.arange(n) % 2, out.emin - below, 1 - sign, exact=exact)
         part = rows.new(n)
         part["c"][:] = number(sign, np.full(n, out.emin), np.zeros(n, int), out)
         part["c"] -= np.array(1 << out.storage_shift, part["c"].dtype)

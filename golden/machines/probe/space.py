@@ -35,7 +35,7 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
             "zero_subnormals": [False, True],
             "rounding": ["RNE", "RZ", "RTO"],
             "flush": [False, True],
-            "flush_result": [None, "after", "before"],
+            "flush_result": [None, "after", "before", "unbounded"],
         }
     if hasattr(rule, "phases"):
         return {"phases": [1, 2, 3, 4], "blackhole": [False, True]}
@@ -61,7 +61,7 @@ def dot_values(data: Cases) -> dict[str, list[object]]:
         "emax_floor": [None, *range(low, out.emin + _FLOOR_ABOVE)],
         "zero": ["positive", "exact", "ieee"],
         "flush": [False, True],
-        "flush_result": [None, "after", "before"],
+        "flush_result": [None, "after", "before", "unbounded"],
         "product_exponent": ["sum", "leading"],
         "accumulate": ["tree", "after", "late", "aligned"],
         "lanes": ["together", "sixteens"] if scaled else ["together", "parity", "halves"],

@@ -117,21 +117,38 @@ def train(name: str, steps: int, seed: int = 1, threads: int | None = None) -> d
     }
 
 
+def curve(result: dict) -> np.ndarray:
+    """Return the mean loss of every ``EPOCH`` steps."""
+    losses = np.array(result["losses"])
+    return np.array([losses[i : i + EPOCH].mean() for i in range(0, len(losses), EPOCH)])
+
+
+def distances(result: dict, reference: dict) -> np.ndarray:
+    """Return the relative differences of the losses of two runs, one for every ``EPOCH`` steps."""
+    return np.abs(curve(result) / curve(reference) - 1)
+
+
 def plot(path: str, results: dict[str, dict]) -> None:
-    """Draw the mean loss of every ``EPOCH`` steps of each run."""
-    dashes = ("-", "--", "-", "--", "-.", ":", "-")
+    """Draw the mean loss of every ``EPOCH`` steps of each run, and its distance from FP32's."""
+    dashes = ("-", "--", "-", ":", "-.", "--", "-")
 
     def fill(figure) -> None:
-        axes = figure.subplots()
-        for (name, result), dash in zip(results.items(), dashes[: len(results)], strict=True):
-            losses = np.array(result["losses"])
-            parts = [losses[i : i + EPOCH].mean() for i in range(0, len(losses), EPOCH)]
-            axes.plot(np.arange(len(parts)) * EPOCH, parts, dash, label=name, linewidth=1.2)
-        axes.set(xlabel="step", ylabel=f"mean loss of {EPOCH} steps", yscale="log")
-        axes.grid(True, which="both", alpha=0.25)
-        axes.legend()
+        left, right = figure.subplots(1, 2)
+        for i, (name, result) in enumerate(results.items()):
+            style = {"color": f"C{i}", "linestyle": dashes[i], "linewidth": 1.1}
+            losses = curve(result)
+            steps = np.arange(len(losses)) * EPOCH
+            left.plot(steps, losses, label=name, **style)
+            if name != "fp32" and "fp32" in results:
+                right.plot(steps, distances(result, results["fp32"]) + 1e-9, **style)
+        left.set(xlabel="step", ylabel=f"mean loss of {EPOCH} steps", yscale="log")
+        right.set(xlabel="step", ylabel="relative difference from fp32", yscale="log")
+        left.legend()
+        for axes in (left, right):
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.grid(True, which="major", alpha=0.25)
 
-    write_figure(path, fill, 7)
+    write_figure(path, fill, 9)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -147,12 +164,18 @@ def main(arguments: list[str] | None = None) -> int:
     if options.steps < 1 or options.seed < 0:
         parser.error("steps must be at least 1, and seed at least 0")
     results: dict[str, dict] = {}
-    print(f"{'products':14}{'final loss':>12}{'trained':>10}{'held out':>10}{'s':>7}")
+    heads = ("final loss", "from fp32", "trained", "held out", "s")
+    print("products".ljust(14) + "".join(f"{head:>11}" for head in heads))
     try:
         for name in options.only or RUNS:
             r = results[name] = train(name, options.steps, options.seed, options.threads)
-            accuracies = f"{r['accuracy_trained']:>10.2%}{r['accuracy_held_out']:>10.2%}"
-            print(f"{name:14}{r['final_loss']:12.5f}{accuracies}{r['seconds']:7.1f}", flush=True)
+            r["from_fp32"] = None
+            if "fp32" in results and name != "fp32":
+                r["from_fp32"] = float(np.median(distances(r, results["fp32"])))
+            far = "" if r["from_fp32"] is None else f"{r['from_fp32']:.2%}"
+            accuracies = f"{r['accuracy_trained']:>11.2%}{r['accuracy_held_out']:>11.2%}"
+            losses = f"{r['final_loss']:11.5f}{far:>11}"
+            print(f"{name:14}{losses}{accuracies}{r['seconds']:11.1f}", flush=True)
         if options.svg:
             plot(options.svg, results)
         if options.json:

@@ -9,6 +9,7 @@ from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
+from vitruvian.golden.machines.summary import grouped, summary
 from vitruvian.golden.machines.table import Machine, Rule, find, machines, spec
 
 __all__ = [
@@ -19,8 +20,10 @@ __all__ = [
     "Rule",
     "compute",
     "find",
+    "grouped",
     "machines",
     "multiply",
     "run",
     "spec",
+    "summary",
 ]

@@ -4,6 +4,7 @@ A rule is a ``DotSpec`` (a windowed sum in some variation), a ``ChainSpec`` (rou
 after the other), a ``PhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
 """
 
+from vitruvian.golden.machines.arithmetic import Arithmetic
 from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply
@@ -12,6 +13,7 @@ from vitruvian.golden.machines.summary import grouped, summary
 from vitruvian.golden.machines.table import Machine, Rule, find, machines, spec
 
 __all__ = [
+    "Arithmetic",
     "ChainSpec",
     "Machine",
     "PhaseSpec",

@@ -94,6 +94,7 @@ def test_a_mistake_in_a_parameter_shows(stem, change):
 
 def test_flushing_is_seen():
     rule = machines.find("amx_tdpbf16ps").rule
+    assert isinstance(rule, ChainSpec)
     x = operands(np.random.default_rng(7), rule, "tiny", rows=40)
     kept = replace(rule, step=replace(rule.step, flush=False, flush_result=None))
     got, expected = both(kept, x, of=rule)

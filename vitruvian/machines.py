@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitruvian.golden.machines import (
         ChainSpec,
+        IntPhaseSpec,
         Machine,
         PhaseSpec,
         compute,
         find,
+        missing,
         multiply,
         run,
         spec,
@@ -30,10 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChainSpec",
+    "IntPhaseSpec",
     "Machine",
     "PhaseSpec",
     "compute",
     "find",
+    "missing",
     "multiply",
     "run",
     "spec",

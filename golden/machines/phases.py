@@ -16,7 +16,7 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.round import bit_length
 from vitruvian.validate import check_int, check_type, one_of
 
-__all__ = ["PhaseSpec", "phase_dot"]
+__all__ = ["PhaseSpec", "phase_dot", "widen_shared"]
 
 _TERMS = 16  # terms of one step
 _GROUP = 8  # terms that are aligned among themselves
@@ -38,12 +38,16 @@ class PhaseSpec:
     blackhole : bool
         If True, the rules of Blackhole hold: codes 0x7F and 0xFF of fp8e5m2 are all ones in the low
         bits as well, and Wormhole's erratum of sums of −1 is absent.
+    shared_bits : int, optional
+        Width of operands whose exponent is shared by 16 values: 8, 4 or 2 (BFP8, BFP4 and BFP2).
+        They are converted to ``input``, which is bf16; ``widen_shared`` says how.
     """
 
     input: FloatFormat
     output: FloatFormat
     phases: int
     blackhole: bool
+    shared_bits: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input", as_format(self.input, "input"))
@@ -52,6 +56,9 @@ class PhaseSpec:
         one_of("output", self.output.name, ("fp32", "bf16", "fp16"))
         check_int("phases", self.phases, 1, 4)
         check_type("blackhole", self.blackhole, bool)
+        one_of("shared_bits", self.shared_bits, (None, 8, 4, 2))
+        if self.shared_bits is not None:
+            one_of("input of operands with a shared exponent", self.input.name, ("bf16",))
 
     @property
     def input_b(self) -> FloatFormat:
@@ -92,6 +99,33 @@ def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
     elif f.name == "fp8e5m2" and spec.blackhole:
         fraction = np.where((bits & 0x7F) == 0x7F, 0x3FF, fraction)
     return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
+
+
+def widen_shared(codes: np.ndarray, exponents: np.ndarray, bits: int) -> np.ndarray:
+    """Return the bf16 codes of operands with a shared exponent (BFP8, BFP4, BFP2).
+
+    A code is a sign and a magnitude of ``bits`` − 1 bits, whose top bit has the weight of the
+    shared exponent. The magnitude is normalised, and its leading zeros are subtracted from the
+    exponent field, modulo 256. The code of −0 becomes −∞.
+
+    Parameters
+    ----------
+    codes : (..., K) ndarray of unsigned int
+    exponents : (..., K / 16) ndarray of uint8
+    bits : int
+        8, 4 or 2.
+
+    Returns
+    -------
+    (..., K) ndarray of uint16
+    """
+    sign = codes.astype(np.int64) >> (bits - 1) & 1
+    magnitude = (codes.astype(np.int64) & ((1 << (bits - 1)) - 1)) << (8 - bits)
+    zeros = 7 - bit_length(magnitude)
+    field = (np.repeat(exponents.astype(np.int64), _TERMS, axis=-1) - zeros) & 0xFF
+    fraction = (magnitude << (zeros + 1)) & 0x7F
+    code = np.where(magnitude == 0, sign * 0x7F80, field << 7 | fraction)
+    return (code | sign << 15).astype(np.uint16)
 
 
 def _round_half_up(

@@ -12,6 +12,8 @@ from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import as_codes, code_dtype, number_dtype
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, spec
 
@@ -108,9 +110,10 @@ def multiply(
     codes = x.dtype.kind in "iu"
     name = _own_name(x, y) if input is None and not codes else input
     rule = rule_of(machine, instruction, name, output)
-    if isinstance(rule, IntDotSpec):
+    if isinstance(rule, IntDotSpec | IntPhaseSpec):
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
-    if isinstance(rule, DotSpec) and rule.scale is not None:
+    scaled = isinstance(rule, DotSpec) and rule.scale is not None
+    if scaled or (isinstance(rule, PhaseSpec) and rule.shared_bits is not None):
         raise ValueError("machine must have a rule without block scales; use machines.run")
     x, y = _codes(x, rule.input, "a"), _codes(y, rule.input_b, "b")
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])

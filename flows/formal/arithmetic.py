@@ -13,7 +13,7 @@ from vitruvian.flows.formal.harness import Harness
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, ieee_window
-from vitruvian.hdl.fp.core import dotcore, finish
+from vitruvian.hdl.fp.core import dotcore, finish, terms
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.mul import Multiplier
 
@@ -195,8 +195,8 @@ _DOT = (
     Mutation(owner=dotcore, **_TIES_UP),
     Mutation(
         name="the negation of a product misses its carry",
-        owner=dotcore.DotCore,
-        function="_build_terms",
+        owner=terms.Terms,
+        function="build",
         old="ones.append(sign)",
         new="ones.append(Const(0, 1))",
     ),

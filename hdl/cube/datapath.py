@@ -110,6 +110,7 @@ class CodeDatapath:
             saturate=config.saturate,
             pipeline=config.pipeline,
             multiplier=config.multiplier,
+            addend_cycles=config.addend_cycles,
         )
 
     def addend(self, start: Value, control: data.View) -> Value:

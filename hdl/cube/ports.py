@@ -139,6 +139,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     - ``small``: if some results are shorter than others.
     - ``integer``: for elements that get decoded lanes and codes of INT8 operands.
     - ``mode``: for elements with semirings.
+    - ``from_c``: for elements with their slots in a memory.
     - ``accumulate``, ``slot``: for all elements.
     """
     if config.one_pair:
@@ -157,6 +158,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "small": int(bool(config.small_results)),
             "integer": int(integers and bool(config.floats)),
             "mode": mode,
+            "from_c": int(config.slot_memory),
             "accumulate": 1,
             "slot": config.slot_bits,
         }

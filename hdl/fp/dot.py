@@ -6,10 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
 
+from .add import Adder
 from .core.dotcore import DotCore
-from .core.geometry import Geometry, Lane, check_rule, with_floor
+from .core.geometry import Geometry, Lane, with_floor
+from .core.late import LATE_PIPELINES, sums_of
+from .core.rules import check_dot_rule
 from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline, delayed
 from .parts.unpack import Unpacked, unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
@@ -71,8 +74,15 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
     )
 
 
-def geometry_of(spec: DotSpec) -> Geometry:
-    """Return the widths of a dot product that has a window."""
+def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
+    """Return the widths of a dot product that has a window.
+
+    Parameters
+    ----------
+    spec : DotSpec
+    addend : bool
+        If False, C is not a term of the sum.
+    """
     a, b = spec.input, spec.input_b
     assert spec.window is not None
     bias = a.bias + b.bias
@@ -86,6 +96,8 @@ def geometry_of(spec: DotSpec) -> Geometry:
         exponent_min=2,
         exponent_max=a.emax + b.emax + bias,
         offset=spec.output.bias - bias,
+        odd=spec.truncate == "odd",
+        addend=addend,
     )
     return with_floor(geometry, spec.emax_floor, bias)
 
@@ -131,8 +143,9 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline, DEEP_PIPELINES)
-        check_rule(spec)
+        check_dot_rule(spec)
+        self.late = spec.accumulate == "late"
+        check_pipeline(pipeline, LATE_PIPELINES if self.late else DEEP_PIPELINES)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         if not spec.output.has_nan:
@@ -153,13 +166,22 @@ class DotProduct(wiring.Component):
     @property
     def geometry(self) -> Geometry:
         """The widths of the back end."""
-        return geometry_of(self.spec)
+        return geometry_of(self.spec, addend=not self.late)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        spec = self.spec
-        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        if self.late:
+            self._build_late(m)
+            return m
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+        m.d.comb += self.d.eq(self._build_sum(m, self.spec, stages, self.c))
+        return m
+
+    def _build_sum(
+        self, m: Module, spec: DotSpec, stages: PipelineStages, c: Value | None
+    ) -> Value:
+        """Return the code of the sum of the products and, if it is a term, the code ``c``."""
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         lanes = []
         for k in range(spec.k):
             codes = [
@@ -172,13 +194,33 @@ class DotProduct(wiring.Component):
             lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
         core = DotCore(
             m,
-            geometry=self.geometry,
+            geometry=geometry_of(spec, addend=c is not None),
             rounding=spec.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
             zero=spec.zero,
         )
-        c = stages.cross_extra("operand", self.c, "operand_c")
-        m.d.comb += self.d.eq(core.build(lanes, unpack(m, c, spec.output, name="c")))
-        return m
+        if c is None:
+            return core.build(lanes, None)
+        c = stages.cross_extra("operand", c, "operand_c")
+        return core.build(lanes, unpack(m, c, spec.output, name="c"))
+
+    def _build_late(self, m: Module) -> None:
+        """Add C to the rounded sum of the products, with a rounding of its own."""
+        spec, ranks = self.spec, LATE_PIPELINES[self.pipeline]
+        stages = PipelineStages(m, (*ranks.sum, *(["late"] if ranks.late else [])))
+        (inner,) = sums_of(spec)
+        total = self._build_sum(m, inner, stages, None)
+        m.submodules.late = adder = Adder(
+            format=spec.output,
+            rounding="RTO" if spec.rounding == "RTO" else "RNE",
+            pipeline=ranks.adder,
+            nan=spec.nan_code,
+        )
+        c = delayed(stages, ranks.sum, self.c, "c")
+        m.d.comb += [
+            adder.a.eq(stages.cross("late", total, "late_total")),
+            adder.b.eq(stages.cross("late", c, "late_c")),
+            self.d.eq(adder.d),
+        ]

@@ -13,6 +13,7 @@ from amaranth.lib import wiring
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.elaborate import only_described
+from vitruvian.hdl.fp.aligned import AlignedDotProduct
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
@@ -98,6 +99,8 @@ def realise(rule: object, *, pipeline: int | None = None) -> Realisation:
     depth = _PIPELINE if pipeline is None else pipeline
     if isinstance(rule, DotSpec):
         component = DotProduct if rule.window is not None else ExactDotProduct
+        if rule.accumulate == "aligned":
+            component = AlignedDotProduct
         return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
     if isinstance(rule, IntDotSpec):
         return _checked(IntDotProduct, {"spec": rule, "pipeline": depth}, rule.k)

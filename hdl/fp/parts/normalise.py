@@ -148,8 +148,8 @@ def round_and_pack(
         Format of the result.
     result_bits : int
         Number of fraction bits to round to; the rest of the fraction field is zero.
-    rounding : {"RNE", "RZ"}
-        Rounding to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding to nearest even, towards zero, or to odd.
     denormalise : bool
         If True, the exponent can fall below 1 and the result is then a subnormal number.
     saturate : bool
@@ -211,6 +211,9 @@ def round_and_pack(
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
         kept, left = rounded, left | up
+    elif rounding == "RTO":
+        inexact = stages.cross("normalised", word[0] | rest, "s4_inexact")
+        kept, left = Cat(kept[0] | inexact, kept[1:]), left | inexact
     if saturate:
         fraction, exponent_field = kept[:result_bits], kept[result_bits:]
         fraction = fraction & (~over).replicate(result_bits)

@@ -1,12 +1,21 @@
 """Pipeline stages with names: the configuration alone decides which of them have registers."""
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-from vitruvian.validate import one_of
+from vitruvian.validate import check_int, one_of
 
-__all__ = ["DEEP_PIPELINES", "PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
+__all__ = [
+    "DEEP_PIPELINES",
+    "PIPELINES",
+    "RETIMED",
+    "PipelineStages",
+    "before_addend",
+    "check_pipeline",
+    "delayed",
+]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -45,6 +54,22 @@ DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
 }
 
 
+#: The boundaries that an addend can skip, because the datapath uses it only behind them: those of a
+#: floating-point and, after ``operand``, those of an integer dot product.
+_BEFORE_ADDEND = ("operand", "lane", "largest", "tree", "products")
+
+
+def before_addend(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the boundaries in front of the first use of the addend.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The boundaries that have registers, from the operands to the result.
+    """
+    return tuple(takewhile(_BEFORE_ADDEND.__contains__, names))
+
+
 def check_pipeline(depth: int, stages: Mapping[int, object] = PIPELINES) -> int:
     """Return the depth of a unit's pipeline if the unit can have it.
 
@@ -76,11 +101,22 @@ class PipelineStages:
         The module that gets the registers (clock domain ``sync``).
     names : iterable of str
         The boundaries that have registers; all other boundaries are wires.
+    addend_cycles : int
+        Cycles by which the addend comes later than the operands; it skips as many boundaries.
+
+    Raises
+    ------
+    ValueError
+        If the addend would come after its first use.
     """
 
-    def __init__(self, m: Module, names: Iterable[str]):
+    def __init__(self, m: Module, names: Iterable[str], addend_cycles: int = 0):
         self._m = m
-        self.names = frozenset(names)
+        ordered = tuple(names)
+        self.names = frozenset(ordered)
+        early = before_addend(ordered)
+        check_int("addend_cycles", addend_cycles, 0, len(early))
+        self._skipped = frozenset(early[:addend_cycles])
 
     def cross(self, stage: str, value: Value, name: str) -> Signal:
         """Return ``value`` behind the boundary ``stage``, as a signal called ``name``.
@@ -101,6 +137,24 @@ class PipelineStages:
         else:
             self._m.d.comb += signal.eq(value)
         return signal
+
+    def skips(self, stage: str) -> bool:
+        """Return True if the addend comes behind a boundary."""
+        return stage in self._skipped
+
+    def cross_addend(self, stage: str, value: Value, name: str) -> Value:
+        """Return a part of the addend behind a boundary, as ``cross`` does if it does not skip it.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        value : Value
+            The value in front of the boundary.
+        name : str
+            Name of the new signal.
+        """
+        return value if self.skips(stage) else self.cross(stage, value, name)
 
     @property
     def rounding(self) -> str:
@@ -134,3 +188,21 @@ class PipelineStages:
             First part of every new signal's name.
         """
         return {key: self.cross(stage, value, f"{prefix}_{key}") for key, value in values.items()}
+
+
+def delayed(stages: PipelineStages, order: Iterable[str], value: Value, name: str) -> Value:
+    """Return a value that no stage uses behind several boundaries.
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    order : iterable of str
+        The boundaries, in their order.
+    value : Value
+        The value in front of the first boundary.
+    name : str
+        Last part of the names of the new signals.
+    """
+    for stage in order:
+        value = stages.cross(stage, value, f"{stage}_{name}")
+    return value

@@ -108,7 +108,7 @@ def test_integers_that_do_not_fit(a, c, message):
 
 def test_matrix_products_refuse_shared_exponents_and_integers():
     codes = np.zeros((16, 16), np.uint8)
-    with pytest.raises(ValueError, match="a rule without block scales"):
+    with pytest.raises(ValueError, match="a rule without shared exponents"):
         multiply(codes, codes, machine="bh_mvmul_bfp8_fp32_hifi4")
     with pytest.raises(ValueError, match="a rule for floating point"):
         multiply(codes, codes, machine="bh_mvmul_int8_int32_hifi4")

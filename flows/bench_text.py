@@ -8,10 +8,14 @@ from collections.abc import Sequence
 from string import Template
 from textwrap import indent
 
+from vitruvian.flows.bench_line import line
 from vitruvian.sim.bench.vectors import GoldenVectors
 from vitruvian.sim.rtl.ports import Stream
 
 __all__ = ["bench", "memories"]
+
+#: Port -> the net of the bench that is its clock or its reset.
+_CLOCKS = {"clk": "clk", "rst": "rst", "aclk": "clk", "aresetn": "~rst"}
 
 
 class _Text(Template):
@@ -145,7 +149,7 @@ tb_random = shifted(tb_random);
 if (tb_@{name}_passed) @valid = 0;
 if (!@valid) begin
   @payload = @noise;
-  if (tb_@{name}_next < SENT_@name && (tb_stalls == 0 || tb_random[1:0] != 0)) begin
+  if (tb_@{name}_next < SENT_@name@gate && (tb_stalls == 0 || tb_random[1:0] != 0)) begin
     @valid = 1;
     @payload = tb_@name[tb_@{name}_next];
   end
@@ -181,7 +185,7 @@ if (@valid && @ready) begin
   if (tb_@{name}_next >= EXPECTED_@name) begin
     tb_wrong = tb_wrong + 1;
     $display("MISMATCH @name: surplus word %h", @payload);
-  end else if (@differs) begin
+@early  end else if (@differs) begin
     tb_wrong = tb_wrong + 1;
     if (tb_wrong <= 5)
       $display("MISMATCH @name: word %0d: %h, expected %h", tb_@{name}_next, @payload,
@@ -189,6 +193,29 @@ if (@valid && @ready) begin
   end
   tb_@{name}_next = tb_@{name}_next + 1;
   tb_quiet = 0;
+end
+""")
+
+_EARLY = _Text("""\
+  end else if (!(@condition)) begin
+    tb_wrong = tb_wrong + 1;
+    $display("MISMATCH @name: word %0d came too early", tb_@{name}_next);
+""")
+
+_DRIVE_ANSWER = _Text("""\
+tb_random = shifted(tb_random);
+@name = tb_@{name}_left == 0;
+""")
+
+_SAMPLE_ANSWER = _Text("""\
+if (tb_@{name}_left >= 0) tb_@{name}_left = tb_@{name}_left - 1;
+if (@valid && @ready) tb_@{name}_left = tb_stalls == 0 ? 0 : tb_random[2:0];
+""")
+
+_SAMPLE_ZERO = _Text("""\
+if (@name !== 0) begin
+  tb_wrong = tb_wrong + 1;
+  $display("MISMATCH @name: %h, expected 0", @name);
 end
 """)
 
@@ -205,10 +232,12 @@ def memories(vectors: GoldenVectors) -> dict[str, str]:
         for name, words in group.items():
             digits = -(-widths[name] // 4)
             files[f"{name}{end}.hex"] = "".join(f"{word:0{digits}x}\n" for word in words)
+    for (name, event), counts in vectors.after.items():
+        files[f"{name}.after.{event}.hex"] = "".join(f"{count:08x}\n" for count in counts)
     return files
 
 
-def bench(module: str, vectors: GoldenVectors, *, clocked: bool) -> str:
+def bench(module: str, vectors: GoldenVectors, *, ports: Sequence[str]) -> str:
     """Return the text of the module ``MODULE_tb``.
 
     Parameters
@@ -217,16 +246,26 @@ def bench(module: str, vectors: GoldenVectors, *, clocked: bool) -> str:
         Name of the unit's module.
     vectors : GoldenVectors
         Words that the unit gets, and those that it must give.
-    clocked : bool
-        True if the unit has the ports ``clk`` and ``rst``.
+    ports : sequence of str
+        Names of the module's ports, among them those of clock and reset if it has them.
     """
     streams = vectors.interface.has_streams
-    head = _head(module, vectors, clocked)
+    head = _head(module, vectors, ports)
+    if vectors.bit_cycles:
+        return head + line(
+            module,
+            sent=len(vectors.inputs["rx"]),
+            expected=len(vectors.outputs["tx"]),
+            bit_cycles=vectors.bit_cycles,
+            read=_read(vectors),
+        )
     return head + (_with_streams(module, vectors) if streams else _without(module, vectors))
 
 
 def _widths(vectors: GoldenVectors) -> dict[str, int]:
     """Return the width of the words of each port or stream in bits."""
+    if vectors.bit_cycles:
+        return {"rx": 8, "tx": 8}
     face = vectors.interface
     return {port.name: port.width for port in face.inputs + face.outputs} | {
         stream.name: stream.payload.width for stream in face.streams_in + face.streams_out
@@ -241,20 +280,28 @@ def _lines(lines: Sequence[str], spaces: int) -> str:
     return indent("\n".join(lines), " " * spaces)
 
 
-def _head(module: str, vectors: GoldenVectors, clocked: bool) -> str:
+def _nets(vectors: GoldenVectors, stream: Stream) -> list[tuple[str, int]]:
+    """Return names and widths of the nets of a stream's payload."""
+    alone = {stream.payload.name: stream.payload.width}
+    return list(vectors.nets.get(stream.name, alone).items())
+
+
+def _head(module: str, vectors: GoldenVectors, ports: Sequence[str]) -> str:
     """Return the bench up to the instance of the unit."""
     face, widths = vectors.interface, _widths(vectors)
     driven = [(port.name, port.width) for port in face.inputs]
     read = [(port.name, port.width) for port in face.outputs]
     for stream in face.streams_in:
-        driven += [(stream.payload.name, stream.payload.width), (_valid(stream), 1)]
+        driven += [*_nets(vectors, stream), (_valid(stream), 1)]
         read.append((_ready(stream), 1))
     for stream in face.streams_out:
         driven.append((_ready(stream), 1))
-        read += [(stream.payload.name, stream.payload.width), (_valid(stream), 1)]
+        read += [*_nets(vectors, stream), (_valid(stream), 1)]
     words = [(name, widths[name], len(w)) for name, w in (vectors.inputs | vectors.outputs).items()]
     words += [(f"{name}_care", widths[name], len(w)) for name, w in vectors.care.items()]
-    names = ["clk", "rst"] * clocked + [name for name, _ in driven + read]
+    words += [(f"{x}_after_{event}", 32, len(w)) for (x, event), w in vectors.after.items()]
+    names = {port: net for port, net in _CLOCKS.items() if port in ports}
+    names |= {name: name for name, _ in driven + read}
     return _HEAD.substitute(
         module=module,
         remark="//\n// Streams stall at random: +stalls=0 switches this off, +seed=N changes it.\n"
@@ -264,16 +311,20 @@ def _head(module: str, vectors: GoldenVectors, clocked: bool) -> str:
             + [f"wire {_range(width)}{name};" for name, width in read],
             2,
         ),
-        memories=_lines([f"reg {_range(w)}tb_{name} [0:{n - 1}];" for name, w, n in words], 2),
-        connections=indent(",\n".join(f".{name}({name})" for name in names), " " * 4),
+        # A memory without words is declared because the text reads it.
+        memories=_lines(
+            [f"reg {_range(w)}tb_{name} [0:{max(n, 1) - 1}];" for name, w, n in words], 2
+        ),
+        connections=indent(",\n".join(f".{port}({net})" for port, net in names.items()), " " * 4),
     )
 
 
 def _read(vectors: GoldenVectors) -> str:
     """Return the statements that read the words."""
-    files = {f"tb_{name}": name for name in vectors.inputs}
-    files |= {f"tb_{name}": f"{name}.expected" for name in vectors.outputs}
-    files |= {f"tb_{name}_care": f"{name}.care" for name in vectors.care}
+    files = {f"tb_{name}": name for name, words in vectors.inputs.items() if words}
+    files |= {f"tb_{name}": f"{name}.expected" for name, w in vectors.outputs.items() if w}
+    files |= {f"tb_{name}_care": f"{name}.care" for name, words in vectors.care.items() if words}
+    files |= {f"tb_{x}_after_{event}": f"{x}.after.{event}" for x, event in vectors.after}
     return _lines([f'$readmemh("vectors/{f}.hex", {memory});' for memory, f in files.items()], 4)
 
 
@@ -308,21 +359,36 @@ def _with_streams(module: str, vectors: GoldenVectors) -> str:
     """Return the rest of the bench for a unit with streams."""
     ins, outs = vectors.interface.streams_in, vectors.interface.streams_out
     both = ins + outs
+    by_name = {stream.name: stream for stream in both}
+    answered = {name: by_name[stream] for name, stream in vectors.answers.items()}
+    # Words are counted by their streams, and pulses of other ports by counters of their own.
+    pulses = list(dict.fromkeys(event for _, event in vectors.after if event not in by_name))
     counts = [f"localparam SENT_{s.name} = {len(vectors.inputs[s.name])};" for s in ins]
     counts += [f"localparam EXPECTED_{s.name} = {len(vectors.outputs[s.name])};" for s in outs]
     counts += [f"integer tb_{s.name}_next;" for s in both]
+    counts += [f"integer tb_{name}_next;" for name in pulses]
+    counts += [f"integer tb_{name}_left;" for name in answered]
     counts += [f"reg tb_{s.name}_passed;" for s in ins]
     counts += [f"reg tb_{s.name}_held;" for s in outs]
     counts += [f"reg {_range(s.payload.width)}tb_{s.name}_last;" for s in outs]
-    clear = [f"tb_{s.name}_next = 0;" for s in both]
+    clear = [f"tb_{name}_next = 0;" for name in (*by_name, *pulses)]
+    clear += [f"{port.name} = 0;" for port in vectors.interface.inputs]
+    clear += [f"tb_{name}_left = -1;" for name in answered]
     clear += [f"{name} = 0;" for s in ins for name in (f"tb_{s.name}_passed", _valid(s))]
     clear += [f"{s.payload.name} = 0;" for s in ins]
     clear += [f"{name} = 0;" for s in outs for name in (f"tb_{s.name}_held", _ready(s))]
     clear += [f"tb_{s.name}_last = 0;" for s in outs]
     drive = [_fill(_DRIVE_IN, vectors, s) for s in ins]
     drive += [_fill(_DRIVE_OUT, vectors, s) for s in outs]
+    drive += [_DRIVE_ANSWER.substitute(name=name) for name in answered]
     sample = [_fill(_SAMPLE_OUT, vectors, s) for s in outs]
     sample += [_fill(_SAMPLE_IN, vectors, s) for s in ins]
+    sample += [
+        _SAMPLE_ANSWER.substitute(name=name, valid=_valid(s), ready=_ready(s))
+        for name, s in answered.items()
+    ]
+    sample += [f"if ({name}) tb_{name}_next = tb_{name}_next + 1;\n" for name in pulses]
+    sample += [_SAMPLE_ZERO.substitute(name=name) for name in vectors.zeros]
     done = [f"tb_{s.name}_next == SENT_{s.name}" for s in ins]
     done += [f"tb_{s.name}_next >= EXPECTED_{s.name}" for s in outs]
     return _STREAMS.substitute(
@@ -342,12 +408,20 @@ def _with_streams(module: str, vectors: GoldenVectors) -> str:
 def _fill(text: _Text, vectors: GoldenVectors, stream: Stream) -> str:
     """Return the statements of one stream."""
     name, payload = stream.name, stream.payload
+    conditions = [
+        f"tb_{event}_next >= tb_{name}_after_{event}[tb_{name}_next]"
+        for waiting, event in vectors.after
+        if waiting == name
+    ]
+    early = _EARLY.substitute(name=name, condition=" && ".join(conditions)) if conditions else ""
     copies = -(-payload.width // 32)
     return text.substitute(
         name=name,
         payload=payload.name,
         valid=_valid(stream),
         ready=_ready(stream),
+        gate="".join(f" && {condition}" for condition in conditions),
+        early=early,
         # An assignment cuts the copies to the width of the payload.
         noise=f"{{{copies}{{tb_random}}}}" if payload.width % 32 == 0 else _noise(payload.width),
         differs=_differs(vectors, name, payload.name, f"tb_{name}_next"),

@@ -11,8 +11,9 @@ from vitruvian.flows import verilog
 from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.ipxact import component, ports_of
 from vitruvian.flows.packages import VERILATOR_FLAGS, VERSION, core, core_name, ip_script
+from vitruvian.flows.register_files import register_files
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors, golden_vectors
+from vitruvian.sim.bench.vectors import GoldenVectors, golden_vectors
 
 __all__ = ["VECTORS", "files", "write"]
 
@@ -71,7 +72,7 @@ _README = """\
 | file | content |
 |---|---|
 | `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
-{files}| `{module}.core` | the core `{core}` of FuseSoC |
+{files}{registers}| `{module}.core` | the core `{core}` of FuseSoC |
 | `component.xml` | the ports and files in IP-XACT (IEEE 1685-2014) |
 | `vivado/package_ip.tcl` | `vivado -mode batch -source` this, to make an IP of Vivado |
 
@@ -93,18 +94,23 @@ _FILES = """\
 _CHECK = """\
 The bench prints `PASS` and the number of vectors. If a bit differs, it prints the first mismatches
 in hexadecimal, and `make` ends with an error. `make lint` shows that the Verilog has no warnings
-under `verilator -Wall`. The vectors are the stimuli of the unit's own bench with the results of the
-golden model, which does not know the hardware.
+under `verilator -Wall`. The vectors are stimuli like those of the unit's own bench with the results
+of the golden model, which does not know the hardware.
 
 {rule}"""
+
+_REGISTERS = """\
+| `{module}_registers.h`, `{module}_registers.py` | offsets, fields and codes of the registers, \
+in C and in Python |
+"""
 
 _RULE_STREAMS = """\
 Words are sent and taken with random stalls; to change or stop them, run the program that `make`
 leaves in `build/` with `+seed=N` or `+stalls=0`."""
 _RULE_LATENCY = "A vector is sent in every cycle, and its result is compared {latency} later."
-_NO_CHECK = (
-    "There is no bench in this folder; `vitruvian verify` compares the unit with its golden\nmodel."
-)
+_RULE_LINE = """\
+The bench sends requests over the serial line, each one after the response to the one before, and
+compares every byte."""
 
 
 def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[str, str]:
@@ -113,7 +119,6 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     Parameters
     ----------
     variant : Variant
-        The bundle of a unit without golden vectors has no bench.
     vectors : int
         Approximate number of expected words.
     seed : int
@@ -124,27 +129,24 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     UserError
         If the unit cannot be built, or if there are too few vectors.
     """
-    golden = None
-    if variant.unit.name in WITH_VECTORS:
-        golden = golden_vectors(variant, count=vectors, seed=seed)
+    golden = golden_vectors(variant, count=vectors, seed=seed)
     text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
     ports = ports_of(text, module)
     names = [port.name for port in ports]
-    words = memories(golden) if golden else {}
-    result = {
+    words, registers = memories(golden), register_files(variant)
+    return {
         f"rtl/{module}.v": text,
         f"{module}.core": core(module, summary=summary, vectors=list(words)),
         "component.xml": component(
             module, summary=summary, version=VERSION, ports=ports, files=[f"rtl/{module}.v"]
         ),
         "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=names),
-        "README.md": _readme(variant, golden, vectors, seed),
+        "README.md": _readme(variant, golden, vectors, seed, registers=bool(registers)),
+        **registers,
+        f"tb/{module}_tb.v": bench(module, golden, ports=names),
+        **{f"vectors/{name}": content for name, content in words.items()},
+        "Makefile": _makefile(module, golden),
     }
-    if golden:
-        result[f"tb/{module}_tb.v"] = bench(module, golden, clocked="clk" in names)
-        result |= {f"vectors/{name}": content for name, content in words.items()}
-        result["Makefile"] = _makefile(module, golden)
-    return result
 
 
 def write(
@@ -174,19 +176,23 @@ def _makefile(module: str, golden: GoldenVectors) -> str:
     )
 
 
-def _readme(variant: Variant, golden: GoldenVectors | None, vectors: int, seed: int) -> str:
-    module, summary, check = variant.module, variant.unit.summary, _NO_CHECK
-    if golden:
-        cycles = f"{golden.latency} cycle{'s' * (golden.latency != 1)}"
-        streams = golden.interface.has_streams
-        rule = _RULE_STREAMS if streams else _RULE_LATENCY.format(latency=cycles)
-        check = _CHECK.format(rule=rule)
+def _readme(
+    variant: Variant, golden: GoldenVectors, vectors: int, seed: int, *, registers: bool
+) -> str:
+    module, summary = variant.module, variant.unit.summary
+    if golden.bit_cycles:
+        rule = _RULE_LINE
+    elif golden.interface.has_streams:
+        rule = _RULE_STREAMS
+    else:
+        rule = _RULE_LATENCY.format(latency=f"{golden.latency} cycle{'s' * (golden.latency != 1)}")
     return _README.format(
         module=module,
         summary=f"{summary[0].upper()}{summary[1:]}.",
-        files=_FILES.format(module=module, count=golden.count) if golden else "",
+        files=_FILES.format(module=module, count=golden.count),
+        registers=_REGISTERS.format(module=module) if registers else "",
         core=core_name(module),
-        check=check,
+        check=_CHECK.format(rule=rule),
         arguments=variant.arguments,
         vectors=vectors,
         seed=seed,

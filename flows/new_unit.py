@@ -53,7 +53,8 @@ _MAKEFILE = """\
 VITRUVIAN ?= vitruvian
 BOARD ?= ulx3s
 
-{sim}
+sim: check
+
 # Writes build/fpga; needs the extra fpga of Vitruvian.
 fpga:
 	$(VITRUVIAN) fpga --config {module}.toml --board $(BOARD) --bitstream --out build/fpga
@@ -63,15 +64,6 @@ cells:
 	$(VITRUVIAN) fpga --config {module}.toml
 
 .PHONY: sim fpga cells
-"""
-
-_ONLY_LINT = """\
-VERILATOR ?= verilator
-
-lint:
-	$(VERILATOR) --lint-only -Wall --top-module {module} rtl/{module}.v
-
-.PHONY: lint
 """
 
 _README = """\
@@ -87,17 +79,14 @@ _README = """\
 | `{module}.toml` | the configuration; every command of Vitruvian takes it as `--config` |
 | `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
 | `top/{module}_top.v` | a top module for any board: the unit behind registers |
-{more}| `Makefile` | `make sim`, `make lint`, `make cells`, `make fpga` |
+| `vectors/*.hex`, `tb/{module}_tb.v` | golden vectors, and the bench that compares with them |
+| `Makefile` | `make sim`, `make lint`, `make cells`, `make fpga` |
 
 After a change of `{module}.toml`, write the Verilog again:
 
 ```
 vitruvian new {name} --config {name}/{module}.toml --replace
 ```
-"""
-
-_VECTORS = """\
-| `vectors/*.hex`, `tb/{module}_tb.v` | golden vectors, and the bench that compares with them |
 """
 
 
@@ -145,19 +134,15 @@ def files(variant: Variant, name: str, *, vectors: int = bundle.VECTORS) -> dict
     module = identifier(name)
     named = NamedVariant(variant.unit, variant.configuration, module)
     texts = bundle.files(named, vectors=vectors)
-    has_bench = "Makefile" in texts
     ports = _ports(texts[f"rtl/{module}.v"], module)
     summary = variant.unit.summary
     texts[f"{module}.toml"] = unit_file.written(variant, f"{module}: {summary}")
     texts[f"top/{module}_top.v"] = _top(module, ports)
-    sim = "sim: check\n" if has_bench else "sim: lint\n"
-    first = texts.get("Makefile", _ONLY_LINT.format(module=module))
-    texts["Makefile"] = first + _MAKEFILE.format(module=module, sim=sim)
+    texts["Makefile"] += _MAKEFILE.format(module=module)
     texts["README.md"] = _README.format(
         module=module,
         name=name,
         summary=f"{summary[0].upper()}{summary[1:]}.",
-        more=_VECTORS.format(module=module) if has_bench else "",
     )
     return texts
 

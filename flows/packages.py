@@ -75,8 +75,6 @@ _SIMULATIONS = """\
 def core(module: str, *, summary: str, vectors: Sequence[str]) -> str:
     """Return a FuseSoC core file (CAPI2) with the targets lint, sim and sim_verilator.
 
-    Without vectors there is no bench, and the targets of simulators are left out.
-
     Parameters
     ----------
     module : str
@@ -92,8 +90,8 @@ def core(module: str, *, summary: str, vectors: Sequence[str]) -> str:
         name=core_name(module),
         module=module,
         summary=summary,
-        filesets=_TB.format(module=module, copies=copies) if vectors else "",
-        targets=_SIMULATIONS.format(module=module, flags=flags) if vectors else "",
+        filesets=_TB.format(module=module, copies=copies),
+        targets=_SIMULATIONS.format(module=module, flags=flags),
     )
 
 

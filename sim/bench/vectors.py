@@ -3,7 +3,7 @@
 A simulator without Python reads them, so that people who have only the Verilog can check it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp import fused_dot
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
@@ -20,18 +21,22 @@ from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.hdl.vector import VectorUnit
 from vitruvian.sim.rtl.emit import interface_of
-from vitruvian.sim.rtl.ports import Interface, Port
+from vitruvian.sim.rtl.ports import Interface
 from vitruvian.validate import one_of
 
+from .arrays import Arrays, words_of_port
+from .bus import vectors as bus
 from .cube.traffic import make_traffic
 from .fp.batch import int_results
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
 from .fp_small.batch import SMALL, expected, unit_of
 from .fp_small.stimuli import codes, pairs
+from .m3xu.vectors import instructions
 from .scu.batch import addition_streams, draw_additions, load_streams, words
 from .scu.traffic import Walk, additions, loads
 from .simd2.integer import int_vectors as tile_vectors
 from .simd2.integer import late_c, tile_results
+from .sparse import vectors as sparse
 from .vector.batch import as_streams, expected_writes
 from .vector.stimuli import make_commands
 
@@ -63,6 +68,21 @@ class GoldenVectors:
     care : dict of str to list of int
         For outputs of which golden determines only some bits: a word for each word of the output,
         with ones at these bits.
+    after : dict of (str, str) to list of int
+        A stream and an event. A word of the stream comes after this number of events: an input is
+        not sent earlier, and an output that comes earlier is wrong. An event is a word that passes
+        a stream, or a cycle in which a port of one bit is 1.
+    answers : dict of str to str
+        Input of one bit -> output stream. The input is 1 for a cycle, at a random time after each
+        word of the stream.
+    zeros : tuple of str
+        Outputs without a stream that must always be 0.
+    nets : dict of str to dict of str to int
+        The nets that form the payload of a stream and their widths, the highest first, if it is not
+        one port.
+    bit_cycles : int
+        Clock cycles of a bit, for a unit at a serial line. The only input is then ``rx``, the only
+        output that has words ``tx``, and a word is a byte.
     """
 
     interface: Interface
@@ -70,20 +90,16 @@ class GoldenVectors:
     inputs: dict[str, list[int]]
     outputs: dict[str, list[int]]
     care: dict[str, list[int]] = field(default_factory=dict)
+    after: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    answers: dict[str, str] = field(default_factory=dict)
+    zeros: tuple[str, ...] = ()
+    nets: dict[str, dict[str, int]] = field(default_factory=dict)
+    bit_cycles: int = 0
 
     @property
     def count(self) -> int:
         """Number of expected words of all outputs together."""
         return sum(map(len, self.outputs.values()))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Arrays:
-    """Stimuli in the form that compiled models take, and golden's results in the same form."""
-
-    inputs: Mapping[str, Any]
-    outputs: Mapping[str, Any]
-    care: Mapping[str, Any] = field(default_factory=dict)
 
 
 def golden_vectors(variant: Variant, *, count: int, seed: int) -> GoldenVectors:
@@ -106,51 +122,43 @@ def golden_vectors(variant: Variant, *, count: int, seed: int) -> GoldenVectors:
     name = one_of("unit", variant.unit.name, WITH_VECTORS)
     if count < LEAST:
         raise UserError(f"count must be at least {LEAST}, not {count!r}")
-    component: Any = variant.build()
-    interface = interface_of(component)
+    component: Any = only_described(variant.build())
     if name in SMALL:
         arrays = _small(variant, component, count, seed)
     else:
         arrays = _MAKERS[name](component, count, seed)
+    interface = arrays.interface or interface_of(component)
     ports = {port.name: port for port in interface.inputs + interface.outputs}
     ports |= {s.name: s.payload for s in interface.streams_in + interface.streams_out}
     return GoldenVectors(
         interface=interface,
-        latency=0 if interface.has_streams else component.latency,
-        inputs={name: _words(ports[name], value) for name, value in arrays.inputs.items()},
-        outputs={name: _words(ports[name], value) for name, value in arrays.outputs.items()},
-        care={name: _words(ports[name], value) for name, value in arrays.care.items()},
+        latency=0 if interface.has_streams or arrays.bit_cycles else component.latency,
+        inputs={name: words_of_port(ports[name], value) for name, value in arrays.inputs.items()},
+        outputs={name: words_of_port(ports[name], value) for name, value in arrays.outputs.items()},
+        care={name: words_of_port(ports[name], value) for name, value in arrays.care.items()},
+        after={key: np.asarray(counts).tolist() for key, counts in arrays.after.items()},
+        answers=dict(arrays.answers),
+        zeros=arrays.zeros,
+        nets={name: dict(nets) for name, nets in arrays.nets.items()},
+        bit_cycles=arrays.bit_cycles,
     )
 
 
-def _words(port: Port, value: Any) -> list[int]:
-    """Return the bits of a port for each row of an array, or of nested mappings of arrays."""
-    arrays = port.to_memory(value)
-    words = [0] * len(arrays[0])
-    for leaf, array in zip(port.leaves, arrays, strict=True):
-        columns = array.reshape(len(words), -1).T
-        for (at, width), column in zip(leaf.pieces(), columns, strict=True):
-            mask = (1 << width) - 1
-            for row, number in enumerate(column.tolist()):
-                words[row] |= (number & mask) << at
-    return words
-
-
-def _dot(unit: Any, count: int, seed: int) -> _Arrays:
+def _dot(unit: Any, count: int, seed: int) -> Arrays:
     assert isinstance(unit, DotProduct | ExactDotProduct)
     a, b, c = dot_vectors(unit.spec, count, seed=seed)
     d = fused_dot(a, b, c, unit.spec)
-    return _Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": d})
+    return Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": d})
 
 
-def _int_dot(unit: Any, count: int, seed: int) -> _Arrays:
+def _int_dot(unit: Any, count: int, seed: int) -> Arrays:
     assert isinstance(unit, IntDotProduct)
     spec = unit.spec
     a, b, c = int_vectors(spec.k, spec.signed_a, spec.signed_b, count, seed=seed)
-    return _Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": int_results(spec, a, b, c)})
+    return Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": int_results(spec, a, b, c)})
 
 
-def _small(variant: Variant, unit: Any, count: int, seed: int) -> _Arrays:
+def _small(variant: Variant, unit: Any, count: int, seed: int) -> Arrays:
     described = unit_of(variant.unit.name, variant.configuration)
     rng = np.random.default_rng(seed)
     if described.operands == 2:
@@ -168,30 +176,30 @@ def _small(variant: Variant, unit: Any, count: int, seed: int) -> _Arrays:
         if name in unit.signature.members:
             inputs[name] = control.astype(np.uint8)
     if variant.unit.name != "compare":
-        return _Arrays(inputs=inputs, outputs={"d": result})
+        return Arrays(inputs=inputs, outputs={"d": result})
     flags = ("less", "equal", "unordered")
-    return _Arrays(inputs=inputs, outputs={f: result >> i & 1 for i, f in enumerate(flags)})
+    return Arrays(inputs=inputs, outputs={f: result >> i & 1 for i, f in enumerate(flags)})
 
 
-def _tile(unit: Any, count: int, seed: int) -> _Arrays:
+def _tile(unit: Any, count: int, seed: int) -> Arrays:
     """Return traffic of a matrix unit with streams."""
     assert isinstance(unit, MatrixUnit)
     emit_rate = 0.5
     beats = max(int(count / emit_rate) // (unit.config.m * unit.config.n), LEAST)
     traffic = make_traffic(unit.config, beats=beats, seed=seed, emit_rate=emit_rate)
-    return _Arrays(inputs=traffic.inputs, outputs={"o": traffic.d})
+    return Arrays(inputs=traffic.inputs, outputs={"o": traffic.d})
 
 
-def _int_tile(unit: Any, count: int, seed: int) -> _Arrays:
+def _int_tile(unit: Any, count: int, seed: int) -> Arrays:
     assert isinstance(unit, IntTile)
     beats = tile_vectors(unit.config, count, seed=seed)
     d = tile_results(unit.config, beats)
     known = slice(0, count - unit.config.pipeline - 1)
     outputs = {"d": d[known], "done": beats["valid"][known]}
-    return _Arrays(inputs=late_c(unit.config, beats), outputs=outputs)
+    return Arrays(inputs=late_c(unit.config, beats), outputs=outputs)
 
 
-def _vector(unit: Any, count: int, seed: int) -> _Arrays:
+def _vector(unit: Any, count: int, seed: int) -> Arrays:
     """Return commands of a vector unit; only the bytes that it writes have a value."""
     assert isinstance(unit, VectorUnit)
     config = unit.config
@@ -201,7 +209,7 @@ def _vector(unit: Any, count: int, seed: int) -> _Arrays:
     mask = np.packbits(enable.astype(bool), axis=1, bitorder="little")
     every = np.full_like(mask, 0xFF)  # there are at least four lanes, so eight bits
     cared = np.where(enable, 0xFF, 0).astype(np.uint8)
-    return _Arrays(
+    return Arrays(
         inputs=as_streams(config, commands),
         outputs={"o": {"data": _numbers(data), "enable": _numbers(mask)}},
         care={"o": {"data": _numbers(cared), "enable": _numbers(every)}},
@@ -217,7 +225,7 @@ def _numbers(octets: np.ndarray) -> np.ndarray:
     return numbers[:, 0] if size <= 8 else numbers
 
 
-def _im2col(unit: Any, count: int, seed: int) -> _Arrays:
+def _im2col(unit: Any, count: int, seed: int) -> Arrays:
     """Return loads from random images; a request outside of the image has no address."""
     assert isinstance(unit, Im2Col)
     config, rng = unit.config, np.random.default_rng(seed)
@@ -226,14 +234,14 @@ def _im2col(unit: Any, count: int, seed: int) -> _Arrays:
     images = [rng.integers(0, 1 << 16, (*i.shape, c0), np.uint16) for i in instructions]
     fetch, care = _pixels(config, [i.walk(config.address_bits) for i in instructions])
     rows = [i.fractals(image) for i, image in zip(instructions, images, strict=True)]
-    return _Arrays(
+    return Arrays(
         inputs=load_streams(config, instructions, images, rng),
         outputs={"fetch": fetch, "o": words(np.concatenate(rows), config)},
         care={"fetch": care},
     )
 
 
-def _col2im(unit: Any, count: int, seed: int) -> _Arrays:
+def _col2im(unit: Any, count: int, seed: int) -> Arrays:
     """Return additions to random images; a write outside of the image has no value."""
     assert isinstance(unit, Col2Im)
     config = unit.config
@@ -244,7 +252,7 @@ def _col2im(unit: Any, count: int, seed: int) -> _Arrays:
     inside = np.concatenate([walk.inside for walk in drawn.walks])[:, None]
     cared = np.broadcast_to(np.where(inside, 0xFF, 0), (len(inside), config.c0_bytes))
     sums = words(np.concatenate(drawn.sums), config)
-    return _Arrays(
+    return Arrays(
         inputs=addition_streams(config, drawn.instructions, drawn.pixels, drawn.fractals),
         outputs={"fetch": fetch, "o": {"pixels": fetch, "rows": sums}},
         care={
@@ -267,14 +275,24 @@ def _pixels(
     )
 
 
-_MAKERS: dict[str, Callable[[Any, int, int], _Arrays]] = {
+_MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "dot": _dot,
     "intdot": _int_dot,
     **dict.fromkeys(("cube", "m3xu", "simd2"), _tile),
     "simd2-int": _int_tile,
+    "mma": instructions,
     "vector": _vector,
     "scu-im2col": _im2col,
     "scu-col2im": _col2im,
+    "sparse-os": sparse.columns,
+    "sparse-is": sparse.rows,
+    "sparse-ewise": sparse.programs,
+    "sparse-oei": sparse.passes,
+    "sparse-buffer": sparse.conversions,
+    "sparse-control": sparse.steps,
+    "axi-stream": bus.packets,
+    "axi-lite": bus.accesses,
+    "serial": bus.requests,
 }
 
 #: The units for which there are golden vectors.

@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from vitruvian.cli import main
 from vitruvian.flows import bundle, verilog
 from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.hdl.bus.registers import MAP
 from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors
 from vitruvian.sim.rtl import toolchain
 from vitruvian.sim.rtl.ports import Interface, Port, Stream, plain_port
@@ -28,6 +31,33 @@ SMALL = {
     "simd2-int": {"size": [1], "k": [2], "width": [8]},
     "cube": {"preset": ["tiny"], "m": [1], "n": [1]},
     "scu-im2col": {},
+}
+#: A small one of each of the other units with streams. The vectors of ``mma`` are many, because an
+#: instruction has many elements.
+OTHERS = {
+    "m3xu": {"m": [1], "n": [1]},
+    "mma": {"preset": ["fp64"], "m": [1], "n": [1], "k": [2]},
+    "simd2": {"size": [1], "operations": ["minplus"]},
+    "scu-col2im": {"channels": [1]},
+    "vector": {"lanes": [4], "groups": ["add"]},
+    "sparse-os": {"lanes": [2], "format": ["fp16"]},
+    "sparse-is": {"lanes": [1], "depth": [2], "format": ["fp16"]},
+    "sparse-ewise": {"lanes": [1], "registers": [4], "instructions": [16], "format": ["bf16"]},
+    "sparse-control": {"rows": [4], "columns": [1], "lanes": [1]},
+}
+_BYTES = {"m": [1], "n": [1], "k": [1], "precisions": ["int8"], "pipeline": [0]}
+OTHERS["axi-stream"] = {"core": ["simd2-int"], "m": [1], "n": [1], "k": [2], "width": [8]}
+OTHERS["axi-lite"] = _BYTES
+OTHERS["serial"] = _BYTES | {"baud": [3_000_000]}
+_PIPE = {name: [1] for name in ("lanes", "columns", "beats")} | {"rows": [4], "capacity": [16]}
+OTHERS["sparse-buffer"] = _PIPE | {"format": ["fp16"]}
+OTHERS["sparse-oei"] = OTHERS["sparse-buffer"] | {"registers": [4], "instructions": [16]}
+#: The output stream of which a word is changed, if it is not ``o``.
+OUTPUTS = {"axi-stream": "d", "axi-lite": "r", "serial": "tx"} | {
+    "sparse-ewise": "y",
+    "sparse-buffer": "csr",
+    "sparse-control": "is_",
+    "sparse-oei": "y",
 }
 #: Options that make RTL with the same ports and other results: another rounding, another window,
 #: another latency.
@@ -73,12 +103,91 @@ def spoil(unit: str, rtl: Path) -> None:
 
 
 def flip(folder: Path, name: str) -> None:
-    """Change the lowest bit of a word in the middle of a file of vectors."""
+    """Change the lowest bit with a value of a word in the middle of a file of vectors."""
     path = folder / "vectors" / name
     lines = path.read_text().splitlines()
-    middle = len(lines) // 2
-    lines[middle] = f"{int(lines[middle], 16) ^ 1:0{len(lines[middle])}x}"
+    middle, bit = len(lines) // 2, 1
+    care = path.with_name(name.replace(".expected.", ".care."))
+    if care.exists():
+        known = [int(word, 16) for word in care.read_text().split()]
+        middle = next(n for n in range(middle, len(lines)) if known[n])
+        bit = known[middle] & -known[middle]
+    lines[middle] = f"{int(lines[middle], 16) ^ bit:0{len(lines[middle])}x}"
     path.write_text("\n".join(lines) + "\n")
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", OTHERS)
+def test_icarus_finds_a_flipped_bit_and_nothing_else(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, OTHERS[unit])
+    bundle.write(variant, tmp_path, vectors=20)
+    flip(tmp_path, f"{OUTPUTS.get(unit, 'o')}.expected.hex")
+    done = make(tmp_path, "icarus")
+    assert_fails(done)
+    assert done.stdout.count("MISMATCH") == 1
+    assert "warning" not in (done.stdout + done.stderr).lower()
+
+
+DSP = {
+    "sparse-os": OTHERS["sparse-os"],
+    "sparse-is": OTHERS["sparse-is"],
+    "sparse-ewise": OTHERS["sparse-ewise"],
+    "sparse-oei": OTHERS["sparse-oei"],
+    "vector": {"lanes": [4], "groups": ["add-multiply-functions"]},
+}
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", DSP)
+def test_multipliers_for_dsp_blocks_give_the_same_results(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, DSP[unit] | {"multiplier": ["dsp"]})
+    paths = bundle.write(variant, tmp_path, vectors=20)
+    rtl = paths[f"rtl/{variant.module}.v"].read_text()
+    products = re.findall(r"(?m)^  assign \w+ = [^;]* \* ", rtl)
+    # A slice of the vector unit has three multipliers, and four for exp and ln in each half.
+    assert len(products) == (11 if unit == "vector" else 1), products
+    flip(tmp_path, f"{OUTPUTS.get(unit, 'o')}.expected.hex")
+    done = make(tmp_path, "icarus")
+    assert_fails(done)
+    assert done.stdout.count("MISMATCH") == 1
+
+
+def test_every_unit_with_vectors_has_a_small_one_here():
+    pipelines = {"intdot", "add", "compare", "minmax", "convert"}
+    assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines} == set(UNITS)
+
+
+#: Cores that run instructions and integer cores, behind each of the buses.
+CORES = [
+    ("axi-stream", {"core": ["mma"], "preset": ["fp64"], "m": [1], "n": [1], "k": [2]}),
+    ("axi-lite", {"core": ["mma"], "preset": ["fp64"], "m": [2], "n": [2], "k": [2]}),
+    ("axi-lite", {"core": ["simd2-int"], "m": [1], "n": [2], "k": [2], "width": [16]}),
+]
+
+
+@pytest.mark.long
+@needs_icarus
+@pytest.mark.parametrize(("unit", "options"), CORES)
+def test_icarus_passes_other_cores_behind_buses(unit: str, options: Any, tmp_path: Path):
+    (variant,) = variants(unit, options)
+    bundle.write(variant, tmp_path, vectors=20)
+    assert_passes(make(tmp_path, "icarus"))
+
+
+@pytest.mark.parametrize("unit", ["axi-lite", "serial", "axi-stream"])
+def test_a_unit_with_registers_has_their_constants(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, OTHERS[unit])
+    texts = bundle.files(variant, vectors=20)
+    names = [f"{variant.module}_registers.{end}" for end in ("h", "py")]
+    there = unit != "axi-stream"
+    assert [name in texts for name in names] == [there, there]
+    assert [f"`{name}`" in texts["README.md"] for name in names] == [there, there]
+    if there:
+        constants: dict[str, Any] = {}
+        exec(texts[names[1]], constants)
+        assert constants["A_DATA_OFFSET"] == MAP["a_data"].offset
+        define = f"#define {variant.module.upper()}_M {constants['M']}u"
+        assert constants["M"] == 1 and define in texts[names[0]]
 
 
 def output(unit: str) -> str:
@@ -219,12 +328,14 @@ def stage_vectors() -> GoldenVectors:
     return GoldenVectors(interface=face, latency=0, inputs={"i": words}, outputs={"o": words})
 
 
-def run_stage(text: str, folder: Path, *plusargs: str) -> subprocess.CompletedProcess[str]:
+def run_stage(
+    text: str, folder: Path, *plusargs: str, **changes: Any
+) -> subprocess.CompletedProcess[str]:
     (folder / "vectors").mkdir(exist_ok=True)
-    golden = stage_vectors()
+    golden = replace(stage_vectors(), **changes)
     for name, content in memories(golden).items():
         (folder / "vectors" / name).write_text(content)
-    (folder / "all.v").write_text(text + bench("stage", golden, clocked=True))
+    (folder / "all.v").write_text(text + bench("stage", golden, ports=["clk", "rst"]))
     subprocess.run(["iverilog", "-g2005", "-o", "all", "all.v"], cwd=folder, check=True)
     command = ["vvp", "-n", "all", *plusargs]
     return subprocess.run(
@@ -248,6 +359,101 @@ def test_the_bench_of_streams_notices_a_broken_rule(fault: str, tmp_path: Path):
     right, wrong = BROKEN[fault]
     assert right in STAGE
     assert_fails(run_stage(STAGE.replace(right, wrong), tmp_path))
+
+
+@needs_icarus
+def test_a_word_waits_for_its_events(tmp_path: Path):
+    """The next word is sent in the cycle after the last one has left."""
+    done = run_stage(STAGE, tmp_path, "+stalls=0", after={("i", "o"): list(range(100))})
+    assert "PASS 100 vectors in 263 cycles" in done.stdout, done.stdout
+
+
+@needs_icarus
+def test_a_word_that_comes_before_its_events_is_a_mismatch(tmp_path: Path):
+    passed = {("o", "i"): list(range(1, 101))}
+    assert_passes(run_stage(STAGE, tmp_path, after=passed))
+    passed["o", "i"][50] += 1
+    done = run_stage(STAGE, tmp_path, "+stalls=0", after=passed)
+    assert "MISMATCH o: word 50 came too early" in done.stdout
+    assert_fails(run_stage(STAGE, tmp_path, "+stalls=0", after=passed))
+
+
+# The register stage with an input that must be 1 once for each word, and an output that shows
+# whether it was.
+SERVER = STAGE.replace("stage(", "stage(input o_done, output lost, ").replace(
+    "endmodule",
+    """
+  reg [7:0] owed;
+  wire passed = o__valid && o__ready;
+  assign lost = owed > 1 || (o_done && owed != 1);
+  always @(posedge clk) owed <= rst ? 0 : owed + passed - o_done;
+endmodule""",
+)
+
+
+@needs_icarus
+def test_an_answer_follows_each_word(tmp_path: Path):
+    (done_port, lost), face = (plain_port(n, 1) for n in ("o_done", "lost")), stage_vectors()
+    changes: dict[str, Any] = {
+        "interface": replace(face.interface, inputs=(done_port,), outputs=(lost,)),
+        "after": {("i", "o_done"): list(range(100))},
+        "answers": {"o_done": "o"},
+        "zeros": ("lost",),
+    }
+    for more in ((), ("+stalls=0",), ("+seed=3",)):
+        assert_passes(run_stage(SERVER, tmp_path, *more, **changes))
+    # Without answers, the second word is never sent.
+    done = run_stage(SERVER, tmp_path, **(changes | {"answers": {}}))
+    assert_fails(done)
+    assert "no word passes any more; so far 1 of i, 1 of o" in done.stdout
+    # Without the order, words come before the answers to those before.
+    done = run_stage(SERVER, tmp_path, **(changes | {"after": {}}))
+    assert_fails(done)
+    assert "MISMATCH lost: 1, expected 0" in done.stdout
+
+
+#: A line that sends back what it gets, and faults of it.
+ECHO = """
+module echo(input clk, input rst, input rx, output tx);
+  reg [9:0] late = 10'h3ff;
+  reg [15:0] count = 0;
+  always @(posedge clk) begin late <= {late[8:0], rx}; count <= count + 1; end
+  assign tx = late[9];
+endmodule
+"""
+LINE_FAULTS = {
+    "wrong": ("late[9];", "late[9] && !(count > 200 && count < 230);"),
+    "silent": ("late[9];", "1'b1;"),
+    "no stop bit": ("late[9];", "1'b0;"),
+    "surplus": ("late[9];", "late[9] && !(count > 820 && count < 824);"),
+    "unknown": ("late[9];", "late[9] || 1'bx;"),
+}
+
+
+@needs_icarus
+@pytest.mark.parametrize("fault", [None, *LINE_FAULTS])
+def test_the_bench_of_a_line_notices_every_fault(fault: str | None, tmp_path: Path):
+    port = {name: plain_port(name, 1) for name in ("rx", "tx")}
+    words = list(range(0, 200, 10))
+    golden = GoldenVectors(
+        interface=Interface(inputs=(port["rx"],), outputs=(port["tx"],)),
+        latency=0,
+        inputs={"rx": words},
+        outputs={"tx": words},
+        after={("rx", "tx"): [max(n - 1, 0) for n in range(len(words))]},
+        bit_cycles=4,
+    )
+    (tmp_path / "vectors").mkdir()
+    for name, content in memories(golden).items():
+        (tmp_path / "vectors" / name).write_text(content)
+    text = ECHO if fault is None else ECHO.replace(*LINE_FAULTS[fault])
+    (tmp_path / "all.v").write_text(text + bench("echo", golden, ports=["clk", "rst"]))
+    subprocess.run(["iverilog", "-g2005", "-o", "all", "all.v"], cwd=tmp_path, check=True)
+    done = subprocess.run(
+        ["vvp", "-n", "all"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    (assert_passes if fault is None else assert_fails)(done)
+    assert fault != "surplus" or "surplus byte" in done.stdout
 
 
 def test_the_command_writes_a_folder_for_each_configuration(tmp_path: Path, capsys):

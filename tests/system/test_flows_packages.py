@@ -99,11 +99,6 @@ def test_fusesoc_simulates_a_bundle_on_verilator(small: Path):
     assert done.returncode == 0 and "PASS 200 vectors" in done.stdout + done.stderr
 
 
-def test_a_core_without_vectors_has_no_simulations():
-    text = packages.core("unit", summary="a unit", vectors=[])
-    assert "lint:" in text and "sim" not in text.split("targets:")[1] and "tb" not in text
-
-
 def test_the_axi_interfaces_of_ports_are_found():
     assert packages.buses_of(STREAM) == ["s_axis_a", "m_axis_d"]
     assert packages.buses_of(LITE) == ["s_axi"]

@@ -278,15 +278,13 @@ def _bundle(options: argparse.Namespace) -> int:
             progress(f"write {variant.module}", number, len(selected))
             folder = Path(options.out) / variant.module
             paths = bundle.write(variant, folder, vectors=options.vectors, seed=options.seed)
-            checked = "Makefile" in paths
-            print(folder if checked else f"{folder} (without a bench)")
+            print(folder)
             document.append(
                 {
                     "unit": variant.unit.name,
                     "label": variant.label,
                     "command": variant.arguments,
                     "folder": str(folder),
-                    "bench": checked,
                     "files": list(paths),
                 }
             )

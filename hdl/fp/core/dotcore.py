@@ -26,6 +26,7 @@ treated in the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -406,7 +407,7 @@ class DotCore:
         lost = stages.cross("total", lost, "s3_lost")
         side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
-        for stage in ("leading", "shifted"):
+        for stage in ("magnitude", "leading"):
             if stage in stages.names:
                 side = side.cross(stages, stage, stage)
 
@@ -420,7 +421,7 @@ class DotCore:
                 output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
-                denormalise=target.denormalise,
+                denormalise=target.denormalise and g.shifts_subnormals,
                 saturate=target.saturate,
                 chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,
@@ -462,4 +463,8 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+        cross = partial(self.stages.cross_extra, "magnitude")
+        word = cross(word, "magnitude_word")
+        tail = None if tail is None else cross(tail, "magnitude_tail")
+        limit = None if limit is None else cross(limit, "magnitude_limit")
         return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)

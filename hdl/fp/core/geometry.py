@@ -262,6 +262,16 @@ class Geometry:
         return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
 
     @property
+    def addend_fraction(self) -> int:
+        """Fraction bits of C in units of its exponent."""
+        return self.output.fraction_bits
+
+    @property
+    def shifts_subnormals(self) -> bool:
+        """True if a normalised number is shifted back where it is subnormal."""
+        return True
+
+    @property
     def floor_of_zero(self) -> bool:
         """True if the floor matters only for C = 0.
 

@@ -115,7 +115,7 @@ class Terms:
         c_word, _, c_gap = addend
         fill = c_word[-1] if g.sticky else Const(0, 1)
         shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
+            c_word, g.addend_fraction, c_gap, short, name="align_c", fill=fill
         )
         low = g.window + 1
         shifted = shifted[:low]

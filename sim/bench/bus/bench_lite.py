@@ -5,20 +5,17 @@ Parameters: those of ``sim.bench.bus.cores.component_of``, and the number of pro
 
 import logging
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import cocotb
-import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.registers import MAP, constants, registers_of
-from vitruvian.hdl.cube.ports import Start
+from vitruvian.sim.bench.bus.beats import Beat, make_beats
 from vitruvian.sim.bench.bus.bench_stream import pauses
-from vitruvian.sim.bench.bus.commands import make_packets
 from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
@@ -33,15 +30,6 @@ _POLLS = 200
 def unit_of(values: dict[str, Any]) -> LiteUnit:
     """Return the component that a bench's parameters describe."""
     return component_of(values, "axi-lite")
-
-
-@dataclass
-class _Beat:
-    """A beat to send: the words of its operands, its command, and its results if it has any."""
-
-    words: dict[str, list[int]]
-    command: int
-    results: list[list[int]]
 
 
 class _Bench:
@@ -135,34 +123,11 @@ class _Bench:
                 return
         raise AssertionError(f"{bit} must be set after {_POLLS} reads (seed {self.seed})")
 
-    def beats(self, **options: Any) -> list[_Beat]:
-        """Return random beats; each command of ``make_packets`` is cut into its beats."""
-        seed = self.rng.getrandbits(31)
-        packets = make_packets(
-            self.core, count=self.count, seed=seed, tiles=1, plain=True, **options
-        )
-        beats = []
-        for number, word in enumerate(packets.commands):
-            size = packets.beats[number]
-            parts = {name: part[number] for name, part in packets.inputs.items()}
-            slot = self.rng.randrange(self.core.slot_count)
-            for beat in range(size):
-                start, emit = (word >> 8 & 3, beat == size - 1)
-                if beat:
-                    start = Start.ACCUMULATE.value
-                words = {
-                    name: _words(part[beat * len(part) // size : (beat + 1) * len(part) // size])
-                    for name, part in parts.items()
-                    if name != "c"
-                }
-                if start == Start.FROM_C.value:
-                    words["c"] = _words(parts["c"])
-                command = word & 0xFF | start << 8 | emit << 10 | slot << 16
-                results = [_words(packets.d[number])] if emit else []
-                beats.append(_Beat(words, command, results))
-        return beats
+    def beats(self, **options: Any) -> list[Beat]:
+        """Return random beats from the bench's random numbers."""
+        return make_beats(self.core, self.rng, count=self.count, **options)
 
-    async def send(self, beat: _Beat) -> None:
+    async def send(self, beat: Beat) -> None:
         """Send a beat as a driver does, and read its results."""
         for name, words in beat.words.items():
             await self.until("c_ready" if name == "c" else "ready")
@@ -176,10 +141,6 @@ class _Bench:
             got = [await self.read("d_data") for _ in result]
             self.board.expect(result, f"command {beat.command:08x}", **beat.words)
             self.board.check(got, self.cycle)
-
-
-def _words(octets: bytes) -> list[int]:
-    return np.frombuffer(octets + bytes(-len(octets) % 4), "<u4").tolist()
 
 
 @cocotb.test()

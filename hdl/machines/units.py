@@ -105,7 +105,8 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
     """
     depth = _PIPELINE if pipeline is None else pipeline
     if isinstance(rule, DotSpec):
-        component = DotProduct if rule.window is not None else ExactDotProduct
+        exact = rule.window is None and rule.accumulate == "tree"
+        component = ExactDotProduct if exact else DotProduct
         if rule.accumulate == "aligned":
             component = AlignedDotProduct
         try:

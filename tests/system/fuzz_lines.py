@@ -26,17 +26,9 @@ def _inputs(*good: str) -> tuple[str, ...]:
 
 _FOLDERS = ("new", "new/folder", "IN/junk.bin", "IN/good.json/x", "/proc/no", "", ".", "-", "é")
 _OUTPUTS = (
-    *(
-        "out.json",
-        "new/folder/out.json",
-        "out.json.gz",
-        "out.svg",
-        "out.png",
-        "out.npz",
-        "é💥.json",
-    ),
+    *("out.json", "new/folder/out.json", "out.json.gz", "out.svg", "out.png", "out.npz"),
     *("out.bmp", "out", "IN/good.json/x.json", "IN/folder.json", "/proc/no/out.json", "/dev/full"),
-    *("", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz"),
+    *("", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz", "é💥.json"),
 )
 
 

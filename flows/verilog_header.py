@@ -11,6 +11,7 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.cube.blocks import SCALE_BITS, BlockUnitConfig
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
@@ -56,6 +57,7 @@ def header(variant: Variant, component: Any) -> str:
         lines.append(
             f"  {way} {'__'.join(map(str, path))}: {_described(path, member, value, codes)}"
         )
+    lines += _placed(component)
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
@@ -98,6 +100,17 @@ def _plain(member: Any) -> Any:
     if member.is_port:
         return None
     return member.signature.flip() if member.flow == wiring.In else member.signature
+
+
+def _placed(component: Any) -> Iterator[str]:
+    """Yield the line that says where the scales of a matrix unit are."""
+    config = getattr(component, "config", None)
+    if isinstance(config, BlockUnitConfig):
+        low, bits = config.code_bits, config.bus_bits - config.code_bits
+        yield (
+            f"A row of a, and a column of b, has its codes at [0 +: {low}] and its scales, "
+            f"{SCALE_BITS} bits each in rising k, at [{low} +: {bits}]."
+        )
 
 
 def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[str, str]) -> str:
@@ -164,6 +177,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
         else:
             text = f"{_products(spec.k, spec.input.name, spec.input_b.name)}"
             text += f"; c and d are {spec.output.name}"
+            text += _scales(spec)
             # The names of the complex precisions end in c.
             if name.endswith("c"):
                 text += "; each part of a complex result is such a sum"
@@ -228,6 +242,17 @@ def _products(k: int, a: str, b: str) -> str:
     return f"{k} product{'s' if k > 1 else ''} {a} x {b}"
 
 
+def _scales(spec: DotSpec) -> str:
+    """Return the end of a sentence about the scales of a rule."""
+    if spec.scale is None:
+        return ""
+    text = f"; each {spec.block} values of a, and of b, share a factor of {spec.scale.name}"
+    text += f" (code {spec.scale.nan:#04x} is NaN)"
+    if spec.lanes == "sixteens":
+        text += "; 16 products are added exactly, and their scaled sum is a term"
+    return text
+
+
 def _rule(spec: DotSpec) -> Iterator[str]:
     """Yield the window, the rounding and the NaN code of a fused dot product."""
     if spec.window is None:
@@ -240,6 +265,8 @@ def _rule(spec: DotSpec) -> Iterator[str]:
         }[spec.truncate]
         yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
         yield f"  {cut}."
+    if spec.emax_floor is not None and spec.scale is not None:
+        yield f"  The largest exponent counts as {spec.emax_floor} if it is smaller."
     rounding = _ROUNDINGS[spec.rounding]
     too_large = "NaN" if spec.output.infinity is None else "infinity"
     yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"

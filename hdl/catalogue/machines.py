@@ -10,9 +10,7 @@ from amaranth.lib import wiring
 from vitruvian.golden.machines.table import find, machines
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
-from vitruvian.hdl.fp.add import Adder
-from vitruvian.hdl.fp.fma import FusedMultiplyAdd
-from vitruvian.hdl.fp.mul import Multiplier
+from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
 from vitruvian.validate import one_of
 
@@ -104,6 +102,6 @@ UNITS = (
             "two fused multiply-adds, VDPBF16PS": {"row": "avx512_vdpbf16ps"},
             "a phase of MVMUL": {"row": "wh_mvmul_bf16_fp32_hifi4"},
         },
-        shared=(FusedMultiplyAdd, Adder, Multiplier),
+        shared=ChainDot.shared,
     ),
 )

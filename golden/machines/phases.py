@@ -15,7 +15,7 @@ from vitruvian.golden.fp.round import bit_length
 from vitruvian.golden.machines.spec import TERMS as _TERMS
 from vitruvian.golden.machines.spec import PhaseSpec
 
-__all__ = ["PhaseSpec", "phase_dot"]
+__all__ = ["PhaseSpec", "phase_dot", "widen_shared"]
 
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
@@ -45,6 +45,33 @@ def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
     elif f.name == "fp8e5m2" and spec.blackhole:
         fraction = np.where((bits & 0x7F) == 0x7F, 0x3FF, fraction)
     return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
+
+
+def widen_shared(codes: np.ndarray, exponents: np.ndarray, bits: int) -> np.ndarray:
+    """Return the bf16 codes of operands with a shared exponent (BFP8, BFP4, BFP2).
+
+    A code is a sign and a magnitude of ``bits`` − 1 bits, whose top bit has the weight of the
+    shared exponent. The magnitude is normalised, and its leading zeros are subtracted from the
+    exponent field, modulo 256. The code of −0 becomes −∞.
+
+    Parameters
+    ----------
+    codes : (..., K) ndarray of unsigned int
+    exponents : (..., K / 16) ndarray of uint8
+    bits : int
+        8, 4 or 2.
+
+    Returns
+    -------
+    (..., K) ndarray of uint16
+    """
+    sign = codes.astype(np.int64) >> (bits - 1) & 1
+    magnitude = (codes.astype(np.int64) & ((1 << (bits - 1)) - 1)) << (8 - bits)
+    zeros = 7 - bit_length(magnitude)
+    field = (np.repeat(exponents.astype(np.int64), _TERMS, axis=-1) - zeros) & 0xFF
+    fraction = (magnitude << (zeros + 1)) & 0x7F
+    code = np.where(magnitude == 0, sign * 0x7F80, field << 7 | fraction)
+    return (code | sign << 15).astype(np.uint16)
 
 
 def _round_half_up(

@@ -100,12 +100,16 @@ class PhaseSpec:
     blackhole : bool
         If True, the rules of Blackhole hold: codes 0x7F and 0xFF of fp8e5m2 are all ones in the low
         bits as well, and Wormhole's erratum of sums of −1 is absent.
+    shared_bits : int, optional
+        Width of operands whose exponent is shared by 16 values: 8, 4 or 2 (BFP8, BFP4 and BFP2).
+        They are converted to ``input``, which is bf16; ``phases.widen_shared`` says how.
     """
 
     input: FloatFormat
     output: FloatFormat
     phases: int
     blackhole: bool
+    shared_bits: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input", as_format(self.input, "input"))
@@ -114,6 +118,9 @@ class PhaseSpec:
         one_of("output", self.output.name, ("fp32", "bf16", "fp16"))
         check_int("phases", self.phases, 1, 4)
         check_type("blackhole", self.blackhole, bool)
+        one_of("shared_bits", self.shared_bits, (None, 8, 4, 2))
+        if self.shared_bits is not None:
+            one_of("input of operands with a shared exponent", self.input.name, ("bf16",))
 
     @property
     def input_b(self) -> FloatFormat:

@@ -17,10 +17,12 @@ FACE = (
     "vitruvian.cli",
     "vitruvian.commands",
     "vitruvian.formats",
+    "vitruvian.jax",
     "vitruvian.machines",
     "vitruvian.ops",
     "vitruvian.products",
     "vitruvian.sparse",
+    "vitruvian.torch",
     "vitruvian.__main__",
 )
 

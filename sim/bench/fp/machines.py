@@ -34,8 +34,10 @@ def operands(
         Number of vectors.
     seed : int
     """
-    formats = {"input": rule.input, "input_b": rule.input_b, "output": rule.output}
-    return dot_vectors(DotSpec(**formats, k=terms, window=24), count, seed=seed)
+    formats = DotSpec(
+        input=rule.input, input_b=rule.input_b, output=rule.output, k=terms, window=24
+    )
+    return dot_vectors(formats, count, seed=seed)
 
 
 def run_row(stem: str, vectors: int, seed: int) -> Result:

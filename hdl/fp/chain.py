@@ -17,7 +17,7 @@ from .fma import FusedMultiplyAdd, check_flushing, cleared, flushed
 from .mul import Multiplier
 from .parts.pipeline import PipelineStages, check_pipeline
 
-__all__ = ["ChainDot"]
+__all__ = ["ChainDot", "ChainStep"]
 
 _MULTIPLIER_RANKS = 2  # the deepest pipeline of a multiplier
 
@@ -28,6 +28,10 @@ class _Timed:
 
     value: Value
     at: int
+
+
+class ChainStep(FusedMultiplyAdd):
+    """A fused multiply-add of a chain, which tools build once for all of its steps."""
 
 
 class ChainDot(wiring.Component):
@@ -70,7 +74,7 @@ class ChainDot(wiring.Component):
     """
 
     #: Units that tools build once, whatever their number.
-    shared = (FusedMultiplyAdd, Adder, Multiplier)
+    shared = (ChainStep, Adder, Multiplier)
 
     if TYPE_CHECKING:
         a: data.View
@@ -164,7 +168,7 @@ class _Builder:
 
     def multiply_add(self, a: _Timed, b: _Timed, c: _Timed, name: str) -> _Timed:
         """Return the rounded a·b + c."""
-        fma = FusedMultiplyAdd(spec=self.spec.step, pipeline=self.unit.pipeline)
+        fma = ChainStep(spec=self.spec.step, pipeline=self.unit.pipeline)
         self.m.submodules[name] = fma
         start = max(a.at, b.at, c.at)
         for port, operand in ((fma.a, a), (fma.b, b), (fma.c, c)):

@@ -268,12 +268,7 @@ GRAMMARS = (
         ("vitruvian", "conformance"),
         (("rvbna_e4m3_n2_fp32", "h100_wgmma_e4m3_fp32", "amx_tdpbssd", "rvbna", "", "-1"),),
         ("--vectors=100",),
-        {
-            "--vectors": ("100", "500", "99", "1000001"),
-            "--seed": _NUMBERS,
-            "--out": ("out.hex", *_OUTPUTS),
-            "--json": _OUTPUTS,
-        },
+        {"--vectors": ("500", "99"), "--out": ("out.hex", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(
         ("vitruvian", "sparse"),

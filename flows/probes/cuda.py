@@ -152,7 +152,7 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
     least = max(each.device for each in instructions)
     arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 120: "sm_120a"}
     makefile = (
-        f"# The least device for all of these instructions is {arch[least]}; others report theirs.\n"
+        f"# All of these instructions need {arch[least]}; a device runs those that it has.\n"
         "ARCH ?= native\n\n"
         "outputs.bin: probe inputs.bin\n\t./probe inputs.bin outputs.bin\n\n"
         "probe: probe.cu\n\tnvcc -O1 -std=c++17 -arch=$(ARCH) -o probe probe.cu\n"
@@ -161,7 +161,7 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
 
 
 def registers(each: Instruction) -> tuple[int, int, int]:
-    """Return the 32-bit registers of A, B and C that a thread holds (fp64: registers of 64 bits)."""
+    """Return the registers of A, B and C that a thread holds, of 32 bits, or of 64 for fp64."""
     if each.kind == "fp64":
         return 1, 1, 2
     wide = 32 if each.output != "fp16" else 16

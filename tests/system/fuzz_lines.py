@@ -124,6 +124,8 @@ _UNITS = {
 }
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
 
+_PROBES = ("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz")
+
 GRAMMARS = (
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
     Grammar(
@@ -279,6 +281,30 @@ GRAMMARS = (
             "--vectors": ("100", "500", "99", "1000001"),
             "--seed": _NUMBERS,
             "--out": ("out.hex", *_OUTPUTS),
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "probe", "write"),
+        (),
+        ("--target=avx512", "--out=new"),
+        {
+            "--target": ("avx512", "rocm"),
+            "--instruction": ("avx512_vdpbf16ps", "*", "[", "zzz"),
+            "--out": _FOLDERS,
+            "--seed": _NUMBERS,
+            "--input": ("fp16",),
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "probe", "read"),
+        (_inputs(*_PROBES, "x.npy"),),
+        (),
+        {
+            "--out": _FOLDERS,
+            "--input": ("fp16", "bf16", "e4m3_e5m2", "fp99"),
+            "--target": ("cuda",),
             "--json": _OUTPUTS,
         },
     ),

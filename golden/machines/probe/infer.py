@@ -1,14 +1,14 @@
 """Search for the parameters of a rule that gives all results."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.fp.codec import unpack
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.chain import ChainSpec, fma_step
 from vitruvian.golden.machines.phases import PhaseSpec
@@ -119,7 +119,7 @@ def _attempts(scorer: Scorer, known: bool, progress: Progress) -> Iterator[Itera
     if not isinstance(data.output, FloatFormat):
         yield _integers(data)
         return
-    table = [rule for rule in candidates(data)] if known else []
+    table = list(candidates(data)) if known else []
     if known:
         progress("known machines")
         yield table
@@ -290,7 +290,7 @@ def _product_exponents(data: Results) -> np.ndarray:
 
 
 def _windows(data: Results, few: np.ndarray) -> list[object]:
-    """Return likely windows: the lowest bits of the results, measured from the largest exponents."""
+    """Return likely windows: distances of results' lowest bits from the largest exponents."""
     some = data.rows(few)
     out = some.output
     assert isinstance(out, FloatFormat)
@@ -450,7 +450,7 @@ def _with_nan(rule: Rule, codes: list[int]) -> Rule:
 
 
 def _basis(rule: Rule, scorer: Scorer) -> Iterator[Basis]:
-    """Yield the evidence for each parameter: values that do as well, and the nearest that do not."""
+    """Yield the evidence for each parameter: values that do as well, and a near one that does not."""
     for name, allowed in values(rule, scorer.data).items():
         value = value_of(rule, name)
         numbers = [v for v in allowed if isinstance(v, int) and not isinstance(v, bool)]

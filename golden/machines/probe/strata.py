@@ -154,9 +154,17 @@ def floors(rows: Rows) -> None:
     rows.put(part, 0, exponent)
     # A tiny term of the other sign changes the result wherever it is kept at all.
     tiny = np.arange(low, min(low + 420, 12))
-    part = rows.new(len(tiny))
-    rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)), 0)
-    rows.put(part, 1, tiny, 1, exact=True)
+    least = rows.out.emin - rows.out.fraction_bits
+    for repetition in range(2):
+        above = np.maximum(tiny + rows.rng.integers(1, 30, len(tiny)), least)
+        part = rows.new(len(tiny))
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, tiny, 1, exact=True)
+        # Beside a tie, which such a term decides
+        part = rows.new(len(tiny))
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, np.full(len(tiny), least - 1), 0, exact=True)
+        rows.put(part, 2 + repetition, tiny, exact=True)
     part = rows.new(len(tiny))
     rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)))
     rows.put(part, 1, tiny)

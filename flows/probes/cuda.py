@@ -78,11 +78,12 @@ def _sparse() -> list[Instruction]:
         *(("f16", "f16", out, shape, 80) for out in ("f32", "f16") for shape in ("16", "32")),
         *(("bf16", "bf16", "f32", shape, 80) for shape in ("16", "32")),
         *(("tf32", "tf32", "f32", shape, 80) for shape in ("8", "16")),
-        *((a, b, out, "64", 89) for a in _FP8 for b in _FP8 for out in ("f32", "f16")),
+        *((a, b, "f32", "64", 89) for a in _FP8 for b in _FP8),
+        *((a, b, "f16", "64", 120) for a in _FP8 for b in _FP8),  # not on sm_89 and sm_90
         *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
     ]
     for a, b, out, k, device in rows:
-        text = f"mma.sp.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
+        text = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
         found.append(_one("sp", f"m16n8k{k}", a, b, out, device, text))
     return found
 
@@ -206,7 +207,7 @@ def _kernel(each: Instruction) -> str:
         imm = "" if each.output == "int32" else f", 1, 1{transposed}"
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, %{next_name}, 1{imm};"
         ins.append('"l"(descriptor)')
-        before = "  LOAD_WGMMA_B(sizeof_b);\n"
+        before = "  LOAD_WGMMA_B();\n"
         around = ("  WGMMA_BEGIN();\n", "  WGMMA_END();\n")
     else:
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, {{{b_text}}}, {{{d_text}}}{tail};"
@@ -241,7 +242,7 @@ def _kernel(each: Instruction) -> str:
 __global__ void {each.name}(Case x, int *ran) {{
 #if {guard}
   {operand} A[{a}];
-{f"  {operand} B[{b}];" if b else "  const int sizeof_b = " + str(bits // 8) + ";"}
+{f"  {operand} B[{b}];" if b else ""}
   {code[each.output]} D[{c}];
 {extra}{before}  {load}
 {around[0]}  asm volatile("{asm}"

@@ -223,7 +223,7 @@ __device__ inline void store_fp64(const Case &x, const double *D) {
 
 /* wgmma reads B from shared memory: two core matrices of eight rows of 16 bytes, one for each half
    of k, without a swizzle. Their distance along k is 128 bytes; there is only one along n. */
-#define LOAD_WGMMA_B(size)                                                                   \
+#define LOAD_WGMMA_B()                                                                   \
   __shared__ alignas(128) uint8_t shared_b[256];                                             \
   for (int i = threadIdx.x; i < 256; i += 128) {                                             \
     int n = i % 128 / 16, byte = i / 128 * 16 + i % 16;                                      \

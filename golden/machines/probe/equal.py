@@ -35,8 +35,9 @@ are meant (by one less with "floor", whose sticky bit is below q).
    flushing before rounding is flushing after it; and so it is if tiny results are never rounded,
    as their least place is not above lo. If C is flushed, a tiny result needs a C that products
    nearly cancel, with a bit below 2^(lo − f); without one, no result is tiny.
-7. *Zeros.* Without flushing, if the least place of the result is not above lo, or with
-   rounding to odd, no nonzero sum becomes zero, and "exact" is "positive". Products that C is added to late may be zero as well.
+7. *Zeros.* Without flushing, if the least place of the result is not above lo, or with rounding to
+   odd, no nonzero sum becomes zero, and "exact" is "positive". Products that C is added to late
+   may be zero as well.
 8. *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
    are two blocks of K = 2.
 9. *Overflow of products.* It cannot happen if the largest product is a number of the result.

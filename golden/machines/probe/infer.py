@@ -314,14 +314,19 @@ def _windows(data: Results, few: np.ndarray) -> list[object]:
 
 
 def _result_bits(data: Results) -> list[int]:
-    """Return the fraction bits of the results that occur, and all of the format's."""
+    """Return the fraction bits of the results that occur, and all of the format's.
+
+    The results without C are counted by themselves, because a C that is added late has all bits.
+    """
     out = data.output
     assert isinstance(out, FloatFormat)
-    d = unpack(data.d, out)
+    d, c = unpack(data.d, out), unpack(data.c, out)
     normal = d.significand >> out.fraction_bits == 1
-    low = np.bitwise_or.reduce(d.significand[normal], initial=1 << out.fraction_bits)
-    zeros = int(low & -low).bit_length() - 1
-    return list(dict.fromkeys((max(out.fraction_bits - zeros, 1), out.fraction_bits)))
+    found: list[int] = []
+    for rows in (normal, normal & (c.significand == 0)):
+        low = np.bitwise_or.reduce(d.significand[rows], initial=1 << out.fraction_bits)
+        found.append(max(out.fraction_bits - int(low & -low).bit_length() + 1, 1))
+    return list(dict.fromkeys((*found, out.fraction_bits)))
 
 
 # ------------------------------------------------------------------ chains
@@ -450,7 +455,7 @@ def _with_nan(rule: Rule, codes: list[int]) -> Rule:
 
 
 def _basis(rule: Rule, scorer: Scorer) -> Iterator[Basis]:
-    """Yield the evidence for each parameter: values that do as well, and a near one that does not."""
+    """Yield the evidence for each parameter."""
     for name, allowed in values(rule, scorer.data).items():
         value = value_of(rule, name)
         numbers = [v for v in allowed if isinstance(v, int) and not isinstance(v, bool)]
@@ -473,7 +478,7 @@ def _basis(rule: Rule, scorer: Scorer) -> Iterator[Basis]:
 
 
 def _first(rule: Rule, name: str, value: object, scorer: Scorer) -> int | None:
-    """Return the first row that tells another value, None if no row does, −1 if it is impossible."""
+    """Return the first row that tells another value, None if none does, −1 if there is no rule."""
     other = changed(rule, name, value)
     if other is None or not possible(other):
         return -1

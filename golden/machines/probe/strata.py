@@ -125,7 +125,7 @@ def carries(rows: Rows) -> None:
 
 
 def ties(rows: Rows) -> None:
-    """Sums half-way between results of every precision, and just beside."""
+    """Append sums half-way between results of every precision, and just beside."""
     precision = np.arange(1, rows.out.fraction_bits + 3).repeat(4)
     n = len(precision)
     tiny = rows.rng.integers(1, 24, n)
@@ -257,7 +257,7 @@ def tiny_results(rows: Rows) -> None:
 
 
 def overflows(rows: Rows) -> None:
-    """Sums beside the largest number, and products beyond it."""
+    """Append sums beside the largest number, and products beyond it."""
     out = rows.out
     n = 40
     ones = (1 << out.fraction_bits) - 1

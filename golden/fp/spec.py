@@ -430,8 +430,8 @@ _H100 = (
 )
 _B200 = (
     *_HOPPER,
-    _Row(_FP8, "fp32", 32, 25, "RZ", 23),
-    _Row(_FP8, "fp16", 32, 25, "RNE", 10),
+    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp32", 32, 25, "RZ", 23),
+    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp16", 32, 25, "RNE", 10),
 )
 # The exponent that the hardware of a generation gives to zero terms, by output format
 _VOLTA_FLOORS = (("fp32", -131), ("fp16", -19))

@@ -17,8 +17,8 @@ from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import scale_value, unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.families import exponent_bits, family, is_fma
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["Operands", "fast_product"]

@@ -50,8 +50,8 @@ from typing import Any
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.probe.space import conversion_key
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["equal_rules", "normal_form"]

@@ -9,8 +9,8 @@ from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.probe.cases import Cases
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule, machines
 
 __all__ = ["changed", "conversion_key", "dot_values", "known_slices", "value_of", "values"]

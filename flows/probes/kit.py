@@ -38,8 +38,8 @@ scales of A and B if there are any, and room for D. outputs.bin is the same file
 of each instruction and the name of the device filled in.
 """
 _BUILD = {
-    "cuda": "It needs nvcc of CUDA 12.8 or later; `make ARCH=sm_90a` chooses the GPU (sm_90a for wgmma, sm_120a for "
-    "block scales).",
+    "cuda": "It needs nvcc of CUDA 12.8 or later; `make ARCH=sm_90a` chooses the GPU (sm_90a for "
+    "wgmma, sm_120a for block scales).",
     "hip": "It needs hipcc; `make ARCH=gfx942` chooses the GPU.",
     "amx": "It needs GCC 11 or Clang 12, Linux 5.16 and a processor with AMX.",
     "avx512": "It needs GCC 10 or Clang 9 and a processor with AVX-512 BF16.",

@@ -5,39 +5,13 @@ import random
 from collections.abc import Iterator
 
 from tests.system.fuzz_inputs import chip_files
+from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
+from tests.system.fuzz_values import FOLDERS as _FOLDERS
+from tests.system.fuzz_values import NUMBERS as _NUMBERS
+from tests.system.fuzz_values import OUTPUTS as _OUTPUTS
+from tests.system.fuzz_values import inputs as _inputs
 
 __all__ = ["GRAMMARS", "Grammar", "lines"]
-
-_BAD_TEXT = (
-    *("", " ", "-1", "0", "-0", "1e9", "1e999", "nan", "inf", "9" * 40, "9" * 5000),
-    *("999999999999", "0x10", "½", "٣", "é", "💥", "a\nb", "../..", "/", "%s%n", "{}", "None"),
-    *("[1]", "1,,2", "8-4", "1x1x1", "0x0x0", "100000x100000x100000", "1x", "x", ",", "*"),
-    *("999999999x999999999x999999999", "2**99", "fp16", "zzz", "apsp", "a" * 300, "\udcff"),
-    *("$(id)", "1_000", "+5", "1.5", "true"),
-)
-_NUMBERS = ("1", "2", "3", "7")
-
-
-def _inputs(*good: str) -> tuple[str, ...]:
-    """Return the names of input files, good ones first."""
-    bad = "junk.bin empty utf16.txt nul.txt picture.png folder.json deep.json loop.mtx missing.x"
-    return (*(f"IN/{name}" for name in (*good, *bad.split())), "IN/new\nline.txt", "/dev/null")
-
-
-_FOLDERS = ("new", "new/folder", "IN/junk.bin", "IN/good.json/x", "/proc/no", "", ".", "-", "é")
-_OUTPUTS = (
-    *(
-        "out.json",
-        "new/folder/out.json",
-        "out.json.gz",
-        "out.svg",
-        "out.png",
-        "out.npz",
-        "é💥.json",
-    ),
-    *("out.bmp", "out", "IN/good.json/x.json", "IN/folder.json", "/proc/no/out.json", "/dev/full"),
-    *("", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz"),
-)
 
 
 @dataclasses.dataclass(frozen=True)

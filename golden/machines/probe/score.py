@@ -21,8 +21,8 @@ def possible(rule: Rule) -> bool:
     """Return True if golden can compute a combination of parameters."""
     if not isinstance(rule, DotSpec) or rule.is_plain:
         return True
-    # Late additions and halves are made of plain sums, if nothing else is changed. The general steps
-    # keep sums in 64 bits, so they need a window; groups have a multiple of their size.
+    # Late additions and halves are made of plain sums, if nothing else is changed. The general
+    # steps keep sums in 64 bits, so they need a window; groups have a multiple of their size.
     inner = replace(
         rule,
         accumulate="tree" if rule.accumulate == "late" else rule.accumulate,

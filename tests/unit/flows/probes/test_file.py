@@ -79,7 +79,7 @@ def test_an_npz_file_without_codes_is_refused(arrays, message, tmp_path):
 def test_an_npz_file_says_its_formats(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, a=CASES.a, b=CASES.b, c=CASES.c, d=CASES.c)
-    with pytest.raises(UserError, match="format of .* must be given with --input"):
+    with pytest.raises(UserError, match=r"format of .* must be given with --input"):
         read_npz(path, None)
     (section,) = read_npz(path, "bf16_fp16")[1]
     assert (section.cases.input.name, section.cases.input_b.name) == ("bf16", "fp16")

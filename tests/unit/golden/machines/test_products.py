@@ -159,8 +159,8 @@ def test_infinities_and_nans_in_a_large_product():
     a[3, 5], a[60, 0], b[7, 9], b[8, 9] = np.inf, np.nan, -np.inf, np.inf
     for row in ("h100_mma_fp16_fp32", "cdna3_mfma_fp16_fp32", "cdna1_mfma_fp16_fp32"):
         codes = [v.view(np.uint16) for v in (a, b)]
-        got = vitruvian.gemm(*codes, machine=row)
-        expected = by_dots(row, *codes, np.zeros((70, 60), np.uint32))
+        got = vitruvian.gemm(codes[0], codes[1], machine=row)
+        expected = by_dots(row, codes[0], codes[1], np.zeros((70, 60), np.uint32))
         np.testing.assert_array_equal(got, expected)
         assert (got[60] == 0x7FFFFFFF).all()
 

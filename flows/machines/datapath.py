@@ -3,7 +3,7 @@
 from vitruvian.flows.machines.drawing import Box, Rank, draw
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines import ChainSpec, Machine, PhaseSpec
+from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, Machine, PhaseSpec
 
 __all__ = ["datapath", "ranks_of"]
 
@@ -17,12 +17,15 @@ _KEPT = {
 def datapath(row: Machine) -> str:
     """Return the SVG text of the datapath of a row of the table."""
     rule = row.rule
-    name = "int32" if isinstance(rule, IntDotSpec) else str(rule.output)
-    words = [name]
-    if not isinstance(rule, IntDotSpec) and _step(rule).flush:
-        words.append("subnormals are zeros")
+    if isinstance(rule, IntDotSpec | IntPhaseSpec):
+        words = ["int32"]
+    else:
+        words = [str(rule.output)]
+        if _step(rule).flush:
+            words.append("subnormals are zeros")
     has_c = not (isinstance(rule, ChainSpec) and rule.add_c == "none")
-    c = Box("Dst" if isinstance(rule, PhaseSpec) else "C", tuple(words)) if has_c else None
+    name = "Dst" if isinstance(rule, PhaseSpec | IntPhaseSpec) else "C"
+    c = Box(name, tuple(words)) if has_c else None
     title = f"Datapath of {row.title}: {row.stem}"
     return draw(title, ranks_of(row), c)
 
@@ -41,6 +44,8 @@ def ranks_of(row: Machine) -> list[Rank]:
     rule = row.rule
     if isinstance(rule, IntDotSpec):
         return _integer(rule)
+    if isinstance(rule, IntPhaseSpec):
+        return _integer_phases(rule)
     if isinstance(rule, PhaseSpec):
         return _phases(rule)
     if isinstance(rule, ChainSpec):
@@ -248,19 +253,36 @@ def _phases(rule: PhaseSpec) -> list[Rank]:
     if not rule.blackhole:
         result.append("erratum: a sum of −1 is shifted wrongly")
     field = "5" if rule.narrow else "8"
-    phases = (
-        "phase 0" if rule.phases == 1 else f"phases 0 to {rule.phases - 1}, one after the other"
-    )
+    name, operands = str(rule.input), [Box("A"), Box("B")]
+    widen = [f"field of {field} bits, 10 fraction bits; no ∞, no NaN"]
+    if rule.shared_bits is not None:
+        name = f"BFP{rule.shared_bits}"
+        operands.append(Box("Exponents", ("one for 16 values",)))
+        widen.insert(0, "magnitudes are normalised; −0 becomes −∞")
+    operands[:2] = [Box(f"{box.heading}: 16 × {name}") for box in operands[:2]]
     return [
-        Rank((Box(f"A: 16 × {rule.input}"), Box(f"B: 16 × {rule.input}"))),
-        Rank(
-            (Box("Widen to 19 bits", (f"field of {field} bits, 10 fraction bits; no ∞, no NaN",)),)
-        ),
-        Rank((Box("Multiply slices, 5 × 7 bits", (phases,)),)),
+        Rank(tuple(operands)),
+        Rank((Box("Widen to 19 bits", tuple(widen)),)),
+        Rank((Box("Multiply slices, 5 × 7 bits", (_named_phases(rule.phases),)),)),
         Rank(groups),
         Rank((Box("Align both groups and Dst, half up", ("at the largest field",)),), takes_c=True),
         Rank((Box("Add and normalise"),)),
         Rank((Box(f"Dst: {rule.output}", tuple(result)),)),
+    ]
+
+
+def _named_phases(many: int) -> str:
+    return "phase 0" if many == 1 else f"phases 0 to {many - 1}, one after the other"
+
+
+def _integer_phases(rule: IntPhaseSpec) -> list[Rank]:
+    """Return the boxes of one phase of MVMUL with integers."""
+    return [
+        Rank((Box("A: 16 × int8, sign and magnitude"), Box("B: 16 × int8, sign and magnitude"))),
+        Rank((Box("Multiply slices, 5 × 4 bits at most", (_named_phases(rule.phases),)),)),
+        Rank((Box("Add", ("16 products, exactly",)),)),
+        Rank((Box("Add Dst", ("clipped to ±(2^31 − 1)",)),), takes_c=True),
+        Rank((Box("Dst: int32, sign and magnitude"),)),
     ]
 
 

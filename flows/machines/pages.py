@@ -9,7 +9,16 @@ from vitruvian.flows.machines.sequences import chain_steps
 from vitruvian.flows.machines.steps import Operands, dot_steps
 from vitruvian.flows.report import markdown
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines import ChainSpec, Machine, PhaseSpec, find, grouped, machines
+from vitruvian.golden.machines import (
+    ChainSpec,
+    Machine,
+    PhaseSpec,
+    find,
+    grouped,
+    machines,
+    missing,
+    unknown,
+)
 from vitruvian.golden.machines.table import FOLDER
 from vitruvian.validate import one_of
 
@@ -29,9 +38,11 @@ def instructions(names: str) -> str:
     """
     rows = list(machines().values())
     chosen = names.split(",")
+    known = dict.fromkeys(row.machine for row in (*rows, *missing().values()))
     for name in chosen:
-        one_of("machine", name, dict.fromkeys(row.machine for row in rows))
+        one_of("machine", name, known)
     records = grouped(row for name in chosen for row in rows if row.machine == name)
+    records += unknown(chosen)
     header = ["machine", "instruction", "formats", "result", "rule", "evidence"]
     cells = [[str(record[column]) for column in header] for record in records]
     return "\n" + markdown((header, cells)) + "\n"

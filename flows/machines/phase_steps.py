@@ -27,7 +27,12 @@ def phase_steps(x: Operands, spec: PhaseSpec) -> tuple[list[str], int]:
     c = x.c
     for start in range(0, len(x.a), _TERMS):
         terms = range(start, start + _TERMS)
-        a, b = ([_operand(codes[k], spec) for k in terms] for codes in (x.a, x.b))
+        if spec.shared_bits is None:
+            a, b = ([_operand(codes[k], spec) for k in terms] for codes in (x.a, x.b))
+        else:
+            bits, place = spec.shared_bits, start // _TERMS
+            a = [_shared(x.a[k], x.scale_a[place], bits) for k in terms]
+            b = [_shared(x.b[k], x.scale_b[place], bits) for k in terms]
         for phase in range(spec.phases):
             lines.append(f"**Phase {phase}**, Dst = {hexadecimal(c, spec.output)}.")
             more, c = _phase(a, b, c, phase, spec)
@@ -50,6 +55,18 @@ def _operand(code: int, spec: PhaseSpec) -> _Operand:
     if f.name == "fp8e4m3":
         field += 8
     return _Operand(bool(code >> (f.width - 1)), field, 1 << _FRACTION | fraction)
+
+
+def _shared(code: int, exponent: int, bits: int) -> _Operand:
+    """Widen the code of an operand with a shared exponent."""
+    negative = bool(code >> (bits - 1))
+    magnitude = (code & ((1 << (bits - 1)) - 1)) << (8 - bits)
+    if not magnitude:
+        return _Operand(negative, 0xFF, 1 << _FRACTION) if negative else _Operand(False, 0, 0)
+    while magnitude < 0x40:
+        magnitude, exponent = magnitude * 2, exponent - 1
+    field = exponent % 256
+    return _Operand(negative, field, magnitude << 4 if field else 0)
 
 
 def _half_up(magnitude: int, shift: int, *, ties_down: bool = False) -> int:

@@ -7,9 +7,9 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import to_float
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply, rule_of
+from vitruvian.golden.machines.spec import ChainSpec
 
 __all__ = ["Arithmetic", "Role"]
 

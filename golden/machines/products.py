@@ -15,6 +15,8 @@ from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.families import family
 from vitruvian.golden.machines.fast import Operands, fast_product
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.scaled import in_blocks
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, spec
@@ -126,8 +128,10 @@ def multiply(
     codes = x.dtype.kind in "iu"
     name = _own_name(x, y) if input is None and not codes else input
     rule = rule_of(machine, instruction, name, output)
-    if isinstance(rule, IntDotSpec):
+    if isinstance(rule, IntDotSpec | IntPhaseSpec):
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
+    if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
+        raise ValueError("machine must have a rule without shared exponents; use machines.run")
     if threads is None:
         work = shape[0] * shape[1] * x.shape[-1]
         threads = min(all_cores(), 1 + work // _LARGE)

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec
-from vitruvian.golden.machines.table import Machine, Rule
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.table import Machine, Rule, missing
 
-__all__ = ["grouped", "summary"]
+__all__ = ["grouped", "summary", "unknown"]
 
 _MANY = 4  # formats that a row of the table lists one by one
 
@@ -51,8 +52,11 @@ def summary(rule: Rule) -> str:
         if rule.accumulators > 1:
             how = f"{rule.accumulators} chains of FMAs"
         return f"K {rule.k or 'any'}, {how}, {rule.step.rounding}"
+    if isinstance(rule, IntPhaseSpec):
+        return f"K {rule.k}, {_phases(rule.phases)}, exact, saturating"
     if not isinstance(rule, DotSpec):
-        return f"K {rule.k}, {rule.phases} phase{'s' * (rule.phases > 1)}, half up"
+        shared = "" if rule.shared_bits is None else ", shared exponents / 16"
+        return f"K {rule.k}, {_phases(rule.phases)}, half up{shared}"
     if rule.k == 1 and rule.truncate == "floor":
         return f"K 1, FMA, {rule.rounding}"
     window = "exact sum" if rule.window is None else f"F {rule.window} {rule.truncate}"
@@ -65,3 +69,24 @@ def summary(rule: Rule) -> str:
     words += [f"{rule.scale} / {rule.block}"] if rule.scale else []
     words += [f"{len(rule.slices)} slices"] if rule.slices else []
     return ", ".join(words)
+
+
+def _phases(many: int) -> str:
+    return "1 phase" if many == 1 else f"{many} phases"
+
+
+def unknown(machines: Iterable[str]) -> list[dict[str, object]]:
+    """Return a record like those of ``grouped`` for each instruction without a known rule."""
+    wanted = set(machines)
+    return [
+        {
+            "machine": entry.machine,
+            "instruction": entry.instruction,
+            "formats": entry.formats,
+            "result": entry.output,
+            "rule": "no rule",
+            "evidence": entry.reason,
+        }
+        for entry in missing().values()
+        if entry.machine in wanted
+    ]

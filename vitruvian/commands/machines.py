@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.machines_check import add_check, refuse_check_options, run_check
+from vitruvian.commands.machines_results import add_results, refuse_results_options, run_results
 from vitruvian.commands.options import add_json
+from vitruvian.errors import UserError
 from vitruvian.table import open_console, print_table
 
 if TYPE_CHECKING:
@@ -22,12 +24,16 @@ peer's model, executed; D, documentation. NAME is a machine (h100), a machine an
 
 With --check, compare golden, and RTL where a unit has the rule, with sets of results, bit for bit.
 NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such files. By default, the
-sets in ../shared/data are compared if they are there, and otherwise the worked examples."""
+sets in ../shared/data are compared if they are there, and otherwise the worked examples.
+
+With --accuracy, compute the errors of each rule on random operands, and with --area, measure the
+area and the delay of its unit. Rows with the same rule are one line."""
 
 _EPILOG = """\
 Example: vitruvian machines h100
          vitruvian machines b200_nvf4_ue4m3_fp32
-         vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz"""
+         vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz
+         vitruvian machines --accuracy --area --liberty nangate45 --out docs/results"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -37,17 +43,25 @@ def register(name: str, commands: Any) -> None:
         "names", nargs="*", metavar="NAME", help="List only these rows, or compare these sets."
     )
     add_check(parser)
+    add_results(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vitruvian.golden.machines import grouped, machines
+    from vitruvian.golden.machines import grouped, machines, missing, unknown
 
+    wanted = options.accuracy or options.area
+    if options.check and wanted:
+        raise UserError("--check must come without --accuracy and --area")
+    if not wanted:
+        refuse_results_options(options)
     if options.check:
         return run_check(options)
     refuse_check_options(options)
     rows = _chosen(options.names, list(machines().values()))
+    if wanted:
+        return run_results(options, rows)
     if len(rows) == 1:
         lines = _parameters(rows[0])
         print(f"{rows[0].stem}: {rows[0].maker} {rows[0].title}; evidence {rows[0].evidence}")
@@ -55,7 +69,10 @@ def _run(options: argparse.Namespace) -> int:
         print_table(console, ("parameter", "value"), [(n, _word(v)) for n, v in lines.items()])
         records: list[dict[str, object]] = [{"stem": rows[0].stem, **_plain(lines)}]
     else:
-        records = grouped(rows)
+        listed = {row.machine for row in rows} | set(options.names)
+        if not options.names:  # machines without any known rule, too
+            listed |= {entry.machine for entry in missing().values()}
+        records = grouped(rows) + unknown(listed)
         header = ("machine", "instruction", "formats", "result", "rule", "evidence")
         console = open_console(plain_width=150)
         cells = [[str(record[name]) for name in header] for record in records]
@@ -67,11 +84,17 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
-    """Return the rows that the names stand for, or those that they are other spellings of."""
-    from vitruvian.golden.machines import find
+    """Return the rows that the names stand for, or those that they are other spellings of.
+
+    A machine that has only instructions without a known rule has no rows.
+    """
+    from vitruvian.golden.machines import find, missing
 
     chosen: list[Machine] = []
+    unknown = {entry.machine for entry in missing().values()} - {row.machine for row in rows}
     for name in names:
+        if name in unknown:
+            continue
         own = [row for row in rows if row.stem == name or row.stem.startswith(f"{name}_")]
         exact = [row for row in own if row.stem == name]
         chosen += exact or own or [find(name)]

@@ -4,8 +4,9 @@ from dataclasses import fields
 from typing import Any
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["machine_file"]
@@ -65,7 +66,10 @@ def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
         step = _changed(rule.step, (*_OF_ROW, "window"))
         own = _changed(rule, ("step", "k", "products"))
         return "tree" if rule.products == "rounded" else "chain", own | step
-    return "phases", {"blackhole": rule.blackhole}
+    if isinstance(rule, IntPhaseSpec):
+        return "integer phases", {}
+    shared = {} if rule.shared_bits is None else {"input": "bf16", "shared_bits": rule.shared_bits}
+    return "phases", {"blackhole": rule.blackhole, **shared}
 
 
 def _changed(rule: Any, without: tuple[str, ...]) -> dict[str, Any]:

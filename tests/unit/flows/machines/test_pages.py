@@ -13,13 +13,22 @@ from vitruvian.flows.machines import drawing, pages
 from vitruvian.flows.machines.datapath import datapath, ranks_of
 from vitruvian.flows.machines.steps import Operands, units
 from vitruvian.golden.fp.codec import code_dtype, unpack
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat, IntFormat
 from vitruvian.golden.machines import Machine, compute, find, machines
 
 EXAMPLES = pages.examples()
 FLOATS = [row for row in machines().values() if row.kind != "integer"]
-#: One row for each rule and result format of every maker.
-RULES = {(row.maker, row.rule_name, row.output, row.rule.k): row for row in FLOATS}
+#: One row for each rule and result format of every maker, and those with a shared exponent.
+RULES = {
+    (
+        row.maker,
+        row.rule_name,
+        row.output,
+        row.rule.k,
+        row.formats * row.formats.startswith("bfp"),
+    ): row
+    for row in FLOATS
+}
 
 
 def golden(row: Machine, x: Operands) -> int:
@@ -39,8 +48,12 @@ def test_a_worked_example_ends_with_the_result_of_golden(stem):
     assert any(line.startswith(f"**D = {digits}**.") for line in lines)
 
 
-def finite(rng: np.random.Generator, format: FloatFormat, many: int) -> tuple[int, ...]:
+def finite(
+    rng: np.random.Generator, format: FloatFormat | IntFormat, many: int, bits: int | None = None
+) -> tuple[int, ...]:
     """Return random codes of finite numbers, whose exponents are often near those of one."""
+    if isinstance(format, IntFormat):  # operands with a shared exponent
+        return tuple(map(int, rng.integers(0, 1 << (bits or format.bits), many)))
     codes = rng.integers(0, 1 << format.width, many, np.uint64)
     codes = (codes << np.uint64(format.storage_shift)).astype(code_dtype(format))
     if rng.random() < 0.5:
@@ -53,6 +66,8 @@ def finite(rng: np.random.Generator, format: FloatFormat, many: int) -> tuple[in
 
 def scales(rng: np.random.Generator, row: Machine) -> list[tuple[int, ...]]:
     """Return random scales for a row, or two empty tuples."""
+    if getattr(row.rule, "shared_bits", None) is not None:
+        return [(int(rng.integers(0, 256)),) for _ in "ab"]
     scale = getattr(row.rule, "scale", None)
     if scale is None:
         return [(), ()]
@@ -66,10 +81,11 @@ def test_random_operands_worked_with_fractions_agree_with_golden():
     for row in RULES.values():
         terms = row.rule.k or 10
         for turn in range(3):
-            a, b = finite(rng, row.input, terms), finite(rng, row.input_b, terms)
+            bits = getattr(row.rule, "shared_bits", None)
+            a, b = (finite(rng, format, terms, bits) for format in (row.input, row.input_b))
             if turn == 2:  # neighbouring products cancel
                 a = tuple(a[k - k % 2] for k in range(terms))
-                sign = row.input_b.sign_mask
+                sign = 1 << (bits - 1) if bits else row.input_b.sign_mask
                 b = tuple(b[k - k % 2] ^ (sign if k % 2 else 0) for k in range(terms))
             (c,) = finite(rng, row.rule.output, 1)
             operands = Operands(a, b, c, *scales(rng, row))

@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.machine_operands import KINDS, operands
 from vitruvian import machines
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.families import family
 from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.products import _by_rows
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import machines as table
 
 #: At least one row of each family, with every parameter that its loops have.

@@ -267,6 +267,19 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "machines"),
+        (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
+        (),
+        {
+            "--accuracy": None,
+            "--area": None,
+            "--liberty": ("vt45", "zzz", ""),
+            "--no-cache": None,
+            "--out": _FOLDERS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "machines"),
         (_inputs("x.npy"),),
         ("--check", "--jobs=1"),
         {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},

@@ -67,7 +67,7 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
     if options.liberty != "vt45" and not options.area:
         raise UserError("--liberty must come with --area")
     stems = {row.stem for row in rows}
-    chosen = [entry for entry in listed() if entry.row.stem in stems]
+    chosen = [entry for entry in listed() if stems & set(entry.stems)]
     if not chosen:
         raise UserError("NAME must be a row with floating point and one format for both operands")
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}

@@ -141,9 +141,7 @@ def _integers(
     parts_b = (second, np.repeat(y[:, None], terms, 1), b)
     a, b = np.concatenate(parts_a), np.concatenate(parts_b)
     a = _thinned(rng, a, 4) if sparse else a
-    return Cases(
-        input=input, input_b=input_b, output=output, a=a, b=b, c=np.concatenate((z, z, c))
-    )
+    return Cases(input=input, input_b=input_b, output=output, a=a, b=b, c=np.concatenate((z, z, c)))
 
 
 def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
@@ -152,4 +150,3 @@ def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
     order = rng.random(chunks.shape) + (chunks == 0)
     kept = np.argsort(np.argsort(order, axis=2), axis=2) < group // 2
     return np.where(kept, chunks, 0).astype(a.dtype).reshape(a.shape)
-

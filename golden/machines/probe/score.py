@@ -1,6 +1,5 @@
 """Compare rules with results, row by row."""
 
-
 import numpy as np
 
 from vitruvian.golden.fp.codec import unpack

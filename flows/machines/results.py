@@ -147,4 +147,6 @@ def _label(listed: Listed) -> str:
     machines, instruction, formats = name_of(listed)
     many = machines.split(", ")
     few = ", ".join(many[:3]) + (" …" if len(many) > 3 else "")
-    return f"{few} {instruction.split(', ')[-1]} {formats.split(' ')[0]}"
+    # The variant of a phased rule stands last; other rules are named after their first instruction.
+    which = instruction.split(", ")[-1 if listed.row.kind == "phases" else 0].strip("–")
+    return " ".join([few, *([which] if which else []), formats.split(" ")[0]])

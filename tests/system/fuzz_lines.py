@@ -270,7 +270,7 @@ GRAMMARS = (
         (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
         (),
         {
-            "--accuracy": None,
+            "--errors": None,
             "--area": None,
             "--liberty": ("vt45", "zzz", ""),
             "--no-cache": None,

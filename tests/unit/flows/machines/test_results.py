@@ -64,7 +64,7 @@ def test_the_command_writes_tables_into_a_page(tmp_path, capsys, monkeypatch):
         "<!-- machines: ulps AMD -->\nkept\n<!-- /machines -->\n"
     )
     file = tmp_path / "x.json"
-    words = ["machines", "avx512", "--accuracy", "--no-cache"]
+    words = ["machines", "avx512", "--errors", "--no-cache"]
     assert main([*words, "--out", str(tmp_path), "--json", str(file)]) == 0
     text = page.read_text()
     assert "| avx512 " in text and "old" not in text and "kept" in text
@@ -78,10 +78,10 @@ def test_the_command_writes_tables_into_a_page(tmp_path, capsys, monkeypatch):
     ("words", "message"),
     [
         (["--liberty", "nangate45"], "--liberty must come with --area"),
-        (["--accuracy", "--liberty", "nangate45"], "--liberty must come with --area"),
-        (["--no-cache"], "--no-cache must come with --accuracy or --area"),
-        (["--check", "--accuracy"], "--check must come without --accuracy and --area"),
-        (["amx_tdpbssd", "--accuracy"], "NAME must be a row with floating point"),
+        (["--errors", "--liberty", "nangate45"], "--liberty must come with --area"),
+        (["--no-cache"], "--no-cache must come with --errors or --area"),
+        (["--check", "--errors"], "--check must come without --errors and --area"),
+        (["amx_tdpbssd", "--errors"], "NAME must be a row with floating point"),
         (["xmx", "--area"], "NAME must be a row with floating point"),
     ],
 )

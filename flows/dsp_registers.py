@@ -4,6 +4,9 @@ A MULT18X18D has registers behind its inputs and in front of its outputs. The fu
 the flip-flops around a multiplier of a mapped netlist into these. The behaviour of the netlist is
 the same in every cycle, the wires between flip-flops and multiplier disappear, and so do thousands
 of cells that nextpnr would place.
+
+A short signed operand stands at the upper end of its 18 bits instead of the lower end, with zeros
+below. Its sign then takes one pin instead of up to eleven, which are hard to route.
 """
 
 import json
@@ -42,6 +45,7 @@ def absorb(netlist: str, top: str) -> str:
     cells = module["cells"]
     wires = _Wires(module)
     for name in [name for name, cell in cells.items() if cell["type"] == _BLOCK]:
+        _raise_operands(name, cells[name], wires)
         clock = _absorb_product(cells[name], cells, wires)
         clock = _absorb_operands(name, cells, wires, clock) or clock
         if clock is not None:
@@ -95,6 +99,30 @@ def _register(cell: dict[str, Any], *sides: str) -> None:
     """Switch the registers of inputs or outputs on."""
     for side in sides:
         cell["parameters"] |= {f"REG_{side}_{kind}": port for kind, port in _CONTROLS.items()}
+
+
+def _raise_operands(block: str, cell: dict[str, Any], wires: _Wires) -> None:
+    """Move operands with copies of their sign to the upper end, and the product with them."""
+    pins = cell["connections"]
+    operands = {side: [pins[f"{side}{n}"][0] for n in range(_BITS)] for side in "AB"}
+    free = {
+        side: _BITS - 1 - bits.index(bits[-1])
+        for side, bits in operands.items()
+        if not isinstance(bits[-1], str) and pins[f"SIGNED{side}"] == ["1"]
+    }
+    shift = sum(free.values())
+    product = [pins.get(f"P{n}", []) for n in range(2 * _BITS)]
+    if not shift or any(bits and wires.users.get(bits[0]) for bits in product[-shift:]):
+        return
+    for side, count in free.items():
+        moved = ["0"] * count + operands[side][: _BITS - count]
+        for n, bit in enumerate(moved):
+            wires.users[pins[f"{side}{n}"][0]].discard((block, f"{side}{n}"))
+            pins[f"{side}{n}"] = [bit]
+        for n, bit in enumerate(moved):
+            wires.users.setdefault(bit, set()).add((block, f"{side}{n}"))
+    for n, bits in enumerate([*product[-shift:], *product[:-shift]]):
+        pins[f"P{n}"] = bits
 
 
 def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], wires: _Wires) -> Any:

@@ -16,8 +16,8 @@ from vitruvian.sim.rtl import compile_unit
 __all__ = ["compare_rtl", "run_rtl", "unit_of"]
 
 
-def unit_of(rule: Rule) -> Realisation:
-    """Return the unit that realises a rule.
+def unit_of(rule: Rule, terms: int | None = None) -> Realisation:
+    """Return the unit that realises a rule, for ``terms`` products if the rule takes any number.
 
     Its pipeline depth is that of the units which ``vitruvian verify`` checks, if one has the rule,
     because the model of that unit is built anyway.
@@ -27,7 +27,8 @@ def unit_of(rule: Rule) -> Realisation:
     NoUnit
         If no unit realises the rule; the message says why.
     """
-    return realise(rule, pipeline=depth_for(rule) if isinstance(rule, DotSpec) else None)
+    depth = depth_for(rule) if isinstance(rule, DotSpec) else None
+    return realise(rule, pipeline=depth, terms=terms)
 
 
 def run_rtl(
@@ -89,7 +90,7 @@ def compare_rtl(data: MachineSet, unit: Realisation | None = None) -> Difference
     zeros = (_negative_zero(machine.input), 0)
     output = output_format(machine)
     c = data.c.astype(np.uint32) if output is None else _narrow(data.c, output)
-    unit = unit_of(machine.rule) if unit is None else unit
+    unit = unit_of(machine.rule, a.shape[1]) if unit is None else unit
     got = run_rtl(unit, a, b, c, data.scale_a, data.scale_b, zeros=zeros)
     return differences(np.asarray(got), data.d, output)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitruvian.golden.machines import (
+        Arithmetic,
         ChainSpec,
         IntPhaseSpec,
         Machine,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from vitruvian.golden.machines import machines as table
 
 __all__ = [
+    "Arithmetic",
     "ChainSpec",
     "IntPhaseSpec",
     "Machine",

@@ -99,6 +99,24 @@ def truncated(value: Fraction, unit: Fraction, how: str) -> int:
     return -whole if value < 0 else whole
 
 
+def _whole(units: Fraction, rounding: str) -> int:
+    """Return a positive number rounded to an integer."""
+    whole, rest = divmod(units.numerator, units.denominator)
+    twice = 2 * rest
+    if rounding == "RNE":
+        whole += twice > units.denominator or (twice == units.denominator and whole & 1)
+    elif rounding == "RTO" and rest:
+        whole |= 1
+    return whole
+
+
+def _is_tiny(value: Fraction, spec: DotSpec) -> bool:
+    """Return True if a value is below the least normal number when rounded to full precision."""
+    exponent = leading(value)
+    digits = _whole(abs(value) / power(exponent - spec.result_bits), spec.rounding)
+    return digits * power(exponent - spec.result_bits) < power(spec.output.emin)
+
+
 def rounded(value: Fraction, zero_is_negative: bool, spec: DotSpec) -> int:
     """Return the code of a value rounded once and flushed as ``spec`` says.
 
@@ -115,14 +133,10 @@ def rounded(value: Fraction, zero_is_negative: bool, spec: DotSpec) -> int:
     if value == 0:
         return sign
     exponent = max(leading(value), out.emin)
-    units = abs(value) / power(exponent - spec.result_bits)
-    whole, rest = divmod(units.numerator, units.denominator)
-    twice = 2 * rest
-    if spec.rounding == "RNE":
-        whole += twice > units.denominator or (twice == units.denominator and whole & 1)
-    elif spec.rounding == "RTO" and rest:
-        whole |= 1
+    whole = _whole(abs(value) / power(exponent - spec.result_bits), spec.rounding)
     if spec.flush_result == "before" and leading(value) < out.emin:
+        return sign
+    if spec.flush_result == "unbounded" and _is_tiny(value, spec):
         return sign
     if not whole:
         return sign

@@ -6,7 +6,7 @@ from fractions import Fraction
 from vitruvian.flows.machines.exact import Number, decode, power, rounded
 from vitruvian.flows.machines.steps import Operands, hexadecimal, scientific, table
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.machines.chain import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec
 
 __all__ = ["chain_steps"]
 

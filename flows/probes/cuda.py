@@ -115,9 +115,7 @@ def _blackwell() -> list[Instruction]:
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X."
             f"f32.{a}.{b}.f32.ue8m0"
         )
-        found.append(
-            _one("mxf8f6f4", "m16n8k32", a, b, "f32", 120, text, scale="ue8m0", block=32)
-        )
+        found.append(_one("mxf8f6f4", "m16n8k32", a, b, "f32", 120, text, scale="ue8m0", block=32))
     for kind, vector, scale, block in (
         ("mxf4", "2X", "ue8m0", 32),
         ("mxf4nvf4", "4X", "ue8m0", 16),
@@ -139,9 +137,7 @@ INSTRUCTIONS = (*_dense(), *_sparse(), *_wgmma(), *_blackwell())
 def program(instructions: list[Instruction]) -> dict[str, str]:
     """Return the source and the Makefile for these instructions."""
     kernels = [_kernel(each) for each in instructions]
-    table = "".join(
-        f'  {{"{each.name}", {each.device}, {each.name}}},\n' for each in instructions
-    )
+    table = "".join(f'  {{"{each.name}", {each.device}, {each.name}}},\n' for each in instructions)
     source = (
         COMMON
         + DEVICE
@@ -232,8 +228,12 @@ def _kernel(each: Instruction) -> str:
     store = {"volta": f"store_volta<{c}>(x, D);", "fp64": "store_fp64(x, D);"}
     extra = "  uint32_t meta = 0;\n" if each.sparse else ""
     if each.scale is not None:
-        extra += f"  uint32_t scale_a = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_a);\n"
-        extra += f"  uint32_t scale_b = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_b);\n"
+        extra += (
+            f"  uint32_t scale_a = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_a);\n"
+        )
+        extra += (
+            f"  uint32_t scale_b = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_b);\n"
+        )
     guard = {90: "HAS_SM90A", 120: "HAS_SM120A"}.get(
         each.device, f"__CUDA_ARCH__ >= {each.device}0"
     )

@@ -14,7 +14,12 @@ def _kind(text: str) -> str:
     """Return the type of an operand's registers, as the builtin function takes it."""
     if "fp8" in text or "bf8" in text:
         return "long"
-    for end, kind in (("x4f32", "float"), ("f64", "double"), ("xf32", "xf32"), ("bf16_1k", "short4")):
+    for end, kind in (
+        ("x4f32", "float"),
+        ("f64", "double"),
+        ("xf32", "xf32"),
+        ("bf16_1k", "short4"),
+    ):
         if text.endswith(end):
             return kind
     return "short2" if text.endswith("bf16") else "half4"
@@ -31,9 +36,7 @@ INSTRUCTIONS = (
     _one("16x16x4_f64", "fp64", "fp64", "fp64", 4, "f64_16x16x4f64", 0x90A),
     _one("16x16x8_xf32", "tf32", "tf32", "fp32", 8, "f32_16x16x8_xf32", 0x940),
     *(
-        _one(
-            f"16x16x32_{a}_{b}", format_a, format_b, "fp32", 32, f"f32_16x16x32_{a}_{b}", 0x940
-        )
+        _one(f"16x16x32_{a}_{b}", format_a, format_b, "fp32", 32, f"f32_16x16x32_{a}_{b}", 0x940)
         for a, format_a in _FP8
         for b, format_b in _FP8
     ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from vitruvian.golden.cube.chopped import fits_chopped
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.chain import ChainSpec, fma_step
+from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["exponent_bits", "family", "is_fma"]

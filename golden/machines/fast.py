@@ -17,8 +17,8 @@ from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import scale_value, unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.families import exponent_bits, family, is_fma
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["Operands", "fast_product"]
@@ -309,18 +309,40 @@ def _chain(x: Operands, rule: DotSpec | ChainSpec) -> _Work:
     chain = rule if isinstance(rule, ChainSpec) else ChainSpec(step=rule)
     step = chain.step
     a, b = _numbers(x.a, step.input, step, False), _numbers(x.b, step.input_b, step, False)
+    unbounded = step.flush_result == "unbounded"
+    factor, bad = a.dtype.type(1), _nothing_bad(x)
+    if unbounded:
+        # Twice a result that is judged is a normal number, so it is rounded to full precision.
+        factor = a.dtype.type(2)
+        bad[0][:] = not _bounded(a, b, x, step)
+        with np.errstate(over="ignore"):  # then the bound is exceeded, and the plain form is used
+            b = b * factor
     numbers = (
         chain.k or max(a.shape[1], 1),
         chain.accumulators,
         chain.descending,
         chain.add_c == "last",
-        2.0**step.output.emin if step.flush_result == "after" else 0.0,
+        float(factor) * 2.0**step.output.emin if step.flush_result else 0.0,
     )
 
     def kernel(part: slice, d: np.ndarray) -> None:
+        if unbounded:
+            d *= factor
         chains(a[part], b, d, *numbers)
+        if unbounded:
+            d /= factor
 
-    return _Work(kernel, a.dtype.type, *_nothing_bad(x))
+    return _Work(kernel, a.dtype.type, *bad)
+
+
+def _bounded(a: np.ndarray, b: np.ndarray, x: Operands, step: DotSpec) -> bool:
+    """Return True if no sum of the finite numbers reaches a quarter of the largest number."""
+    sizes: list[float] = []
+    for values in (a, b, _numbers(x.c, step.output, step, False)):
+        finite = np.abs(values[np.isfinite(values)])
+        sizes.append(float(finite.max(initial=0)))
+    limit = 2.0 ** (step.output.emax - 2)
+    return sizes[0] * sizes[1] * max(a.shape[1], 1) + sizes[2] < limit and sizes[1] < limit
 
 
 def _pairs(x: Operands, rule: ChainSpec) -> _Work:

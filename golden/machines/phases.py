@@ -6,74 +6,20 @@ binade. A product takes up to four phases, each with other slices of the signifi
 phase is a complete accumulation into the destination register (Dst).
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.round import bit_length
-from vitruvian.validate import check_int, check_type, one_of
+from vitruvian.golden.machines.spec import TERMS as _TERMS
+from vitruvian.golden.machines.spec import PhaseSpec
 
 __all__ = ["PhaseSpec", "phase_dot", "widen_shared"]
 
-_TERMS = 16  # terms of one step
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
 _FAR = 62
-_INPUTS = ("bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhaseSpec:
-    """One MVMUL of 16 terms.
-
-    Parameters
-    ----------
-    input, output : FloatFormat or str
-        Format of A and B (bf16, tf32, fp16, fp8e4m3 or fp8e5m2), and of Dst (fp32, bf16 or fp16).
-    phases : int
-        Fidelity: 1 (LoFi) to 4 (HiFi4).
-    blackhole : bool
-        If True, the rules of Blackhole hold: codes 0x7F and 0xFF of fp8e5m2 are all ones in the low
-        bits as well, and Wormhole's erratum of sums of −1 is absent.
-    shared_bits : int, optional
-        Width of operands whose exponent is shared by 16 values: 8, 4 or 2 (BFP8, BFP4 and BFP2).
-        They are converted to ``input``, which is bf16; ``widen_shared`` says how.
-    """
-
-    input: FloatFormat
-    output: FloatFormat
-    phases: int
-    blackhole: bool
-    shared_bits: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "input", as_format(self.input, "input"))
-        object.__setattr__(self, "output", as_format(self.output, "output"))
-        one_of("input", self.input.name, _INPUTS)
-        one_of("output", self.output.name, ("fp32", "bf16", "fp16"))
-        check_int("phases", self.phases, 1, 4)
-        check_type("blackhole", self.blackhole, bool)
-        one_of("shared_bits", self.shared_bits, (None, 8, 4, 2))
-        if self.shared_bits is not None:
-            one_of("input of operands with a shared exponent", self.input.name, ("bf16",))
-
-    @property
-    def input_b(self) -> FloatFormat:
-        """The format of B, which is that of A."""
-        return self.input
-
-    @property
-    def k(self) -> int:
-        """The number of terms of a step."""
-        return _TERMS
-
-    @property
-    def narrow(self) -> bool:
-        """True if the operands have an exponent field of 5 bits."""
-        return self.input.exponent_bits <= 5
 
 
 class _Source(NamedTuple):

@@ -25,6 +25,7 @@ from vitruvian.validate import check_int
 __all__ = ["multiply", "rule_of"]
 
 _TERMS = 1 << 20  # terms of a step of the plain forms, which bounds their memory
+_LARGE = 1 << 22  # terms of a product for each thread
 _MANY = 1 << 15  # terms of a product from which on loading the compiled loops pays
 
 Progress = Callable[[int, int], object]
@@ -104,7 +105,8 @@ def multiply(
     out : (..., M, N) ndarray, optional
         Array that receives D and is returned.
     threads : int, optional
-        Number of threads for large products by rules with fast loops; by default all cores.
+        Number of threads for products by rules with fast loops; by default all cores if the
+        product is large.
     progress : callable
         Function that is called with (rows done, rows in total) of the product.
 
@@ -130,7 +132,10 @@ def multiply(
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
     if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
         raise ValueError("machine must have a rule without shared exponents; use machines.run")
-    many = all_cores() if threads is None else check_int("threads", threads, 1)
+    if threads is None:
+        work = shape[0] * shape[1] * x.shape[-1]
+        threads = min(all_cores(), 1 + work // _LARGE)
+    check_int("threads", threads, 1)
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     scales, factor = (None, None), 1.0
     if isinstance(rule, DotSpec) and rule.scale is not None:
@@ -148,15 +153,15 @@ def multiply(
         full = (*np.broadcast_shapes(lead, z.shape[:-2]), *shape)
         _check_out(out, full, code_dtype(rule.output) if codes else number_dtype(rule.output))
     if isinstance(rule, DotSpec) and rule.is_plain and family(rule) in (None, "chopped"):
-        d = mmad_any(x, y, z, spec=rule, threads=many)
+        d = mmad_any(x, y, z, spec=rule, threads=threads)
         progress(d.size, d.size)
     elif tensor_scale is not None:
-        d = _product(x, y, np.zeros_like(z), rule, scales, many, progress)
+        d = _product(x, y, np.zeros_like(z), rule, scales, threads, progress)
         with np.errstate(all="ignore"):
             values = d.view(np.float32) * np.float32(factor) + z.view(np.float32)
         d = np.where(np.isnan(values), np.uint32(_nan_code(rule)), values.view(np.uint32))
     else:
-        d = _product(x, y, z, rule, scales, many, progress)
+        d = _product(x, y, z, rule, scales, threads, progress)
     result = d if codes else d.view(number_dtype(rule.output))
     if out is None:
         return result

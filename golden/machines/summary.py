@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Machine, Rule, missing
 
 __all__ = ["grouped", "summary", "unknown"]

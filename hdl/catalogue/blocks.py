@@ -9,8 +9,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER
 from vitruvian.hdl.catalogue.unit import Configuration, Unit, named, number
 from vitruvian.hdl.fp.blocks import RULES, SMALL, block_spec
-from vitruvian.hdl.fp.groups import GroupDot
-from vitruvian.hdl.fp.scaled import ScaledDot
+from vitruvian.hdl.fp.units import unit_of
 
 __all__ = ["UNITS", "spec_of"]
 
@@ -35,9 +34,8 @@ def _default(given: Configuration) -> dict[str, Any]:
 
 def _component(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
     spec = spec_of(c)
-    component = GroupDot if spec.lanes == "sixteens" else ScaledDot
     parameters = {"spec": spec, "pipeline": c["pipeline"]}
-    return component, parameters | {"multiplier": c["multiplier"] or "booth"}
+    return unit_of(spec), parameters | {"multiplier": c["multiplier"] or "booth"}
 
 
 UNITS = (

@@ -1,6 +1,6 @@
 """The pipeline of the OEI dataflow, its buffer and its control."""
 
-from vitruvian.hdl.catalogue.options import with_defaults
+from vitruvian.hdl.catalogue.options import MULTIPLIER, given, with_defaults
 from vitruvian.hdl.catalogue.unit import Option, Unit, named
 from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.config import FORMATS, MOST_LANES
@@ -75,12 +75,12 @@ UNITS = (
         name="sparse-oei",
         summary="OEI pipeline: two products with a sparse matrix that is read once",
         package="hdl.sparse",
-        options=_OPTIONS | _EWISE,
-        default=with_defaults(**_SIZES, registers=16, instructions=64),
-        component=lambda c: (OEIPipeline, {"config": OEIConfig(**c)}),
+        options=_OPTIONS | _EWISE | {"multiplier": MULTIPLIER},
+        default=with_defaults(**_SIZES, registers=16, instructions=64, multiplier=None),
+        component=lambda c: (OEIPipeline, {"config": OEIConfig(**given(c, *c))}),
         rows=lambda: (_SMALL,),
         more=lambda: ({},),
-        checked=({}, _SMALL, _WIDE),
+        checked=({}, _SMALL, _WIDE, _ONE | {"multiplier": "dsp"}),
         simulated=(_SMALL,),
         documented={_WORDS: {}},
         shared=OEIPipeline.shared,

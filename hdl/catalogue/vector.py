@@ -1,7 +1,7 @@
 """The vector unit."""
 
 from vitruvian.errors import UserError
-from vitruvian.hdl.catalogue.options import given, with_defaults
+from vitruvian.hdl.catalogue.options import MULTIPLIER, given, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, named, number
 from vitruvian.hdl.vector import VectorConfig, VectorUnit
 from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
@@ -32,7 +32,9 @@ def vector_config(c: Configuration) -> VectorConfig:
     """Return the parameters of a complete configuration of the unit ``vector``."""
     groups = GROUPS if c["groups"] == "all" else tuple(c["groups"].split("-"))
     return VectorConfig(
-        lanes=c["lanes"], groups=groups, **given(c, "sharing", "functions", "pipeline")
+        lanes=c["lanes"],
+        groups=groups,
+        **given(c, "sharing", "functions", "pipeline", "multiplier"),
     )
 
 
@@ -49,8 +51,11 @@ UNITS = (
             "sharing": named("sharing", SHARINGS),
             "functions": named("functions", DESIGNS),
             "pipeline": number("pipeline", 2, 3),
+            "multiplier": MULTIPLIER,
         },
-        default=with_defaults(lanes=16, groups="all", sharing=None, functions=None, pipeline=None),
+        default=with_defaults(
+            lanes=16, groups="all", sharing=None, functions=None, pipeline=None, multiplier=None
+        ),
         component=lambda c: (VectorUnit, {"config": vector_config(c)}),
         rows=lambda: ({"lanes": 16}, {"lanes": 128}),
         more=lambda: ({"groups": _POOLING},),
@@ -60,6 +65,7 @@ UNITS = (
             {"lanes": 4, "pipeline": 2},
             {"lanes": 8, "groups": _POOLING},
             {"lanes": 8, "groups": "add-reduce"},
+            {"lanes": 4, "groups": "add-multiply-functions", "multiplier": "dsp"},
         ),
         simulated=({"lanes": 4, "groups": "add-compare-logic-reduce"},),
         documented={"16 lanes": {}},

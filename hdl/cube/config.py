@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
@@ -216,7 +216,7 @@ class MatrixUnitConfig:
         self._known(precision)
         if precision == INT8:
             return 8
-        return (M3XU[precision].format if precision in M3XU else FORMATS[precision]).storage_bits
+        return (M3XU[precision].format if precision in M3XU else as_format(precision)).storage_bits
 
     def terms(self, precision: str) -> int:
         """Return the number of real products in the sum of one beat in this precision."""

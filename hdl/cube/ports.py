@@ -64,6 +64,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """Return the layout of a beat: a fractal of A, a fractal of B, and the control of both.
 
     ``a[i]`` is row i of A and ``b[j]`` is column j of B, with the operands in rising k from bit 0.
+    In a unit of ``hdl.cube.blocks``, the scales of a row or column are above its operands.
     With sparsity, ``index[i]`` has the indices of the values of ``a[i]`` in their groups of four.
     """
     return data.StructLayout(

@@ -6,20 +6,25 @@ next.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from amaranth.lib import wiring
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.aligned import AlignedDotProduct
+from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
+from vitruvian.hdl.fp.fma import FusedMultiplyAdd
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.phases import MatrixPhase
 
 __all__ = ["NoUnit", "Realisation", "Step", "realise"]
 
+_TERMS = 8  # products of a rule for any number of them
 _PIPELINE = 3  # register ranks of a dot product, as in most presets of matrix units
 
 
@@ -81,15 +86,17 @@ class Realisation:
                 yield Step(terms=block, inputs={} if self.phases == 1 else {"phase": phase})
 
 
-def realise(rule: object, *, pipeline: int | None = None) -> Realisation:
+def realise(rule: object, *, pipeline: int | None = None, terms: int | None = None) -> Realisation:
     """Return the unit that realises a rule.
 
     Parameters
     ----------
-    rule : DotSpec or IntDotSpec
+    rule : DotSpec, IntDotSpec, ChainSpec or PhaseSpec
         The rule of a row of the table of machines.
     pipeline : int, optional
-        Number of register ranks, by default 3.
+        Number of register ranks, by default 3; of every operation of a chain, by default 0.
+    terms : int, optional
+        Number of products of a rule that has no number of its own, by default 8.
 
     Raises
     ------
@@ -101,9 +108,21 @@ def realise(rule: object, *, pipeline: int | None = None) -> Realisation:
         component = DotProduct if rule.window is not None else ExactDotProduct
         if rule.accumulate == "aligned":
             component = AlignedDotProduct
-        return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
+        try:
+            return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
+        except NoUnit:
+            if rule.k > 1:
+                raise
+            return _checked(FusedMultiplyAdd, {"spec": rule, "pipeline": depth}, 1)
     if isinstance(rule, IntDotSpec):
         return _checked(IntDotProduct, {"spec": rule, "pipeline": depth}, rule.k)
+    if isinstance(rule, ChainSpec):
+        k = rule.k or terms or _TERMS
+        return _checked(ChainDot, {"spec": rule, "k": k, "pipeline": pipeline or 0}, k)
+    if isinstance(rule, PhaseSpec):
+        depth = 2 if pipeline is None else pipeline
+        found = _checked(MatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)
+        return replace(found, phases=rule.phases)
     raise NoUnit(f"no unit computes by a rule of the kind {type(rule).__name__}")
 
 

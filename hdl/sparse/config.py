@@ -7,6 +7,8 @@ from amaranth.lib import data, enum
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import check_int, one_of
 
+from ..fp.parts.multiply import check_multiplier
+
 __all__ = [
     "DEPTHS",
     "FORMATS",
@@ -72,6 +74,8 @@ class OSConfig:
         Number of processing elements, a power of two from 1 to 64.
     format : str
         Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
 
     Raises
     ------
@@ -81,10 +85,12 @@ class OSConfig:
 
     lanes: int = 8
     format: str = "fp32"
+    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
         one_of("format", self.format, FORMATS)
+        check_multiplier(self.multiplier)
 
     @property
     def number(self) -> FloatFormat:
@@ -131,6 +137,8 @@ class ISConfig:
         Results in a bank, a power of two from 2 to 4096.
     format : str
         Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
 
     Raises
     ------
@@ -141,11 +149,13 @@ class ISConfig:
     lanes: int = 8
     depth: int = 64
     format: str = "fp32"
+    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
         check_power("depth", self.depth, 2, 1 << _MOST_DEPTH_BITS)
         one_of("format", self.format, FORMATS)
+        check_multiplier(self.multiplier)
 
     @property
     def number(self) -> FloatFormat:

@@ -7,6 +7,7 @@ from amaranth.lib import data, enum
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.validate import check_int, one_of
 
+from ..fp.parts.multiply import check_multiplier
 from .config import FORMATS, check_lanes
 
 __all__ = ["REGISTERS", "STORES", "Command", "EwiseConfig", "Operation"]
@@ -58,6 +59,8 @@ class EwiseConfig:
         Size of the program store, a power of two from 8 to 256.
     format : str
         Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
 
     Raises
     ------
@@ -69,6 +72,7 @@ class EwiseConfig:
     registers: int = 16
     instructions: int = 64
     format: str = "fp32"
+    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
@@ -76,6 +80,7 @@ class EwiseConfig:
             check_int(name, getattr(self, name), 1)
             one_of(name, getattr(self, name), allowed)
         one_of("format", self.format, FORMATS)
+        check_multiplier(self.multiplier)
 
     @property
     def number(self) -> FloatFormat:

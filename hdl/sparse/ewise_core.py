@@ -85,7 +85,7 @@ class EwiseLane(wiring.Component):
         write = file.write_port()
         first, second = file.read_port(domain="comb"), file.read_port(domain="comb")
         a, b = first.data, second.data
-        m.submodules.element = element = ProcessingElement(format=f)
+        m.submodules.element = element = ProcessingElement(format=f, multiplier=c.multiplier)
         m.submodules.compare = compare = Compare(format=f)
         m.d.comb += [
             first.addr.eq(i.a),

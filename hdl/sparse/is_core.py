@@ -254,7 +254,9 @@ class ISCore(wiring.Component):
         beat = self.i.payload
         self._products: list[Value] = []
         for k in range(len(values)):
-            element = ProcessingElement(format=self.config.format)
+            element = ProcessingElement(
+                format=self.config.format, multiplier=self.config.multiplier
+            )
             m.submodules[f"element_{k}"] = element
             m.d.comb += [
                 element.a.eq(beat.lanes[k].a),

@@ -62,6 +62,8 @@ class OEIConfig:
         Registers and size of the program store of the element-wise core.
     format : str
         Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class OEIConfig:
     registers: int = 16
     instructions: int = 64
     format: str = "fp32"
+    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
         check_lanes("lanes", self.lanes)
@@ -84,8 +87,8 @@ class OEIConfig:
         check_power("columns", self.columns, self.lanes, self.rows)
         check_power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
         check_int("beats", self.beats, 1, MOST_BEATS)
-        # The element-wise core checks its part, and the format.
-        EwiseConfig(registers=self.registers, instructions=self.instructions, format=self.format)
+        # The element-wise core checks its part, the format and the form of the multipliers.
+        _ = self.ewise
 
     @property
     def number(self) -> FloatFormat:
@@ -95,7 +98,7 @@ class OEIConfig:
     @property
     def os(self) -> OSConfig:
         """The size of the output-stationary core."""
-        return OSConfig(lanes=self.lanes, format=self.format)
+        return OSConfig(lanes=self.lanes, format=self.format, multiplier=self.multiplier)
 
     @property
     def ewise(self) -> EwiseConfig:
@@ -105,12 +108,15 @@ class OEIConfig:
             registers=self.registers,
             instructions=self.instructions,
             format=self.format,
+            multiplier=self.multiplier,
         )
 
     @property
     def is_(self) -> ISConfig:
         """The size of the input-stationary core."""
-        return ISConfig(lanes=self.lanes, depth=self.groups, format=self.format)
+        return ISConfig(
+            lanes=self.lanes, depth=self.groups, format=self.format, multiplier=self.multiplier
+        )
 
     @property
     def groups(self) -> int:

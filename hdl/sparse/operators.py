@@ -11,6 +11,7 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from ..fp.add import Adder
 from ..fp.compare import MinMax
 from ..fp.mul import Multiplier
+from ..fp.parts.multiply import check_multiplier
 from ..fp.parts.unpack import unpack
 from .config import Plus, Times
 
@@ -100,6 +101,8 @@ class ProcessingElement(wiring.Component):
     ----------
     format : FloatFormat or str
         Format of the numbers, which must have an infinity.
+    multiplier : {"booth", "dsp"}
+        Form of the multiplier: see ``hdl.fp.mul.Multiplier``.
 
     Members
     -------
@@ -125,8 +128,8 @@ class ProcessingElement(wiring.Component):
         times: Signal
         d: Signal
 
-    def __init__(self, *, format: FloatFormat | str):
-        self.format = as_format(format)
+    def __init__(self, *, format: FloatFormat | str, multiplier: str = "booth"):
+        self.format, self.multiplier = as_format(format), check_multiplier(multiplier)
         self.latency = 0
         bits = self.format.storage_bits
         super().__init__(
@@ -137,7 +140,7 @@ class ProcessingElement(wiring.Component):
         m = Module()
         f = self.format
         m.submodules.adder = adder = Adder(format=f)
-        m.submodules.multiplier = multiplier = Multiplier(format=f)
+        m.submodules.multiplier = multiplier = Multiplier(format=f, multiplier=self.multiplier)
         m.submodules.minmax = minmax = MinMax(format=f)
         for unit in (adder, multiplier, minmax):
             m.d.comb += [unit.a.eq(self.a), unit.b.eq(self.b)]

@@ -124,7 +124,9 @@ class OSCore(wiring.Component):
         beat = self.i.payload
         products: list[Value] = []
         for k in range(self.config.lanes):
-            element = ProcessingElement(format=self.config.format)
+            element = ProcessingElement(
+                format=self.config.format, multiplier=self.config.multiplier
+            )
             m.submodules[f"element_{k}"] = element
             m.d.comb += [
                 element.a.eq(beat.lanes[k].a),

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from vitruvian.validate import one_of
 
+from ..fp.parts.multiply import check_multiplier
 from .operations import GROUPS, OPERATIONS, Format, Operation
 from .tables import DESIGNS, FunctionDesign
 
@@ -34,6 +35,8 @@ class VectorConfig:
     pipeline : int
         Register ranks inside the arithmetic, 2 or 3. The third one is for exp and ln, and delays
         all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
 
     Raises
     ------
@@ -46,6 +49,7 @@ class VectorConfig:
     sharing: str = "adder"
     functions: str = "quadratic128"
     pipeline: int = 0
+    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
@@ -63,6 +67,7 @@ class VectorConfig:
         if self.pipeline == 0:
             object.__setattr__(self, "pipeline", 3 if "functions" in self.groups else 2)
         one_of("pipeline", self.pipeline, (2, 3))
+        check_multiplier(self.multiplier)
 
     @property
     def stages(self) -> int:

@@ -10,7 +10,7 @@ from vitruvian.golden.fp.formats import FORMATS
 
 from ..fp.core.finish import Exact, finish
 from ..fp.parts.align import shift_right
-from ..fp.parts.multiply import multiply
+from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.normalise import normalise
 from ..fp.parts.pipeline import PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
@@ -42,6 +42,8 @@ class ExpLn(wiring.Component):
         Degree, number of segments, and widths.
     pipeline : int
         Number of register ranks: 2, or 3 with one before the last product of the polynomial.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers: see ``hdl.fp.mul.Multiplier``.
 
     Members
     -------
@@ -61,7 +63,7 @@ class ExpLn(wiring.Component):
     Raises
     ------
     ValueError
-        If ``pipeline`` is neither 2 nor 3.
+        If ``pipeline`` is neither 2 nor 3, or the form of the multipliers is unknown.
     """
 
     if TYPE_CHECKING:
@@ -69,8 +71,8 @@ class ExpLn(wiring.Component):
         logarithm: Signal
         d: Signal
 
-    def __init__(self, *, design: FunctionDesign, pipeline: int = 2):
-        self.design = design
+    def __init__(self, *, design: FunctionDesign, pipeline: int = 2, multiplier: str = "booth"):
+        self.design, self.multiplier = design, check_multiplier(multiplier)
         self.pipeline = self.latency = check_pipeline(pipeline, _STAGES)
         super().__init__({"a": In(16), "logarithm": In(3), "d": Out(16)})
 
@@ -139,7 +141,9 @@ class ExpLn(wiring.Component):
         """Return the whole part of x · log2(e), the segment, and the position in it."""
         d = self.design
         constant = Const(log2_of_e(d.constant_bits), d.constant_bits + 1)
-        product = multiply(m, constant, x.significand, name="by_log2_of_e")
+        product = multiply(
+            m, constant, x.significand, name="by_log2_of_e", multiplier=self.multiplier
+        )
         # |x| is below 32, so the product of the largest exponent moves right by this distance.
         down = d.constant_bits + 25 - (_BIG - 1) - d.argument_bits
         word = product[down:] if down >= 0 else Cat(Const(0, -down), product)
@@ -191,7 +195,13 @@ class ExpLn(wiring.Component):
             c = Signal(width, name=f"coefficient{power}")
             m.d.comb += c.eq(Array(Const(entry, width) for entry in entries)[index])
             coefficients.append(c)
-        exponent = multiply(m, Const(ln_of_2(d.bits), d.bits), s1["whole"][:6], name="by_ln_of_2")
+        exponent = multiply(
+            m,
+            Const(ln_of_2(d.bits), d.bits),
+            s1["whole"][:6],
+            name="by_ln_of_2",
+            multiplier=self.multiplier,
+        )
         start = Signal(signed(d.bits + 6), name="start")
         gated = exponent & logarithm.replicate(len(exponent))
         m.d.comb += start.eq(coefficients[0] - gated)
@@ -204,7 +214,9 @@ class ExpLn(wiring.Component):
                 start = stages.cross("product", start, "s2_start")
                 all_of_position = stages.cross("product", all_of_position, "s2_position")
             position = all_of_position[self._position_bits - width :]
-            product = multiply(m, result, position, name=f"product{power}")[width:]
+            product = multiply(
+                m, result, position, name=f"product{power}", multiplier=self.multiplier
+            )[width:]
             total = Signal(
                 signed(d.bits + 6) if power == 0 else len(coefficients[power]) + 1,
                 name=f"sum{power}",

@@ -206,7 +206,11 @@ class Slice(wiring.Component):
         """Return the products of the two FP16 lanes, or of the FP32 lane."""
         products = []
         for name, part, order in _LANES:
-            multiplier = Multiplier(format=FP32 if order is None else FP16, pipeline=2)
+            multiplier = Multiplier(
+                format=FP32 if order is None else FP16,
+                pipeline=2,
+                multiplier=self.config.multiplier,
+            )
             m.submodules[f"multiply_{name}"] = multiplier
             m.d.comb += [multiplier.a.eq(a[part]), multiplier.b.eq(b[part])]
             products.append(multiplier.d)
@@ -216,7 +220,11 @@ class Slice(wiring.Component):
         """Return exp or ln of the two FP16 lanes."""
         results = []
         for name, part, _ in _LANES[:2]:
-            unit = ExpLn(design=self.config.function_design, pipeline=self.config.pipeline)
+            unit = ExpLn(
+                design=self.config.function_design,
+                pipeline=self.config.pipeline,
+                multiplier=self.config.multiplier,
+            )
             m.submodules[f"exp_ln_{name}"] = unit
             bits = Cat(*(self.control[k].logarithm for k in range(3)))
             m.d.comb += [unit.a.eq(a[part]), unit.logarithm.eq(bits)]

@@ -118,6 +118,7 @@ _UNITS = {
     "--pipeline": ("0", "1", "9", "8-4"),
     "--rounding": ("RNE", "RTZ", "up"),
     "--preset": ("a100", "tiny", "z9"),
+    "--rule": ("rvbna_e4m3_n1_fp32", "amx_tdpbssd", "cdna1_mfma_bf16_fp32", "z9"),
     "--k": ("1", "8-4", "65"),
     "--width": ("8", "0", "999999999"),
     "--json": _OUTPUTS,

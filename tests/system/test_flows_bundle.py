@@ -128,6 +128,30 @@ def test_icarus_finds_a_flipped_bit_and_nothing_else(unit: str, tmp_path: Path):
     assert "warning" not in (done.stdout + done.stderr).lower()
 
 
+DSP = {
+    "sparse-os": OTHERS["sparse-os"],
+    "sparse-is": OTHERS["sparse-is"],
+    "sparse-ewise": OTHERS["sparse-ewise"],
+    "sparse-oei": OTHERS["sparse-oei"],
+    "vector": {"lanes": [4], "groups": ["add-multiply-functions"]},
+}
+
+
+@needs_icarus
+@pytest.mark.parametrize("unit", DSP)
+def test_multipliers_for_dsp_blocks_give_the_same_results(unit: str, tmp_path: Path):
+    (variant,) = variants(unit, DSP[unit] | {"multiplier": ["dsp"]})
+    paths = bundle.write(variant, tmp_path, vectors=20)
+    rtl = paths[f"rtl/{variant.module}.v"].read_text()
+    products = re.findall(r"(?m)^  assign \w+ = [^;]* \* ", rtl)
+    # A slice of the vector unit has three multipliers, and four for exp and ln in each half.
+    assert len(products) == (11 if unit == "vector" else 1), products
+    flip(tmp_path, f"{OUTPUTS.get(unit, 'o')}.expected.hex")
+    done = make(tmp_path, "icarus")
+    assert_fails(done)
+    assert done.stdout.count("MISMATCH") == 1
+
+
 def test_every_unit_with_vectors_has_a_small_one_here():
     pipelines = {"intdot", "add", "compare", "minmax", "convert"}
     assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines} == set(UNITS)

@@ -25,7 +25,9 @@ normal form are equal. The proofs use the largest and the least exponents of pro
    the sum of the largest terms. If all its bits fit into the result, and the result's least place
    is not above lo, every rounding is exact.
 6. *Flushing.* Rounding towards zero and to odd never reaches the least normal number from below, so
-   flushing before rounding is flushing after it.
+   flushing before rounding is flushing after it; and so it is if tiny results are never rounded,
+   as their least place is not above lo. If C is flushed, a tiny result needs a C that products
+   nearly cancel, with a bit below 2^(lo − f); without one, no result is tiny.
 7. *Zeros.* Without flushing, if the least place of the result is not above lo, no nonzero sum
    becomes zero, and "exact" is "positive". Products that C is added to late may be zero as well.
 8. *Overflow of products.* It cannot happen if the largest product is a number of the result.
@@ -38,8 +40,8 @@ from typing import Any
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.probe.space import conversion_key
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["equal_rules", "normal_form"]
@@ -123,16 +125,19 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     size = rule.k * _largest(a) * _largest(b) * Fraction(2) ** (a.emax + b.emax - products)
     fits = int(size).bit_length() <= rule.result_bits + 1 and products >= out.emin
     fits = fits and products + int(size).bit_length() <= out.emax + 1
-    quiet = rule.flush_result is None or rule.zero != "positive"
+    never_tiny = rule.flush and products - out.fraction_bits >= out.emin
+    quiet = rule.flush_result is None or rule.zero != "positive" or never_tiny
     if uncut and rule.accumulate == "late" and rule.lanes == "together" and fits and quiet:
         found |= {"accumulate": "tree", "result_bits": out.fraction_bits}
         found["rounding"] = "RTO" if rule.rounding == "RTO" else "RNE"
     exactly = found["rounding"] in ("RTO",) or (
         found["rounding"] == "RZ" and rule.accumulate != "late"
     )
-    if exactly and rule.flush_result == "before":
+    if rule.flush_result is not None and (exactly or least <= lo):
         found["flush_result"] = "after"
-    if rule.flush_result is None and rule.zero == "exact" and least <= lo:
+    if never_tiny:
+        found["flush_result"] = None
+    if found["flush_result"] is None and rule.zero == "exact" and least <= lo:
         found["zero"] = "positive"
     largest = _largest(a) * _largest(b) * Fraction(2) ** (a.emax + b.emax)
     if rule.product_overflow and largest < Fraction(2) ** (out.emax + 1):

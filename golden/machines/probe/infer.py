@@ -10,12 +10,12 @@ import numpy as np
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec, fma_step
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.cases import Results
 from vitruvian.golden.machines.probe.naming import candidates
 from vitruvian.golden.machines.probe.score import Scorer, possible
 from vitruvian.golden.machines.probe.space import changed, dot_values, value_of, values
+from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["Basis", "Inferred", "infer"]

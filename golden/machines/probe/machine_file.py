@@ -4,9 +4,9 @@ from dataclasses import fields
 from typing import Any
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["machine_file"]

@@ -9,8 +9,8 @@ from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.probe.cases import Cases
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule, machines
 
 __all__ = ["changed", "conversion_key", "dot_values", "known_slices", "value_of", "values"]
@@ -35,7 +35,7 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
             "zero_subnormals": [False, True],
             "rounding": ["RNE", "RZ", "RTO"],
             "flush": [False, True],
-            "flush_result": [None, "after", "before"],
+            "flush_result": [None, "after", "before", "unbounded"],
         }
     if hasattr(rule, "phases"):
         return {"phases": [1, 2, 3, 4], "blackhole": [False, True]}
@@ -61,7 +61,7 @@ def dot_values(data: Cases) -> dict[str, list[object]]:
         "emax_floor": [None, *range(low, out.emin + _FLOOR_ABOVE)],
         "zero": ["positive", "exact", "ieee"],
         "flush": [False, True],
-        "flush_result": [None, "after", "before"],
+        "flush_result": [None, "after", "before", "unbounded"],
         "product_exponent": ["sum", "leading"],
         "accumulate": ["tree", "after", "late", "aligned"],
         "lanes": ["together", "sixteens"] if scaled else ["together", "parity", "halves"],

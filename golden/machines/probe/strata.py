@@ -6,7 +6,7 @@ first row that tells two rules apart is a small one.
 
 import numpy as np
 
-from vitruvian.golden.machines.probe.operands import number
+from vitruvian.golden.machines.probe.operands import number, scale_codes
 from vitruvian.golden.machines.probe.rows import Rows
 
 __all__ = ["STRATA"]
@@ -63,6 +63,15 @@ def pairs(rows: Rows) -> None:
                 rows.add(part, top - distance)
             else:
                 rows.put(part, 2, top - distance)
+        # Two terms may lose bits, of one sign or of both.
+        part = rows.new(n)
+        top = _highest(rows, n)
+        rows.put(part, 0, top, exact=exact)
+        rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
+        low = np.maximum(top - distance, rows.lowest - rows.fraction // 2)
+        rows.put(part, 2, low)
+        rows.put(part, 3, low - rows.rng.integers(0, 2, n))
+        rows.add(part, low + rows.rng.integers(-2, 3, n))
         # C cancels the first product, and the second one is what is left.
         part = rows.new(n)
         rows.put(part, 0, exponent, 1, exact=True)
@@ -178,6 +187,19 @@ def subnormals(rows: Rows) -> None:
                 rows.put(part, 1, exponent + rows.rng.integers(-6, 24, n))
             if count > 1:
                 rows.add(part, exponent + rows.rng.integers(-30, 20, n))
+    # A product with a subnormal factor, which another one cancels, has the largest exponent.
+    for name, format, other in (("a", rows.a, rows.b), ("b", rows.b, rows.a)):
+        part = rows.new(n)
+        top = np.full(n, format.emin + other.emax) - rows.rng.integers(0, 3, n)
+        rows.put(part, 0, top)
+        places = rows.rng.integers(1, format.fraction_bits + 1, n)
+        part[name][:, 0] = number(places * 0, format.emin - places, places * 0, format)
+        large = np.full(n, other.emax) - rows.rng.integers(0, 2, n)
+        part["b" if name == "a" else "a"][:, 0] = number(places * 0, large, places * 0, other)
+        rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
+        low = np.maximum(rows.lowest - rows.fraction, top - 50)
+        rows.put(part, 2, rows.rng.integers(low, top))
+        rows.put(part, 3, rows.rng.integers(low, top))
     # A product of two subnormals beside a C of its size
     part = rows.new(2 * n)
     leading = np.zeros(2 * n, int)
@@ -219,7 +241,7 @@ def tiny_results(rows: Rows) -> None:
         rows.put(part, 0, out.emin - below, 1 - sign, exact=exact)
         part = rows.new(n)
         rows.put(part, 0, np.full(n, out.emin), sign, exact=True)
-        rows.put(part, 1, out.emin - below, 1 - sign, exact=exact)
+        rows.put(part, 1 + np.arange(n) % 2, out.emin - below, 1 - sign, exact=exact)
         part = rows.new(n)
         part["c"][:] = number(sign, np.full(n, out.emin), np.zeros(n, int), out)
         part["c"] -= np.array(1 << out.storage_shift, part["c"].dtype)

@@ -26,6 +26,7 @@ treated in the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -155,7 +156,8 @@ class DotCore:
                 self.stages, "distance", words=words, signs=signs, distances=distances
             )
             if addend is not None:
-                addend = tuple(cross("distance", x, f"d_c{i}") for i, x in enumerate(addend))
+                word, sign, gap = (cross("distance", x, f"d_c{i}") for i, x in enumerate(addend))
+                addend = word, sign, gap
             side = side.cross(self.stages, "distance", "d")
         rows, ones, lost = self.terms.build(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
@@ -189,7 +191,7 @@ class DotCore:
         self.zeros = replace(self.zeros, short=self.short)
         return cross_lanes(self.stages, stage, lanes, c)
 
-    def _cross_addend(self, c: Unpacked, gap: Value) -> tuple[Value, ...]:
+    def _cross_addend(self, c: Unpacked, gap: Value) -> tuple[Value, Value, Value]:
         """Return word, sign and distance of C behind the stage ``product``."""
         cross = self.stages.cross
         word = cross("product", self.terms.addend_word(c), "s1_c")
@@ -259,12 +261,14 @@ class DotCore:
             nan = special
         nan_sign = self.nan_code & self.g.output.sign_mask != 0
         minus_zero = self.zeros.minus(self.g, lanes, c, largest)
-        alone = c is not None and self.g.only_addend_subnormal
+        subnormal = None
+        if c is not None and self.g.only_addend_subnormal:
+            subnormal = ~largest.any() & ~c.significand[-1]
         return SideBand(
             nan=nan,
             special=special,
             minus=sign_beside(nan, special, negative, minus_zero, code=nan_sign),
-            subnormal=~largest.any() & ~c.significand[-1] if alone else None,
+            subnormal=subnormal,
             short=self.short.select if self.short else None,
             small=self.small.select if self.small else None,
         )
@@ -360,7 +364,7 @@ class DotCore:
         lost = stages.cross("total", lost, "s3_lost")
         side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
-        for stage in ("leading", "shifted"):
+        for stage in ("magnitude", "leading"):
             if stage in stages.names:
                 side = side.cross(stages, stage, stage)
 
@@ -413,4 +417,8 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+        cross = partial(self.stages.cross_extra, "magnitude")
+        word = cross(word, "magnitude_word")
+        tail = None if tail is None else cross(tail, "magnitude_tail")
+        limit = None if limit is None else cross(limit, "magnitude_limit")
         return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)

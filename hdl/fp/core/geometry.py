@@ -194,7 +194,7 @@ class Geometry:
     Attributes
     ----------
     lanes : int
-        Number of products.
+        Number of terms besides C: the products, or the partial products of slices.
     window : int
         F, the number of fraction bits that are kept below the largest exponent E_max.
     sticky : bool
@@ -215,6 +215,9 @@ class Geometry:
         If True, the last bit of a truncated magnitude is set if the magnitude lost bits.
     addend : bool
         If False, C is not a term of the sum.
+    products : int or None
+        Number of products if it differs from ``lanes``. A product is below 4 and is at least the
+        sum of its partial products.
     """
 
     lanes: int
@@ -228,6 +231,7 @@ class Geometry:
     floor: int | None = None
     odd: bool = False
     addend: bool = True
+    products: int | None = None
 
     @property
     def integer_bits(self) -> int:
@@ -236,7 +240,8 @@ class Geometry:
         Every product is below 4 and C is below 2, so the sum is below 4·lanes + 2. Without C it is
         below 4·lanes.
         """
-        return (4 * self.lanes + 2 if self.addend else 4 * self.lanes - 1).bit_length()
+        products = self.lanes if self.products is None else self.products
+        return (4 * products + 2 if self.addend else 4 * products - 1).bit_length()
 
     @property
     def magnitude_bits(self) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["LATE_PIPELINES", "LateStages", "sums_of"]
+__all__ = ["LateStages", "late_pipelines", "sums_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,50 +13,66 @@ class LateStages:
 
     Attributes
     ----------
-    sum : tuple of str
-        The boundaries of the sum of the products that have registers, in their order.
-    late : bool
-        If True, there is a rank between the rounded sum and the addition of C.
+    boundaries : tuple of str
+        The boundaries of a sum of products that have registers, in their order. The last one may
+        be ``rounded``, behind the sum's rounding.
     adder : int
         Number of ranks inside the adder.
     """
 
-    sum: tuple[str, ...] = ()
-    late: bool = True
+    boundaries: tuple[str, ...] = ()
     adder: int = 0
 
-    @property
-    def latency(self) -> int:
-        """Number of ranks."""
-        return len(self.sum) + self.late + self.adder
+
+# The boundaries with registers, by their number. The sum of the products is longer than the
+# addition of C, so it gets more ranks.
+_BOUNDARIES = (
+    (),
+    ("rounded",),
+    ("sum", "rounded"),
+    ("product", "sum", "rounded"),
+    ("product", "sum", "total", "rounded"),
+    ("operand", "product", "sum", "total", "rounded"),
+    ("operand", "product", "sum", "total", "normalised", "rounded"),
+)
+_CHOICES = (
+    *(LateStages(boundaries=names) for names in _BOUNDARIES[:5]),
+    *(LateStages(boundaries=names, adder=1) for names in _BOUNDARIES[:5]),
+    *(LateStages(boundaries=names, adder=2) for names in _BOUNDARIES[4:]),
+)
 
 
-#: The ranks of a unit that adds C last, at each pipeline depth. The sum of the products is longer
-#: than the addition of C, so it gets more of them.
-LATE_PIPELINES: dict[int, LateStages] = {
-    stages.latency: stages
-    for stages in (
-        LateStages(late=False),
-        LateStages(),
-        LateStages(sum=("sum",)),
-        LateStages(sum=("product", "sum")),
-        LateStages(sum=("product", "sum", "total")),
-        LateStages(sum=("product", "sum", "total"), adder=1),
-        LateStages(sum=("product", "sum", "total"), adder=2),
-        LateStages(sum=("operand", "product", "sum", "total"), adder=2),
-        LateStages(sum=("operand", "product", "sum", "total", "normalised"), adder=2),
-    )
-}
-
-
-def sums_of(spec: DotSpec) -> list[DotSpec]:
-    """Return the rules of the sums that a unit computes before it adds C.
-
-    The first sum has no addend. Each following one, if there is one, adds the sum before it.
+def late_pipelines(spec: DotSpec) -> dict[int, LateStages]:
+    """Return the register ranks of a unit that adds C last, at each possible pipeline depth.
 
     Parameters
     ----------
     spec : DotSpec
         A rule with ``accumulate="late"``.
     """
-    return [replace(spec, accumulate="tree")]
+    sums = len(sums_of(spec))
+    depths: dict[int, LateStages] = {}
+    for stages in _CHOICES:
+        depths.setdefault(sums * len(stages.boundaries) + stages.adder, stages)
+    return depths
+
+
+def sums_of(spec: DotSpec) -> list[tuple[DotSpec, tuple[int, ...]]]:
+    """Return the sums that a unit computes before it adds C, each with its rule and its terms.
+
+    The first sum has no addend. Each following one adds the sum before it.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        A rule with ``accumulate="late"``.
+    """
+    terms = tuple(range(spec.k))
+    groups = [terms]
+    if spec.lanes == "halves":
+        groups = [tuple(k for k in terms if (k % 4 < 2) == first) for first in (True, False)]
+    return [
+        (replace(spec, accumulate="tree", lanes="together", k=len(group)), group)
+        for group in groups
+        if group
+    ]

@@ -3,17 +3,16 @@
 from vitruvian.golden.fp.formats import Specials
 from vitruvian.golden.fp.spec import DotSpec
 
+from .operands import form_of
+
 __all__ = ["check_dot_rule"]
 
 # Parameter -> the values that the datapath has; it has every value of the others.
 _REALISED = {
-    "convert": (None,),
     "flush": (False,),
     "flush_result": (None,),
-    "product_exponent": ("sum",),
-    "slices": (None,),
     "accumulate": ("tree", "late"),
-    "lanes": ("together",),
+    "lanes": ("together", "halves"),
     "scale": (None,),
     "product_overflow": (False,),
 }
@@ -35,3 +34,9 @@ def check_dot_rule(spec: DotSpec) -> None:
     for format in (spec.input, spec.input_b, spec.output):
         if format.specials is Specials.FNUZ:
             raise ValueError(f"format must have a −0 in hardware, not be {format.name!r}")
+    for format in (spec.input, spec.input_b):
+        form_of(spec, format)
+    if spec.lanes == "halves" and spec.accumulate != "late":
+        raise ValueError("accumulate must be 'late' in hardware with the lanes 'halves'")
+    if spec.slices is not None and spec.product_exponent == "leading":
+        raise ValueError("product_exponent must be 'sum' in hardware with slices, not 'leading'")

@@ -78,7 +78,7 @@ def normalise(
     tail : Value, optional
         The bit that is shifted in from below (default 0).
     stages : PipelineStages, optional
-        The boundary ``leading`` stands behind the first two steps, and ``shifted`` behind the last.
+        The boundary ``leading`` stands behind the first two steps.
     """
     steps = max((len(word) - 1).bit_length(), 1)
     nonzero = word.any()
@@ -106,12 +106,6 @@ def normalise(
             if tail is not None:
                 tail = stages.cross("leading", tail, f"{name}_tail")
     shift: Value = Cat(*taken)
-    if stages is not None and "shifted" in stages.names:
-        word = stages.cross("shifted", word, f"{name}_shifted")
-        shift = stages.cross("shifted", shift, f"{name}_shift")
-        nonzero = stages.cross("shifted", nonzero, f"{name}_shifted_nonzero")
-        if tail is not None:
-            tail = stages.cross("shifted", tail, f"{name}_shifted_tail")
     return Normalised(word=word, shift=shift, tail=tail, nonzero=nonzero)
 
 

@@ -30,7 +30,8 @@ PIPELINES: dict[int, tuple[str, ...]] = {
 #: shifters of a subnormal result, instead of behind them. Latency and results are the same.
 RETIMED: dict[int, tuple[str, ...]] = {4: ("product", "sum", "total", "retimed")}
 
-_BEHIND = ("aligned", "sum", "total", "leading", "normalised")
+_BEHIND = ("sum", "total", "leading", "normalised")
+_FAR_BEHIND = ("distance", "aligned", "sum", "total", "magnitude", "leading")
 #: The same for the units that can have more ranks. The ranks above 4 are for FPGAs, where wires and
 #: look-up tables are slow and flip-flops are free (docs/decisions/0021-dsp-registers.md).
 DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
@@ -38,21 +39,11 @@ DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
     5: ("operand", *PIPELINES[4]),
     6: ("operand", "lane", "product", "sum", "total", "normalised"),
     7: ("operand", "lane", "product", "aligned", "sum", "total", "normalised"),
-    8: ("operand", "lane", "product", *_BEHIND),
-    9: ("operand", "lane", "largest", "product", *_BEHIND),
-    10: ("operand", "lane", "largest", "product", "distance", *_BEHIND),
-    11: (
-        "operand",
-        "lane",
-        "largest",
-        "product",
-        "distance",
-        *_BEHIND[:-1],
-        "shifted",
-        "normalised",
-    ),
+    8: ("operand", "lane", "product", "aligned", *_BEHIND),
+    9: ("operand", "lane", "product", "distance", "aligned", *_BEHIND),
+    10: ("operand", "lane", "product", *_FAR_BEHIND, "normalised"),
+    11: ("operand", "lane", "largest", "product", *_FAR_BEHIND, "normalised"),
 }
-
 
 #: The boundaries that an addend can skip, because the datapath uses it only behind them: those of a
 #: floating-point and, after ``operand``, those of an integer dot product.

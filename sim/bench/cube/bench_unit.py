@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, Start
+from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, MatrixUnitConfig, Start
 from vitruvian.sim.bench.harness import Harness, parameters
 from vitruvian.sim.bench.scoreboard import Scoreboard
 from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
@@ -23,7 +23,7 @@ __all__ = ["configuration"]
 
 def configuration(values: dict[str, Any]) -> MatrixUnitConfig:
     """Return the configuration that a bench's parameters describe."""
-    return replace(CONFIGS[values["preset"]], **values.get("changes", {}))
+    return replace((CONFIGS | BLACKWELL)[values["preset"]], **values.get("changes", {}))
 
 
 class _Bench:

@@ -10,8 +10,8 @@ import numpy as np
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.machines import find
 from vitruvian.hdl.catalogue import UNITS
-from vitruvian.hdl.fp.groups import GroupDot
 from vitruvian.hdl.fp.scaled import ScaledDot
+from vitruvian.hdl.fp.units import unit_of
 from vitruvian.sim.bench.silicon import FOLDER
 from vitruvian.sim.machine_sets import read_set
 from vitruvian.sim.rtl import compile_unit
@@ -20,17 +20,12 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors
 
-__all__ = ["block_vectors", "checks", "compare_blocks", "run_blocks", "run_set", "unit_of"]
+__all__ = ["block_vectors", "checks", "compare_blocks", "run_blocks", "run_set"]
 
 _UNIT = UNITS["blockdot"]
 
 #: Share of the vectors with arbitrary scales, and of the vectors with a special scale.
 ARBITRARY, SPECIAL = 0.15, 0.1
-
-
-def unit_of(spec: DotSpec) -> Callable[..., Any]:
-    """Return the class of the unit that realises a rule with block scales."""
-    return GroupDot if spec.lanes == "sixteens" else ScaledDot
 
 
 def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarray]:
@@ -125,7 +120,7 @@ def compare_blocks(
     expected : (N,) ndarray, optional
         The results, if golden does not compute them.
     unit : callable, optional
-        Class of the unit, by default that of ``unit_of``.
+        Class of the unit, by default that of ``hdl.fp.units.unit_of``.
     **options
         Parameters of the unit.
     """

@@ -15,7 +15,7 @@ from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .traffic import Beats, RowBeats, columns, lengths, rows, zeros
+from .traffic import Beats, RowBeats, columns, format_label, lengths, rows, zeros
 
 __all__ = ["checks", "compare_columns", "compare_rows"]
 
@@ -142,21 +142,20 @@ def checks() -> Iterator[Check]:
     """Yield a row for every checked configuration of the units of the catalogue."""
     unit = UNITS["sparse-os"]
     for partial_configuration in unit.checked:
-        c = unit.default(partial_configuration)
-        config = OSConfig(**c)
+        config: OSConfig = unit.component(unit.default(partial_configuration))[1]["config"]
         yield Check(
             unit="sparse.OSCore",
-            configuration=f"{config.lanes} lanes {config.format}: random columns, stalls",
+            configuration=f"{config.lanes} lanes {format_label(config)}: random columns, stalls",
             run=partial(_run_columns, config),
             weight=5 + config.lanes,
         )
     unit = UNITS["sparse-is"]
     for partial_configuration in unit.checked:
-        config = ISConfig(**unit.default(partial_configuration))
+        config: ISConfig = unit.component(unit.default(partial_configuration))[1]["config"]
         yield Check(
             unit="sparse.ISCore",
             configuration=(
-                f"{config.lanes} lanes of {config.depth} {config.format}: conflicts, stalls"
+                f"{config.lanes} lanes of {config.depth} {format_label(config)}: conflicts, stalls"
             ),
             run=partial(_run_rows, config),
             weight=5 + config.lanes,

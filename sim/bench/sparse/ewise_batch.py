@@ -14,6 +14,7 @@ from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
 from .ewise_traffic import EwiseTraffic, commands_payload, random_traffic
+from .traffic import format_label
 
 __all__ = ["checks", "compare_programs"]
 
@@ -77,11 +78,12 @@ def checks() -> Iterator[Check]:
     """Yield a row for every checked configuration of the unit ``sparse-ewise``."""
     unit = UNITS["sparse-ewise"]
     for partial_configuration in unit.checked:
-        c = EwiseConfig(**unit.default(partial_configuration))
+        c: EwiseConfig = unit.component(unit.default(partial_configuration))[1]["config"]
         yield Check(
             unit="sparse.EwiseCore",
             configuration=(
-                f"{c.lanes} lanes, {c.registers} registers, {c.format}: random programs, stalls"
+                f"{c.lanes} lanes, {c.registers} registers, {format_label(c)}: "
+                "random programs, stalls"
             ),
             run=partial(_run, c),
             weight=5 + c.lanes,

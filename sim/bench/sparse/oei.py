@@ -17,6 +17,7 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .frame import BufferFrame
 from .passes import Pass, beats_of, commands, counts_of, random_passes, stacked
+from .traffic import format_label
 
 __all__ = ["checks", "compare_buffer", "compare_passes"]
 
@@ -184,7 +185,8 @@ def _run_passes(config: OEIConfig, vectors: int, seed: int) -> Result:
 
 
 def _size(config: OEIConfig) -> str:
-    return f"{config.lanes} lanes {config.format}, {config.rows} rows, {config.capacity} elements"
+    sizes = f"{config.rows} rows, {config.capacity} elements"
+    return f"{config.lanes} lanes {format_label(config)}, {sizes}"
 
 
 def checks() -> Iterator[Check]:
@@ -196,7 +198,7 @@ def checks() -> Iterator[Check]:
     for name, label, run in rows:
         unit = UNITS[name]
         for partial_configuration in unit.checked:
-            config = OEIConfig(**unit.default(partial_configuration))
+            config: OEIConfig = unit.component(unit.default(partial_configuration))[1]["config"]
             yield Check(
                 unit=label,
                 configuration=f"{_size(config)}: random matrices, stalls",

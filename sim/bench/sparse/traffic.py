@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +11,24 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import PLUS, TIMES
 from vitruvian.golden.sparse.rows import KINDS
 
-__all__ = ["Beats", "RowBeats", "codes", "columns", "lengths", "rows", "zeros"]
+__all__ = [
+    "Beats",
+    "RowBeats",
+    "codes",
+    "columns",
+    "format_label",
+    "lengths",
+    "rows",
+    "zeros",
+]
 
 #: The semirings of Zhang 2024, §4.4.3, as pairs of ⊕ and ⊗.
 NAMED = (("add", "mul"), ("or", "and"), ("min", "add"), ("add", "aril"))
+
+
+def format_label(config: Any) -> str:
+    """Return a core's format for the name of a row, and the form of its multipliers."""
+    return config.format if config.multiplier == "booth" else f"{config.format} dsp"
 
 
 def codes(

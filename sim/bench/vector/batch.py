@@ -196,9 +196,10 @@ def checks() -> Iterator[Check]:
     for number, c in enumerate(map(UNITS["vector"].default, UNITS["vector"].checked)):
         config = vector_config(c)
         name = f"{config.lanes} lanes"
+        form = "" if config.multiplier == "booth" else f" {config.multiplier}"
         yield Check(
             unit="vector.VectorUnit",
-            configuration=f"{name} {'+'.join(config.groups)} {config.sharing} in turn",
+            configuration=f"{name} {'+'.join(config.groups)} {config.sharing}{form} in turn",
             run=partial(run_unit, config, None, 1.0),
             weight=10 + config.lanes // 8,
         )

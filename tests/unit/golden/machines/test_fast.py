@@ -7,10 +7,10 @@ import pytest
 
 from tests.support.machine_operands import KINDS, operands
 from vitruvian import machines
-from vitruvian.golden.machines.chain import ChainSpec
 from vitruvian.golden.machines.families import family
 from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.products import _by_rows
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import machines as table
 
 #: At least one row of each family, with every parameter that its loops have.
@@ -94,6 +94,7 @@ def test_a_mistake_in_a_parameter_shows(stem, change):
 
 def test_flushing_is_seen():
     rule = machines.find("amx_tdpbf16ps").rule
+    assert isinstance(rule, ChainSpec)
     x = operands(np.random.default_rng(7), rule, "tiny", rows=40)
     kept = replace(rule, step=replace(rule.step, flush=False, flush_result=None))
     got, expected = both(kept, x, of=rule)

@@ -35,11 +35,14 @@ def test_the_table_of_costs_says_where_there_is_no_unit():
     costs = [
         Cost(rows[0], reason="none"),
         Cost(rows[1], unit="DotProduct", terms=4, figures=((10000, 4000.4, 4000.0),)),
+        Cost(rows[1], unit="Phase", terms=16, steps=4, figures=((10000, 4000.4, 4000.0),)),
     ]
-    header, lines = results.cost_table(list(zip(ENTRIES, costs, strict=True)))
+    entries = [*ENTRIES, ENTRIES[1]]
+    header, lines = results.cost_table(list(zip(entries, costs, strict=True)))
     assert header[-3:] == ["µm² @10000", "µm²/MAC", "ns"]
     assert lines[0][4:] == ["no RTL", "", "", "", ""]
     assert lines[1][4:] == ["DotProduct", "4", "4000", "1000", "4.00"]
+    assert lines[2][4:] == ["Phase", "16 in 4 steps", "4000", "1000", "4.00"]
     assert costs[0].as_json()["unit"] is None and costs[1].as_json()["targets"]["10000"]
 
 

@@ -26,17 +26,9 @@ def _inputs(*good: str) -> tuple[str, ...]:
 
 _FOLDERS = ("new", "new/folder", "IN/junk.bin", "IN/good.json/x", "/proc/no", "", ".", "-", "é")
 _OUTPUTS = (
-    *(
-        "out.json",
-        "new/folder/out.json",
-        "out.json.gz",
-        "out.svg",
-        "out.png",
-        "out.npz",
-        "é💥.json",
-    ),
+    *("out.json", "new/folder/out.json", "out.json.gz", "out.svg", "out.png", "out.npz"),
     *("out.bmp", "out", "IN/good.json/x.json", "IN/folder.json", "/proc/no/out.json", "/dev/full"),
-    *("", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz"),
+    *("é💥.json", "", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz"),
 )
 
 
@@ -270,14 +262,8 @@ GRAMMARS = (
         ("vitruvian", "machines"),
         (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
         (),
-        {
-            "--errors": None,
-            "--area": None,
-            "--liberty": ("vt45", "zzz", ""),
-            "--no-cache": None,
-            "--out": _FOLDERS,
-            "--json": _OUTPUTS,
-        },
+        dict.fromkeys(("--errors", "--area", "--no-cache"))
+        | {"--liberty": ("vt45", "zzz", ""), "--out": _FOLDERS, "--json": _OUTPUTS},
     ),
     Grammar(
         ("vitruvian", "machines"),

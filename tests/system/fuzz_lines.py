@@ -244,6 +244,13 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "machines"),
+        (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
+        (),
+        dict.fromkeys(("--errors", "--area", "--no-cache"))
+        | {"--liberty": ("vt45", "zzz", ""), "--out": _FOLDERS, "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "machines"),
         (_inputs("x.npy"),),
         ("--check", "--jobs=1"),
         {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},

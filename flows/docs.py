@@ -6,7 +6,9 @@ text between that line and ``<!-- /ports -->``, ``<!-- /configurations -->`` or
 ``<!-- /registers -->`` from the components themselves: names, directions and widths come from their
 signatures, descriptions from their docstrings. In the same way, ``<!-- source: MODULE.CLASS -->``
 stands for the RTL of a component and ``<!-- verilog: UNIT -->`` for the Verilog of the first
-configuration of a unit. A picture in ``PICTURES`` that a file shows is drawn beside the file.
+configuration of a unit, ``<!-- instructions: MACHINES -->`` for the rows of some machines and
+``<!-- example: STEM -->`` for a worked example of one. A picture in ``PICTURES`` that a file shows,
+and the datapath ``datapath_STEM.svg`` of a machine, is drawn beside the file.
 """
 
 import importlib
@@ -23,6 +25,7 @@ from amaranth.lib import data, stream, wiring
 from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import figures, register_files, verilog
+from vitruvian.flows.machines import pages
 from vitruvian.flows.report import markdown
 from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue import PARTS, UNITS
@@ -59,7 +62,9 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
 PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
 
 _BLOCK = re.compile(
-    r"<!-- (ports|configurations|registers|source|verilog): (\S+) -->\n(.*?)<!-- /\1 -->", re.DOTALL
+    r"<!-- (ports|configurations|registers|source|verilog|instructions|example): (\S+) -->\n"
+    r"(.*?)<!-- /\1 -->",
+    re.DOTALL,
 )
 
 
@@ -93,8 +98,11 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
             stale.append(path)
             if not check:
                 write_whole(path, fresh)
-        for name in [name for name in PICTURES if f"]({name})" in text]:
-            picture, drawn = path.with_name(name), PICTURES[name]()
+        for name in re.findall(r"\]\((\w+\.svg)\)", text):
+            draw = PICTURES.get(name)
+            picture, drawn = path.with_name(name), draw() if draw else pages.picture(name)
+            if drawn is None:
+                continue
             if not picture.exists() or picture.read_text() != drawn:
                 stale.append(picture)
                 if not check:
@@ -112,10 +120,12 @@ def generate(kind: str, package: str) -> str:
     Parameters
     ----------
     kind : str
-        ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"`` or ``"verilog"``.
+        ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"``, ``"verilog"``,
+        ``"instructions"`` or ``"example"``.
     package : str
         Package whose components are described, for example ``"hdl.fp"``; for ``"source"`` a
-        component and for ``"verilog"`` a unit.
+        component, for ``"verilog"`` a unit, for ``"instructions"`` machines with commas between
+        them, and for ``"example"`` a row of the table of machines.
 
     Raises
     ------
@@ -128,6 +138,8 @@ def generate(kind: str, package: str) -> str:
     if kind == "registers":
         one_of("package with registers", package, ["hdl.bus"])
         return "\n" + markdown(register_files.table()) + "\n"
+    if kind in ("instructions", "example"):
+        return pages.instructions(package) if kind == "instructions" else pages.worked(package)
     if kind in ("source", "verilog"):
         return _source(package) if kind == "source" else _verilog(package)
     parts = []

@@ -230,7 +230,12 @@ _SCALAR: dict[type, str] = {
     Compare: "less is a < b, equal is a = b, unordered is 1 if an operand is NaN.",
     MinMax: "d is the smaller number, or the larger one while maximum is 1; NaN loses.",
 }
-_ROUNDINGS = {"RNE": "to nearest, ties to even", "RZ": "toward zero"}
+_ROUNDINGS = {"RNE": "to nearest, ties to even", "RZ": "toward zero", "RTO": "to odd"}
+_ZEROS = {
+    "ieee": "-0 if every term is -0 or a negative sum rounds to zero, else +0",
+    "positive": "always +0",
+    "exact": "-0 if a negative sum rounds to zero, else +0",
+}
 
 
 def _specs(component: Any) -> dict[str, Any]:
@@ -255,6 +260,7 @@ def _rule(spec: DotSpec) -> Iterator[str]:
         cut = {
             "magnitude": "magnitudes are chopped",
             "floor": "terms are chopped toward minus infinity, and one sticky bit is kept below",
+            "odd": "magnitudes are chopped, and the last bit of one that lost bits is set",
         }[spec.truncate]
         yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
         yield f"  {cut}."
@@ -262,5 +268,31 @@ def _rule(spec: DotSpec) -> Iterator[str]:
     too_large = "NaN" if spec.output.infinity is None else "infinity"
     yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"
     yield f"  overflow gives {too_large}."
+    yield from _steps(spec)
     digits = -(-spec.output.storage_bits // 4)
     yield f"NaN: every NaN result has the code 0x{spec.nan_code:0{digits}x}."
+
+
+def _steps(spec: DotSpec) -> Iterator[str]:
+    """Yield the steps of a machine's rule that a plain fused dot product does not have."""
+    if spec.is_plain and spec.zero != "exact":
+        return
+    yield f"Sign of a zero: {_ZEROS[spec.zero]}."
+    if spec.convert is not None:
+        yield f"Operands: converted to {spec.convert.name} first, RNE."
+    if spec.flush:
+        yield f"Operands and c below the least normal {spec.output.name} number are zeros."
+    if spec.flush_result is not None:
+        yield f"Results below the least normal {spec.output.name} number are zeros."
+    if spec.product_exponent == "leading":
+        yield "Exponent of a product: that of its leading one."
+    if spec.slices is not None:
+        yield "Significands: cut into slices; the product of each of these pairs is a term:"
+        yield "  " + ", ".join(f"{p:#x} x {q:#x}" for p, q in spec.slices) + "."
+    if spec.lanes == "halves":
+        yield "Order: products k mod 4 in {0, 1} are summed first; the others and this sum follow."
+    if spec.accumulate == "after":
+        yield "c: added exactly to the sum of the cut products; the largest exponent ignores c."
+    if spec.accumulate == "late":
+        last = "RTO" if spec.rounding == "RTO" else "RNE"
+        yield f"c: added last to the rounded sum of the products, {last}, zeros as in IEEE 754."

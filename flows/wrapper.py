@@ -37,6 +37,8 @@ TOP = "board_top"
 
 #: Clock cycles of the reset after the configuration of the FPGA.
 _RESET_CYCLES = 16
+#: Output bits that one LUT of the wrapper joins with its neighbour.
+_FOLD = 3
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,8 @@ class Top(Elaboratable):
         self.pins = {port.name: Signal(port.width, name=port.name) for port in outer}
         ins = sum(p.width for p in self._inputs)
         outs = sum(p.width for p in self._outputs)
-        self.own_luts = max(outs - 1, 0) * self.wrapped
-        self.own_ffs = (ins + 2 * outs) * self.wrapped
+        self.own_luts = -(-outs // _FOLD) * self.wrapped
+        self.own_ffs = (ins + outs + -(-outs // _FOLD)) * self.wrapped
 
     def text(self) -> str:
         """Return the top module as Verilog text; the component's module is not part of it."""
@@ -146,14 +148,15 @@ class Top(Elaboratable):
         results = Cat(values[port.name] for port in self._outputs)
         chain = Signal(len(given), reset_less=True)
         kept = Signal(len(results), reset_less=True)
-        folded = Signal(len(results), reset_less=True)
+        groups = [kept[n : n + _FOLD] for n in range(0, len(results), _FOLD)]
+        folded = Signal(len(groups), reset_less=True)
         m.d.comb += given.eq(chain)
         m.d.sync += [
             chain.eq(Cat(self.pins["rx"], chain)),
             kept.eq(results),
-            # Each bit joins those above it, so a path has one exclusive or. The chain shifts up and
-            # this one down: were the directions equal, the bits of a shifting unit would cancel.
-            folded.eq(kept ^ folded[1:]),
+            # Each group joins those above it, so a path has one LUT. The chain shifts up and this
+            # one down: were the directions equal, the bits of a shifting unit would cancel.
+            folded.eq(Cat(group.xor() for group in groups) ^ folded[1:]),
         ]
         m.d.comb += self.pins["tx"].eq(folded[0])
         return m

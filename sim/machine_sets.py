@@ -5,7 +5,7 @@ A set is a file ``STEM.npz`` with the codes ``a`` and ``b`` (N, K), ``c`` and ``
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
@@ -26,7 +26,6 @@ __all__ = [
     "differences",
     "examples",
     "read_set",
-    "totals",
 ]
 
 _EXAMPLES = MAKERS.parent / "examples.toml"
@@ -152,15 +151,3 @@ def differences(got: np.ndarray, expected: np.ndarray, format: FloatFormat | Non
         zero_signs=int(signs.sum()),
         first=int(rows[0]) if rows.size else None,
     )
-
-
-def totals(compared: Iterable[tuple[MachineSet, Differences]]) -> tuple[int, int, int, int]:
-    """Return the rows, other values, other signs of zero, and those that are not asserted."""
-    rows = values = signs = artefacts = 0
-    for data, found in compared:
-        rows, values = rows + found.rows, values + found.values
-        if data.machine.zero_known:
-            signs += found.zero_signs
-        else:
-            artefacts += found.zero_signs
-    return rows, values, signs, artefacts

@@ -28,6 +28,8 @@ COMMANDS = {
     "verify": ("verify", "compare compiled RTL with golden"),
     "silicon": ("silicon", "compare golden and RTL with outputs measured on a GPU"),
     "machines": ("machines", "list the matrix units whose arithmetic is known, and check golden"),
+    "conformance": ("conformance", "write test vectors of a matrix unit's rule"),
+    "probe": ("probe", "write programs that probe a matrix unit, and infer its rule"),
     "formats": ("formats", "list number formats, or the values of one"),
     "exhaustive": ("exhaustive", "compare every input of the small units"),
     "list": ("verify", "list the rows of verify and the kernels of run"),

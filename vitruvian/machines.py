@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitruvian.golden.machines import (
+        Arithmetic,
         ChainSpec,
+        IntPhaseSpec,
         Machine,
         PhaseSpec,
         compute,
         find,
+        missing,
         multiply,
         run,
         spec,
@@ -29,11 +32,14 @@ if TYPE_CHECKING:
     from vitruvian.golden.machines import machines as table
 
 __all__ = [
+    "Arithmetic",
     "ChainSpec",
+    "IntPhaseSpec",
     "Machine",
     "PhaseSpec",
     "compute",
     "find",
+    "missing",
     "multiply",
     "run",
     "spec",

@@ -4,16 +4,16 @@ A reference adds in one wide fixed-point number and rounds once at the bit that 
 selects. It has neither the Booth rows, the alignment, nor the leading-zero counts of the RTL.
 """
 
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from vitruvian.flows.formal.harness import Harness
-from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, ieee_window
-from vitruvian.hdl.fp.core import dotcore, finish
+from vitruvian.hdl.fp.core import dotcore, finish, terms
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.mul import Multiplier
 
@@ -47,8 +47,10 @@ class Number:
         self.shift = Mux(self.exponent == 0, 0, self.exponent - 1)[:e]
 
 
-def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
-    """Return the code without a sign of a fixed-point number, rounded to nearest even.
+def rounded(
+    m: Module, total: Value, weight: int, format: FloatFormat, rounding: str = "RNE"
+) -> Value:
+    """Return the code without a sign of a fixed-point number, rounded once.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
         The exponent of its lowest bit.
     format : FloatFormat
         An IEEE format.
+    rounding : {"RNE", "RTO"}
+        To nearest even, or to odd.
     """
     f, width, limit = format.fraction_bits, len(total), format.infinity
     assert limit is not None
@@ -73,9 +77,12 @@ def rounded(m: Module, total: Value, weight: int, format: FloatFormat) -> Value:
         # The hidden bit adds 1 to the exponent field, and so does a carry out of the fraction.
         base = (max(exponent, format.emin) + format.bias - 1) << f
         value, case = Signal(format.width + 1, name=f"value{top}"), Signal(name=f"case{top}")
+        fraction = kept[: f + 1] + (half & (below | kept[0]))
+        if rounding == "RTO":
+            fraction = kept[: f + 1] | half | below
         m.d.comb += [
             case.eq(total[top] & ~total[top + 1 :].any()),
-            value.eq(base + kept[: f + 1] + (half & (below | kept[0]))),
+            value.eq(base + fraction),
         ]
         code = Mux(value >= limit, limit, value) if base < limit else Const(limit)
         cases.append(code[: format.width - 1] & case.replicate(format.width - 1))
@@ -195,48 +202,43 @@ _DOT = (
     Mutation(owner=dotcore, **_TIES_UP),
     Mutation(
         name="the negation of a product misses its carry",
-        owner=dotcore.DotCore,
-        function="_build_terms",
+        owner=terms.Terms,
+        function="build",
         old="ones.append(sign)",
         new="ones.append(Const(0, 1))",
     ),
 )
 
+
+def _product_proof(name: str, shown: str, operands: str, **options: str) -> Proof:
+    return proof_of_cases(
+        f"fp.multiply.{name}",
+        f"Multiplier, {shown}",
+        f"Every product is the exact one, rounded once{operands}.",
+        _multiply,
+        _MULTIPLY,
+        format=name,
+        **options,
+    )
+
+
+def _sum_proof(name: str) -> Proof:
+    return proof_of_cases(
+        f"fp.dot.{name}",
+        f"DotProduct, K = 2, {name} to fp32, C = ±0",
+        "Every dot product is the exact sum of the exact products, rounded once.",
+        _dot,
+        _DOT,
+        format=name,
+        output="fp32",
+    )
+
+
 PROOFS = (
-    Proof(
-        name="fp.multiply.fp8e5m2",
-        component="Multiplier, fp8e5m2 to fp16",
-        claim="Every product is the exact one, rounded once.",
-        build=partial(_multiply, format="fp8e5m2", output="fp16"),
-        method="cases",
-        clocked=False,
-        mutations=_MULTIPLY,
+    _product_proof("fp8e5m2", "fp8e5m2 to fp16", "", output="fp16"),
+    _product_proof(
+        "fp16", "fp16, multiplier dsp", ", for every class of operands", multiplier="dsp"
     ),
-    Proof(
-        name="fp.multiply.fp16",
-        component="Multiplier, fp16, multiplier dsp",
-        claim="Every product is the exact one, rounded once, for every class of operands.",
-        build=partial(_multiply, format="fp16", multiplier="dsp"),
-        method="cases",
-        clocked=False,
-        mutations=_MULTIPLY,
-    ),
-    Proof(
-        name="fp.dot.fp8e5m2",
-        component="DotProduct, K = 2, fp8e5m2 to fp32, C = ±0",
-        claim="Every dot product is the exact sum of the exact products, rounded once.",
-        build=partial(_dot, format="fp8e5m2", output="fp32"),
-        method="cases",
-        clocked=False,
-        mutations=_DOT,
-    ),
-    Proof(
-        name="fp.dot.fp8e4m3",
-        component="DotProduct, K = 2, fp8e4m3 to fp32, C = ±0",
-        claim="Every dot product is the exact sum of the exact products, rounded once.",
-        build=partial(_dot, format="fp8e4m3", output="fp32"),
-        method="cases",
-        clocked=False,
-        mutations=_DOT,
-    ),
+    _sum_proof("fp8e5m2"),
+    _sum_proof("fp8e4m3"),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, transfers
-from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.hdl.cube.config import MatrixUnitConfig
@@ -150,23 +150,21 @@ _ASSIGN = (
 )
 
 PROOFS = (
-    Proof(
-        name="assign.m3xu",
-        component="DataAssignment, fp16 to fp32c, k = 4, limbs of 11 and 13 bits",
-        claim="Each lane has its limb of A and the step's digit of B, for every operand and step.",
-        build=partial(_limbs, config=_M3XU),
-        method="cases",
-        clocked=False,
-        mutations=_ASSIGN,
+    proof_of_cases(
+        "assign.m3xu",
+        "DataAssignment, fp16 to fp32c, k = 4, limbs of 11 and 13 bits",
+        "Each lane has its limb of A and the step's digit of B, for every operand and step.",
+        _limbs,
+        _ASSIGN,
+        config=_M3XU,
     ),
-    Proof(
-        name="assign.fp64",
-        component="DataAssignment, fp16 to fp64c, k = 8, 14-bit multipliers",
-        claim="The same holds for FP64 with four limbs.",
-        build=partial(_limbs, config=_FP64),
-        method="cases",
-        clocked=False,
-        mutations=_ASSIGN[:1],
+    proof_of_cases(
+        "assign.fp64",
+        "DataAssignment, fp16 to fp64c, k = 8, 14-bit multipliers",
+        "The same holds for FP64 with four limbs.",
+        _limbs,
+        _ASSIGN[:1],
+        config=_FP64,
     ),
     Proof(
         name="assign.steps",

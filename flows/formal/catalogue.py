@@ -8,6 +8,7 @@ from vitruvian.errors import UserError
 from vitruvian.flows.formal import (
     arithmetic,
     assignment,
+    rvbna,
     streams_cube,
     streams_mma,
     streams_scu,
@@ -27,6 +28,7 @@ PROOFS: tuple[Proof, ...] = (
     *streams_vector.PROOFS,
     *assignment.PROOFS,
     *arithmetic.PROOFS,
+    *rvbna.PROOFS,
 )
 
 

@@ -5,11 +5,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from vitruvian.flows.formal.harness import Harness
 
-__all__ = ["Mutation", "Proof"]
+__all__ = ["Mutation", "Proof", "proof_of_cases"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,3 +101,33 @@ class Proof:
         with mutation.planted():
             self.build(harness)
             return harness.to_rtlil()
+
+
+def proof_of_cases(
+    name: str,
+    component: str,
+    claim: str,
+    build: Callable[..., None],
+    mutations: tuple[Mutation, ...],
+    **parameters: Any,
+) -> Proof:
+    """Return the proof of a unit without registers, for every operand.
+
+    Parameters
+    ----------
+    name, component, claim, mutations
+        As in ``Proof``.
+    build : callable
+        Function that adds the component and the rules to a harness.
+    **parameters
+        Keyword arguments of ``build``.
+    """
+    return Proof(
+        name=name,
+        component=component,
+        claim=claim,
+        build=partial(build, **parameters),
+        method="cases",
+        clocked=False,
+        mutations=mutations,
+    )

@@ -12,13 +12,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import code_dtype, to_float, unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["chopped_mmad", "fits_chopped"]
+__all__ = ["ZERO", "all_cores", "chopped_mmad", "decoded", "fits_chopped", "loop_numbers"]
 
-_ZERO = -(1 << 13)  # exponent of a zero operand, below every sum of two others
+#: The exponent of a zero operand, below every sum of two others.
+ZERO = -(1 << 13)
 _LOOKED_UP_BITS = 16  # widest codes that are decoded with a table
 _INT_BITS = 31  # bits of a sum of a group of terms
 _REACH = 126  # exponent of the largest scale of FP32 products; FP64 products need 2^158
@@ -77,26 +79,16 @@ def chopped_mmad(
 
     narrow = max(spec.input.exponent_bits, spec.input_b.exponent_bits) <= 5
     dtype = np.float32 if narrow else np.float64
-    x, exp_x, special_x = _decoded(a, spec.input, dtype)
-    y, exp_y, special_y = _decoded(b, spec.input_b, dtype)
+    x, exp_x, special_x = decoded(a, spec.input, dtype)
+    y, exp_y, special_y = decoded(b, spec.input_b, dtype)
     bad_rows, bad_columns = special_x.any(axis=1), special_y.any(axis=0)
     if bad_rows.mean() > _SHARE or bad_columns.mean() > _SHARE:
         return general(a, b, c)
     x[special_x], y[special_y] = 0, 0
-    exp_x[special_x], exp_y[special_y] = _ZERO, _ZERO
+    exp_x[special_x], exp_y[special_y] = ZERO, ZERO
     half = spec.output.name == "fp16"
     d = np.array(c.view(np.float16 if half else np.float32), np.float32, order="C")
-    assert spec.window is not None and spec.emax_floor is not None
-    numbers = (
-        spec.k,
-        spec.window,
-        spec.emax_floor,
-        spec.output.emin,
-        spec.result_bits,
-        half,
-        1 << (_INT_BITS - 2 - spec.window),
-        _REACH if narrow else 2 * _REACH,
-    )
+    numbers = loop_numbers(spec, narrow)
     step = -(-len(a) // max(threads, 1))
     parts = [slice(start, start + step) for start in range(0, len(a), step)]
 
@@ -116,6 +108,21 @@ def chopped_mmad(
     return codes
 
 
+def loop_numbers(spec: DotSpec, narrow: bool) -> tuple[int, int, int, int, int, bool, int, int]:
+    """Return the last arguments of ``chopped_compiled.rows``; ``narrow``: products are FP32."""
+    assert spec.window is not None and spec.emax_floor is not None
+    return (
+        spec.k,
+        spec.window,
+        spec.emax_floor,
+        spec.output.emin,
+        spec.result_bits,
+        spec.output.name == "fp16",
+        1 << (_INT_BITS - 2 - spec.window),
+        _REACH if narrow else 2 * _REACH,
+    )
+
+
 def all_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -133,29 +140,40 @@ def _codes(values: np.ndarray, spec: DotSpec) -> np.ndarray:
     return codes
 
 
-def _decoded(
-    codes: np.ndarray, format: FloatFormat, dtype: type[np.floating]
+def decoded(
+    codes: np.ndarray,
+    format: FloatFormat,
+    dtype: type[np.floating],
+    wider: FloatFormat | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return values, exponents that are not normalised, and a mask of infinities and NaNs."""
+    """Return values, exponents that are not normalised, and a mask of infinities and NaNs.
+
+    Operands that the rule converts to a wider format have the exponents of that format.
+    """
     if format.storage_bits <= _LOOKED_UP_BITS:
-        values, exponents, specials = _table(format, dtype)
+        values, exponents, specials = _table(format, dtype, wider)
         return values.take(codes), exponents.take(codes), specials.take(codes)
-    return _decode(codes, format, dtype)
+    return _decode(codes, format, dtype, wider)
 
 
 @lru_cache(8)
 def _table(
-    format: FloatFormat, dtype: type[np.floating]
+    format: FloatFormat, dtype: type[np.floating], wider: FloatFormat | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes = np.arange(1 << format.storage_bits).astype(code_dtype(format))
-    return _decode(codes, format, dtype)
+    return _decode(codes, format, dtype, wider)
 
 
 def _decode(
-    codes: np.ndarray, format: FloatFormat, dtype: type[np.floating]
+    codes: np.ndarray,
+    format: FloatFormat,
+    dtype: type[np.floating],
+    wider: FloatFormat | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if wider is not None:
+        codes, format = convert(codes, format, wider), wider
     u = unpack(codes, format)
     with np.errstate(invalid="ignore"):
         values = to_float(codes, format).astype(dtype)
-    exponent = np.where(u.significand == 0, _ZERO, u.exponent).astype(np.int16)
+    exponent = np.where(u.significand == 0, ZERO, u.exponent).astype(np.int16)
     return values, exponent, u.infinity | u.nan

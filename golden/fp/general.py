@@ -309,6 +309,14 @@ def _round(
         return d
     if spec.flush_result == "before":
         tiny = exponent + bit_length(magnitude) - 1 < out.emin
+    elif spec.flush_result == "unbounded":
+        # Twice the value is rounded to the same precision if the value is at least half of the
+        # least normal number; smaller values are below twice that number in either case.
+        twice = round_pack(
+            sign, magnitude, exponent + 1, out, spec.rounding, result_bits=spec.result_bits
+        )
+        double_least = 2 << (out.fraction_bits + out.storage_shift)
+        tiny = (twice & ~twice.dtype.type(out.sign_mask)) < double_least
     else:
         tiny = d & d.dtype.type(out.exponent_mask) == 0
     return np.where(tiny, d & d.dtype.type(out.sign_mask), d)

@@ -16,7 +16,7 @@ _CHOICES: dict[str, tuple[str | None, ...]] = {
     "truncate": ("floor", "magnitude", "odd"),
     "rounding": ("RNE", "RZ", "RTO"),
     "zero": ("ieee", "positive", "exact"),
-    "flush_result": (None, "after", "before"),
+    "flush_result": (None, "after", "before", "unbounded"),
     "product_exponent": ("sum", "leading"),
     "accumulate": ("tree", "after", "late", "aligned"),
     "lanes": ("together", "parity", "halves", "sixteens"),
@@ -87,7 +87,10 @@ class DotSpec:
         their sign (AMX, Arm, Gaudi).
     flush_result : str, optional
         If a result below the least normal number becomes a zero of its sign: "after" judges the
-        rounded result (AMX, CDNA 2, Gaudi), "before" the exact one (Arm).
+        rounded result (CDNA 2, Gaudi), "before" the exact one (Arm), and "unbounded" the result
+        rounded to its full precision as though there were no least exponent, which is tininess
+        after rounding in IEEE 754-2019, section 7.5 (AMX, AVX-512). The three differ in exact
+        values that are rounded up to the least normal number.
     product_exponent : str
         "sum": E_a + E_b. "leading": the exponent of the product's leading one (Gaudi 2).
     slices : tuple of (int, int), optional
@@ -427,8 +430,8 @@ _H100 = (
 )
 _B200 = (
     *_HOPPER,
-    _Row(_FP8, "fp32", 32, 25, "RZ", 23),
-    _Row(_FP8, "fp16", 32, 25, "RNE", 10),
+    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp32", 32, 25, "RZ", 23),
+    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp16", 32, 25, "RNE", 10),
 )
 # The exponent that the hardware of a generation gives to zero terms, by output format
 _VOLTA_FLOORS = (("fp32", -131), ("fp16", -19))

@@ -1,24 +1,34 @@
 """The arithmetic of real matrix units, as a table of rules, each computed to the bit.
 
 A rule is a ``DotSpec`` (a windowed sum in some variation), a ``ChainSpec`` (rounded operations one
-after the other), a ``PhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
+after the other), a ``PhaseSpec`` or ``IntPhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
 """
 
-from vitruvian.golden.machines.chain import ChainSpec
+from vitruvian.golden.machines.arithmetic import Arithmetic
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
-from vitruvian.golden.machines.table import Machine, Rule, find, machines, spec
+from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.summary import grouped, summary, unknown
+from vitruvian.golden.machines.table import Machine, Missing, Rule, find, machines, missing, spec
 
 __all__ = [
+    "Arithmetic",
     "ChainSpec",
+    "IntPhaseSpec",
     "Machine",
+    "Missing",
     "PhaseSpec",
     "Rule",
     "compute",
     "find",
+    "grouped",
     "machines",
+    "missing",
     "multiply",
     "run",
     "spec",
+    "summary",
+    "unknown",
 ]

@@ -1,7 +1,6 @@
 """Dot products as sequences of rounded operations: chains of fused multiply-adds, trees of sums."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,82 +9,9 @@ from vitruvian.golden.fp.dot import evaluate
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.general import add_rounded
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.fp.window import ieee_window
-from vitruvian.validate import check_int, check_type, one_of
+from vitruvian.golden.machines.spec import ChainSpec
 
 __all__ = ["ChainSpec", "chain_dot"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChainSpec:
-    """A dot product in which every operation is rounded to the output format.
-
-    Parameters
-    ----------
-    step : DotSpec
-        One fused multiply-add (``k`` = 1); its rounding and flushing hold for every operation.
-    k : int or None
-        Number of terms in a block; a longer dot product is computed block after block. None stands
-        for any number of terms.
-    accumulators : int
-        Term k is added to accumulator k mod ``accumulators``. One accumulator begins with C,
-        several begin with +0.
-    descending : bool
-        If True, the terms of a block are added in descending k.
-    products : str
-        "fused": a product is an operand of a fused multiply-add. "rounded": products are rounded,
-        added in pairs until one sum is left, and C is added to it.
-    add_c : str
-        How several accumulators end. "last": their sum is added to C. "none": their sum is the
-        result, and C is ignored; then the last additions do not flush.
-    zero_subnormals : bool
-        If True, subnormal and zero operands, C included, become +0 (CDNA 2).
-    """
-
-    step: DotSpec
-    k: int | None = 1
-    accumulators: int = 1
-    descending: bool = False
-    products: str = "fused"
-    add_c: str = "last"
-    zero_subnormals: bool = False
-
-    def __post_init__(self) -> None:
-        check_type("step", self.step, DotSpec)
-        check_int("k of step", self.step.k, 1, 1)
-        if self.k is not None:
-            check_int("k", self.k, 1)
-        one_of("accumulators", str(self.accumulators), ("1", "2", "4"))
-        one_of("products", self.products, ("fused", "rounded"))
-        one_of("add_c", self.add_c, ("last", "none"))
-
-    @property
-    def input(self) -> FloatFormat:
-        """The format of A."""
-        return self.step.input
-
-    @property
-    def input_b(self) -> FloatFormat:
-        """The format of B."""
-        return self.step.input_b
-
-    @property
-    def output(self) -> FloatFormat:
-        """The format of C and D."""
-        return self.step.output
-
-
-def fma_step(input: FloatFormat | str, output: FloatFormat | str = "fp32", **rule: Any) -> DotSpec:
-    """Return the correctly rounded fused multiply-add of these formats.
-
-    Parameters
-    ----------
-    input, output : FloatFormat or str
-    **rule
-        Further parameters of ``DotSpec``: rounding, flush, flush_result, nan.
-    """
-    window = ieee_window(input, output)
-    return DotSpec(input=input, output=output, k=1, window=window, **rule)
 
 
 def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:

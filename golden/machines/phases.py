@@ -6,67 +6,20 @@ binade. A product takes up to four phases, each with other slices of the signifi
 phase is a complete accumulation into the destination register (Dst).
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.round import bit_length
-from vitruvian.validate import check_int, check_type, one_of
+from vitruvian.golden.machines.spec import TERMS as _TERMS
+from vitruvian.golden.machines.spec import PhaseSpec
 
-__all__ = ["PhaseSpec", "phase_dot"]
+__all__ = ["PhaseSpec", "phase_dot", "widen_shared"]
 
-_TERMS = 16  # terms of one step
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
 _FAR = 62
-_INPUTS = ("bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhaseSpec:
-    """One MVMUL of 16 terms.
-
-    Parameters
-    ----------
-    input, output : FloatFormat or str
-        Format of A and B (bf16, tf32, fp16, fp8e4m3 or fp8e5m2), and of Dst (fp32, bf16 or fp16).
-    phases : int
-        Fidelity: 1 (LoFi) to 4 (HiFi4).
-    blackhole : bool
-        If True, the rules of Blackhole hold: codes 0x7F and 0xFF of fp8e5m2 are all ones in the low
-        bits as well, and Wormhole's erratum of sums of −1 is absent.
-    """
-
-    input: FloatFormat
-    output: FloatFormat
-    phases: int
-    blackhole: bool
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "input", as_format(self.input, "input"))
-        object.__setattr__(self, "output", as_format(self.output, "output"))
-        one_of("input", self.input.name, _INPUTS)
-        one_of("output", self.output.name, ("fp32", "bf16", "fp16"))
-        check_int("phases", self.phases, 1, 4)
-        check_type("blackhole", self.blackhole, bool)
-
-    @property
-    def input_b(self) -> FloatFormat:
-        """The format of B, which is that of A."""
-        return self.input
-
-    @property
-    def k(self) -> int:
-        """The number of terms of a step."""
-        return _TERMS
-
-    @property
-    def narrow(self) -> bool:
-        """True if the operands have an exponent field of 5 bits."""
-        return self.input.exponent_bits <= 5
 
 
 class _Source(NamedTuple):
@@ -92,6 +45,33 @@ def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
     elif f.name == "fp8e5m2" and spec.blackhole:
         fraction = np.where((bits & 0x7F) == 0x7F, 0x3FF, fraction)
     return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
+
+
+def widen_shared(codes: np.ndarray, exponents: np.ndarray, bits: int) -> np.ndarray:
+    """Return the bf16 codes of operands with a shared exponent (BFP8, BFP4, BFP2).
+
+    A code is a sign and a magnitude of ``bits`` − 1 bits, whose top bit has the weight of the
+    shared exponent. The magnitude is normalised, and its leading zeros are subtracted from the
+    exponent field, modulo 256. The code of −0 becomes −∞.
+
+    Parameters
+    ----------
+    codes : (..., K) ndarray of unsigned int
+    exponents : (..., K / 16) ndarray of uint8
+    bits : int
+        8, 4 or 2.
+
+    Returns
+    -------
+    (..., K) ndarray of uint16
+    """
+    sign = codes.astype(np.int64) >> (bits - 1) & 1
+    magnitude = (codes.astype(np.int64) & ((1 << (bits - 1)) - 1)) << (8 - bits)
+    zeros = 7 - bit_length(magnitude)
+    field = (np.repeat(exponents.astype(np.int64), _TERMS, axis=-1) - zeros) & 0xFF
+    fraction = (magnitude << (zeros + 1)) & 0x7F
+    code = np.where(magnitude == 0, sign * 0x7F80, field << 7 | fraction)
+    return (code | sign << 15).astype(np.uint16)
 
 
 def _round_half_up(

@@ -1,6 +1,7 @@
 """Matrix products by the arithmetic of a machine, on arrays of values or of codes."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +13,20 @@ from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import as_codes, code_dtype, number_dtype
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.families import family
+from vitruvian.golden.machines.fast import Operands, fast_product
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute
+from vitruvian.golden.machines.scaled import in_blocks
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, spec
+from vitruvian.validate import check_int
 
 __all__ = ["multiply", "rule_of"]
 
-_TERMS = 1 << 20  # terms of a step of the rules without fast loops, which bounds their memory
+_TERMS = 1 << 20  # terms of a step of the plain forms, which bounds their memory
+_LARGE = 1 << 22  # terms of a product for each thread
+_MANY = 1 << 15  # terms of a product from which on loading the compiled loops pays
 
 Progress = Callable[[int, int], object]
 
@@ -60,6 +69,9 @@ def multiply(
     instruction: str | None = None,
     input: str | None = None,
     output: str | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+    tensor_scale: Literal["auto"] | None = None,
     out: np.ndarray | None = None,
     threads: int | None = None,
     progress: Progress = lambda done, total: None,
@@ -71,7 +83,8 @@ def multiply(
     a, b : (..., M, K), (..., K, N) array_like
         Values (float16, float32, float64 or a type of ml_dtypes), which are rounded to the nearest
         number of the format if they are wider, or unsigned codes of the format. Leading axes
-        broadcast; any order of the elements in memory is allowed.
+        broadcast; any order of the elements in memory is allowed. If the rule has block scales,
+        values are quantised along K, as ``golden.fp.quantise`` does; zeros fill the last block.
     c : (..., M, N) array_like, optional
         Values or codes of the output format; zero by default.
     machine : str
@@ -83,12 +96,19 @@ def multiply(
         type; codes need it.
     output : str, optional
         Format of C and D, by default fp32.
+    scale_a, scale_b : (..., M, K / block), (..., K / block, N) array_like of uint8, optional
+        Scales of the blocks, which codes need and values must not have.
+    tensor_scale : "auto", optional
+        For values and rules with UE4M3 scales (NVFP4): each matrix also has a factor of its own, as
+        large as ``quantise`` chooses it. The product without C is multiplied by both factors, and
+        C is added to it, with a rounding to the output format after each operation.
     out : (..., M, N) ndarray, optional
         Array that receives D and is returned.
     threads : int, optional
-        Number of threads for large products by the rules of tensor cores; by default all cores.
+        Number of threads for products by rules with fast loops; by default all cores if the
+        product is large.
     progress : callable
-        Function that is called with (rows done, rows in total) of a product without fast loops.
+        Function that is called with (rows done, rows in total) of the product.
 
     Returns
     -------
@@ -101,38 +121,66 @@ def multiply(
     UserError
         If the table has no such machine, instruction or formats.
     TypeError, ValueError
-        If an array has another type or shape, or if the rule has block scales.
+        If an array has another type or shape, or if the rule is one for integers.
     """
     x, y = np.asarray(a), np.asarray(b)
     shape = check_factors(x, y)
     codes = x.dtype.kind in "iu"
     name = _own_name(x, y) if input is None and not codes else input
     rule = rule_of(machine, instruction, name, output)
-    if isinstance(rule, IntDotSpec):
+    if isinstance(rule, IntDotSpec | IntPhaseSpec):
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
-    if isinstance(rule, DotSpec) and rule.scale is not None:
-        raise ValueError("machine must have a rule without block scales; use machines.run")
-    x, y = _codes(x, rule.input, "a"), _codes(y, rule.input_b, "b")
+    if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
+        raise ValueError("machine must have a rule without shared exponents; use machines.run")
+    if threads is None:
+        work = shape[0] * shape[1] * x.shape[-1]
+        threads = min(all_cores(), 1 + work // _LARGE)
+    check_int("threads", threads, 1)
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    scales, factor = (None, None), 1.0
+    if isinstance(rule, DotSpec) and rule.scale is not None:
+        x, y, scales, factor = in_blocks(x, y, rule, scale_a, scale_b, tensor_scale)
+    elif not (scale_a is None is scale_b) or tensor_scale is not None:
+        raise ValueError("scales must be None, because the rule has no block scales")
+    else:
+        x, y = _codes(x, rule.input, "a"), _codes(y, rule.input_b, "b")
     if c is None:
         z = np.zeros((*lead, *shape), code_dtype(rule.output))
     else:
         z = _codes(np.asarray(c), rule.output, "c")
         check_addend(z, shape)
-    if isinstance(rule, DotSpec) and rule.is_plain:
-        d = mmad_any(x, y, z, spec=rule, threads=all_cores() if threads is None else threads)
+    if out is not None:
+        full = (*np.broadcast_shapes(lead, z.shape[:-2]), *shape)
+        _check_out(out, full, code_dtype(rule.output) if codes else number_dtype(rule.output))
+    if isinstance(rule, DotSpec) and rule.is_plain and family(rule) in (None, "chopped"):
+        d = mmad_any(x, y, z, spec=rule, threads=threads)
+        progress(d.size, d.size)
+    elif tensor_scale is not None:
+        d = _product(x, y, np.zeros_like(z), rule, scales, threads, progress)
+        with np.errstate(all="ignore"):
+            values = d.view(np.float32) * np.float32(factor) + z.view(np.float32)
+        d = np.where(np.isnan(values), np.uint32(_nan_code(rule)), values.view(np.uint32))
     else:
-        d = _by_rows(x, y, z, rule, progress)
+        d = _product(x, y, z, rule, scales, threads, progress)
     result = d if codes else d.view(number_dtype(rule.output))
     if out is None:
         return result
-    if out.shape != result.shape or out.dtype != result.dtype:
-        raise ValueError(
-            f"out must be an array of {result.dtype} with the shape {result.shape}, "
-            f"not of {out.dtype} with {out.shape}"
-        )
     out[...] = result
     return out
+
+
+def _check_out(out: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Check an array for results, before anything is computed."""
+    if out.shape != shape or out.dtype != dtype:
+        raise ValueError(
+            f"out must be an array of {dtype} with the shape {shape}, "
+            f"not of {out.dtype} with {out.shape}"
+        )
+
+
+def _nan_code(rule: Rule) -> int:
+    assert isinstance(rule, DotSpec)
+    return rule.nan_code
 
 
 def _own_name(a: np.ndarray, b: np.ndarray) -> str:
@@ -166,26 +214,69 @@ def _codes(array: np.ndarray, format: FloatFormat, thing: str) -> np.ndarray:
     return from_float(values.ravel(), f).reshape(array.shape)
 
 
-def _by_rows(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray, rule: Rule, progress: Progress
+def _product(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    rule: Rule,
+    scales: tuple[np.ndarray | None, np.ndarray | None],
+    threads: int,
+    progress: Progress,
 ) -> np.ndarray:
-    """Compute a product by a rule without fast loops, a few rows of D at a time."""
-    terms, step = a.shape[-1], getattr(rule, "k", None) or 1
-    missing = -terms % step
-    if missing:  # a shorter step is one with zeros
-        a = np.concatenate([a, np.zeros((*a.shape[:-1], missing), a.dtype)], axis=-1)
-        b = np.concatenate([b, np.zeros((*b.shape[:-2], missing, b.shape[-1]), b.dtype)], axis=-2)
+    """Compute a stack of products by a rule that is not plain, one matrix after the other."""
+    step = getattr(rule, "k", None) or 1
+    missing = -a.shape[-1] % step  # a shorter step is one with zeros
+    if missing:
+        a, b = _extended(a, missing, -1), _extended(b, missing, -2)
+    if missing and isinstance(rule, DotSpec) and rule.block is not None:
+        many = missing // rule.block
+        first, second = scales
+        scales = (
+            None if first is None else _extended(first, many, -1),
+            None if second is None else _extended(second, many, -2),
+        )
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
-    rows, columns = a.shape[-2], b.shape[-1]
-    d = np.broadcast_to(c, (*lead, rows, columns)).copy()
-    if not terms or not d.size:
-        return d
-    left, right = a[..., :, None, :], np.swapaxes(b, -1, -2)[..., None, :, :]
-    per_row = max(columns * a.shape[-1] * int(np.prod(lead, dtype=int)), 1)
-    many = max(_TERMS // per_row, 1)
+    d = np.empty((*lead, a.shape[-2], b.shape[-1]), c.dtype)
+    stack = [
+        None if v is None else np.broadcast_to(v, (*lead, *v.shape[-2:]))
+        for v in (a, b, c, *scales)
+    ]
+    total, done = d.size // max(d.shape[-1], 1), 0
+    for i in np.ndindex(lead):
+        x = Operands(*(None if v is None else v[i] for v in stack))  # pyright: ignore
+        before = done
+
+        def report(rows: int, _: int, before: int = before) -> None:
+            progress(before + rows, total)
+
+        if not x.a.shape[1] or not d.size:
+            d[i] = x.c
+        elif x.c.size * x.a.shape[1] >= _MANY and family(rule):
+            d[i] = fast_product(x, rule, lambda part: _by_rows(part, rule), threads, report)
+        else:
+            d[i] = _by_rows(x, rule, report)
+        done += x.c.shape[0]
+    progress(total, total)
+    return d
+
+
+def _extended(array: np.ndarray, zeros: int, axis: int) -> np.ndarray:
+    """Return an array with zeros appended along an axis."""
+    width = [(0, 0)] * array.ndim
+    width[axis] = (0, zeros)
+    return np.pad(array, width)
+
+
+def _by_rows(x: Operands, rule: Rule, progress: Progress = lambda done, total: None) -> np.ndarray:
+    """Compute a product by the plain form of a rule, a few rows of D at a time."""
+    rows, columns = x.c.shape
+    d = x.c.copy()
+    right, scale_b = x.b.T[None], None if x.scale_b is None else x.scale_b.T[None]
+    many = max(_TERMS // max(columns * x.a.shape[1], 1), 1)
     for start in range(0, rows, many):
         progress(start, rows)
         part = slice(start, start + many)
-        d[..., part, :] = compute(rule, left[..., part, :, :], right, d[..., part, :])
+        scale_a = None if x.scale_a is None else x.scale_a[part, None, :]
+        d[part] = compute(rule, x.a[part, None, :], right, d[part], scale_a, scale_b)
     progress(rows, rows)
     return d

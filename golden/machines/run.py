@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp.codec import as_codes
+from vitruvian.golden.fp.codec import as_codes, check_codes
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.intdot import int_dot
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.chain import ChainSpec, chain_dot
-from vitruvian.golden.machines.phases import phase_dot
+from vitruvian.golden.machines.int_phases import IntPhaseSpec, int_phase_dot
+from vitruvian.golden.machines.phases import PhaseSpec, phase_dot, widen_shared
 from vitruvian.golden.machines.table import Rule, find
 
 __all__ = ["compute", "run"]
@@ -67,9 +68,16 @@ def compute(
     """Return D by a rule; parameters and result are those of ``run``."""
     if isinstance(rule, DotSpec):
         return fused_dot(a, b, c, rule, scale_a=scale_a, scale_b=scale_b)
+    if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
+        a = _widened(a, scale_a, rule.shared_bits, "a")
+        b = _widened(b, scale_b, rule.shared_bits, "b")
+        scale_a = scale_b = None
     for scale, name in ((scale_a, "scale_a"), (scale_b, "scale_b")):
         if scale is not None:
             raise ValueError(f"{name} must be None, because the rule has no scales")
+    if isinstance(rule, IntPhaseSpec):
+        x, y = (check_codes(codes, 8, name) for codes, name in ((a, "a"), (b, "b")))
+        return int_phase_dot(x, y, check_codes(c, 32, "c"), rule)[()]
     if isinstance(rule, IntDotSpec):
         return np.asarray(
             int_dot(
@@ -82,6 +90,22 @@ def compute(
     function: Any = chain_dot if isinstance(rule, ChainSpec) else phase_dot
     x, y, z, lead = _flattened(a, b, c, rule.input, rule.input_b, rule.output)
     return function(x, y, z, rule).reshape(lead)[()]
+
+
+def _widened(codes: ArrayLike, exponents: ArrayLike | None, bits: int, name: str) -> np.ndarray:
+    """Return the bf16 codes of operands that share exponents."""
+    x = check_codes(codes, bits, name)
+    terms = 16
+    if exponents is None:
+        raise ValueError(f"scale_{name} must be exponents, one for each {terms} values, not None")
+    scales = check_codes(exponents, 8, f"scale_{name}")
+    many = x.shape[-1] if x.ndim else 0
+    if many % terms or not many:
+        raise ValueError(f"K must be a multiple of {terms}, not {many!r}")
+    expected = (*x.shape[:-1], many // terms)
+    if scales.shape != expected:
+        raise ValueError(f"scale_{name} must have the shape {expected}, not {scales.shape}")
+    return widen_shared(x, scales, bits)
 
 
 def _unsigned(values: ArrayLike) -> np.ndarray:

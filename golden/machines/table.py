@@ -16,21 +16,23 @@ from typing import Any
 from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.chain import ChainSpec, fma_step
-from vitruvian.golden.machines.phases import PhaseSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec, fma_step
 
 __all__ = [
     "FOLDER",
     "Machine",
+    "Missing",
     "Rule",
     "find",
     "instruction_of",
     "machines",
+    "missing",
     "output_format",
     "spec",
 ]
 
-Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec
+Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec | IntPhaseSpec
 
 #: The folder of the makers' files.
 FOLDER = Path(__file__).parent / "makers"
@@ -84,8 +86,32 @@ class Machine:
     @property
     def kind(self) -> str:
         """The kind of rule: "dot", "chain", "phases" or "integer"."""
-        kinds = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases", IntDotSpec: "integer"}
-        return kinds[type(self.rule)]
+        kinds: dict[type, str] = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases"}
+        return kinds.get(type(self.rule), "integer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """An instruction whose rule is not known to the bit.
+
+    Parameters
+    ----------
+    stem, maker, machine, title, instruction : str
+        As in ``Machine``; the stem ends with the instruction.
+    formats, output : str
+        Formats of the operands and of the result, for a reader.
+    reason : str
+        What is not known.
+    """
+
+    stem: str
+    maker: str
+    machine: str
+    title: str
+    instruction: str
+    formats: str
+    output: str
+    reason: str
 
 
 @lru_cache
@@ -98,19 +124,34 @@ def machines() -> dict[str, Machine]:
     return rows
 
 
+@lru_cache
+def missing() -> dict[str, Missing]:
+    """Return the instructions without a known rule by their stems."""
+    found: dict[str, Missing] = {}
+    for file in _files():
+        for entry in file.get("missing", ()):
+            stem = "_".join(word for word in (entry["machine"], entry["instruction"]) if word)
+            title = file["machines"][entry["machine"]]
+            found[stem] = Missing(stem=stem, maker=file["maker"], title=title, **entry)
+    return found
+
+
 def find(stem: str) -> Machine:
     """Return the row with this stem; other names of machines and instructions are accepted.
 
     Raises
     ------
     UserError
-        If there is none; the message names the nearest stems.
+        If there is none; the message names the nearest stems, or says what is not known.
     """
     rows = machines()
     name = stem.lower().replace("-", "_")
     for candidate in _spellings(name):
         if candidate in rows:
             return rows[candidate]
+        for known, entry in missing().items():
+            if candidate == known or candidate.startswith(f"{known}_"):
+                _refuse_missing(entry.machine, entry.instruction)
     near = get_close_matches(name, rows, _NEAR, 0.5)
     machine = name.split("_")[0]
     own = [row for row in rows if row.split("_")[0] == machine]
@@ -133,8 +174,9 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
     Raises
     ------
     UserError
-        If the table has no such row; the message lists what exists.
+        If the table has no such row; the message lists what exists, or says what is not known.
     """
+    _refuse_missing(_machine_name(machine.lower()), instruction.lower())
     wanted = (_machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
     rows = list(machines().values())
     for instruction_name in _instruction_names(wanted[1]):
@@ -153,6 +195,14 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
                 f"{column} must be one of {', '.join(allowed)}, not {wanted[depth]!r}{hint}"
             )
     raise AssertionError("a row that matches in every column was returned above")
+
+
+def _refuse_missing(machine: str, instruction: str) -> None:
+    """Raise UserError if the rule of an instruction is not known."""
+    stem = "_".join(word for word in (machine, instruction) if word)
+    if stem in missing():
+        reason = missing()[stem].reason
+        raise UserError(f"machine must be one with a known rule, not {stem}: {reason}")
 
 
 def output_format(machine: Machine) -> FloatFormat | None:
@@ -272,10 +322,13 @@ def _rule(
         if name == output:
             parameters = {**own, **parameters}
     kind = parameters.pop("kind")
+    if kind == "integer phases":
+        return IntPhaseSpec(phases=variant)
     if kind == "integer":
         return IntDotSpec(k=row["k"], signed_a=a == "int8", signed_b=b == "int8")
     if kind == "phases":
-        return PhaseSpec(input=a, output=output, phases=variant, **parameters)  # pyright: ignore
+        parameters = {"input": a, "output": output, "phases": variant, **parameters}
+        return PhaseSpec(**parameters)
     if kind in ("fma", "chain", "tree"):
         return _chain(kind, a, output, row, parameters)
     if "slices" in parameters:

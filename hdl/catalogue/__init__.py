@@ -5,6 +5,7 @@ A new unit needs one new entry in one of these modules. Benches (``checked``, ``
 """
 
 from vitruvian.hdl.catalogue import (
+    blocks,
     bus,
     dots,
     matrix,
@@ -22,6 +23,7 @@ __all__ = ["PARTS", "UNITS"]
 _ALL = (
     *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
     *(*sparse.UNITS, *sparse_oei.UNITS, *serial.UNITS, *bus.UNITS),
+    *blocks.UNITS,
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
 PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -4,10 +4,13 @@ from typing import Any
 
 from amaranth.lib import wiring
 
+from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.machines.table import find
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER, with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, flag, named, number
+from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, flag, named, number
+from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
@@ -18,12 +21,40 @@ __all__ = ["PARTS", "UNITS", "dot_spec"]
 
 def dot_spec(c: Configuration) -> DotSpec:
     """Return the arithmetic of a complete configuration of the unit ``dot``."""
+    if c["rule"] is not None:
+        rule = find(c["rule"]).rule
+        assert isinstance(rule, DotSpec), "the option accepts no other rules"
+        return rule
     return PRESETS[c["preset"]].spec(c["input"], c["output"], k=c["k"], input_b=c["input_b"])
 
 
+def _component(spec: DotSpec) -> type[ExactDotProduct | DotProduct]:
+    return ExactDotProduct if spec.window is None else DotProduct
+
+
+def _rule(text: str) -> str:
+    """Return the stem of a machine's rule that the hardware has."""
+    row = find(text)
+    if not isinstance(row.rule, DotSpec):
+        raise UserError(f"rule must be of the kind dot, not {row.stem!r} of the kind {row.kind}")
+    try:
+        only_described(_component(row.rule)(spec=row.rule))
+    except ValueError as error:
+        raise UserError(
+            f"rule must be one that the hardware has, not {row.stem!r}: {error}"
+        ) from None
+    return row.stem
+
+
 def _default(given: Configuration) -> dict[str, Any]:
-    c = {"preset": "a100", "input": "fp16", "input_b": None, "output": "fp32", "k": None}
-    c |= {"pipeline": 3, "multiplier": None, **given}
+    c = {"rule": None, "preset": "a100", "input": "fp16", "input_b": None, "output": "fp32"}
+    c |= {"k": None, "pipeline": 3, "multiplier": None}
+    if given.get("rule") is not None:
+        chosen = [name for name in _OF_PRESETS if given.get(name) is not None]
+        if chosen:
+            raise UserError(f"rule must be given without {', '.join(chosen)}, which it determines")
+        return {**c, **dict.fromkeys(_OF_PRESETS), **given}
+    c |= given
     spec = dot_spec(c)
     c["k"] = spec.k
     if spec.input_b == spec.input:
@@ -33,10 +64,12 @@ def _default(given: Configuration) -> dict[str, Any]:
 
 def _dot(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
     spec = dot_spec(c)
-    component = ExactDotProduct if spec.window is None else DotProduct
     parameters = {"spec": spec, "pipeline": c["pipeline"]}
-    return component, parameters | {"multiplier": c["multiplier"] or "booth"}
+    return _component(spec), parameters | {"multiplier": c["multiplier"] or "booth"}
 
+
+# The options that a rule determines
+_OF_PRESETS = ("preset", "input", "input_b", "output", "k")
 
 # Some presets compute as an older machine does, so only the inputs that differ are reported.
 _REPORTED_INPUTS = {
@@ -105,6 +138,13 @@ _CHECKED = (
     _checked("exact", "fp16", "fp32", 4, 1),
     _checked("exact", "fp16", "fp16", 1, 3),
     _checked("exact", "fp16", "fp64", 0, 2),
+    {"rule": "rvbna_bf16_n8_fp32", "pipeline": 4},
+    {"rule": "rvbna_e4m3xe5m2_n4_fp32", "pipeline": 0},
+    {"rule": "h100_mmasync_e5m2_fp16", "pipeline": 6},
+    {"rule": "b200_mmasync_e4m3_fp32", "pipeline": 3},
+    {"rule": "gaudi3_e4m3i_fp32", "pipeline": 3},
+    {"rule": "gaudi3_tf32_fp32", "pipeline": 0},
+    {"rule": "gaudi3_fp32_fp32", "pipeline": 0},
 )
 
 
@@ -125,6 +165,7 @@ UNITS = (
         summary="fused dot product D = C + sum A*B, one rounding",
         package="hdl.fp",
         options={
+            "rule": Option(_rule, "a row of 'vitruvian machines', as rvbna_bf16_n8_fp32"),
             "preset": named("preset", PRESETS),
             "input": named("input", FORMATS),
             "input_b": named("input-b", FORMATS),
@@ -135,7 +176,7 @@ UNITS = (
         },
         default=_default,
         component=_dot,
-        macs=lambda c: c["k"],
+        macs=lambda c: dot_spec(c).k,
         rows=_rows,
         more=lambda: _MORE,
         checked=_CHECKED,

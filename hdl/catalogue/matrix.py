@@ -26,7 +26,7 @@ from vitruvian.hdl.catalogue.semirings import (
     operations_of,
 )
 from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, flag, named, number
-from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
+from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
 from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.hdl.cube.choices import ASSIGNMENTS, DATAFLOWS
 from vitruvian.hdl.cube.control import Sequencer
@@ -55,7 +55,7 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
         changes["precisions"] = tuple(c["precisions"].split("-"))
     # Without the flag, the preset decides.
     changes |= {name: True for name in ("slot_memory", "buffered") if c[name]}
-    return replace(CONFIGS[c["preset"]], **changes)
+    return replace((CONFIGS | BLACKWELL)[c["preset"]], **changes)
 
 
 def m3xu_config(c: Configuration) -> MatrixUnitConfig:
@@ -89,7 +89,7 @@ UNITS = (
         summary="M x N x K matrix unit with accumulators and streams",
         package="hdl.cube",
         options={
-            "preset": named("preset", CONFIGS),
+            "preset": named("preset", CONFIGS | BLACKWELL),
             **SHAPE,
             "dataflow": named("dataflow", DATAFLOWS),
             "accuracy": named("accuracy", (name for name in PRESETS if name != "exact")),
@@ -119,6 +119,7 @@ UNITS = (
         component=lambda c: (MatrixUnit, {"config": cube_config(c)}),
         macs=lambda c: cube_config(c).macs,
         rows=_cube_rows,
+        more=lambda: [{"preset": name} for name in BLACKWELL],
         checked=(
             *_TINY,
             {"preset": "cube_4x4x4", **_BROADCAST},
@@ -136,6 +137,8 @@ UNITS = (
             {"preset": "tiny", **_BROADCAST, "pipeline": 9, "multiplier": "dsp", **_IN_MEMORY},
             {"preset": "int8_8x8_dsp"},
             {"preset": "fp16_4x4x4_dsp"},
+            *({"preset": name, **_BROADCAST} for name in BLACKWELL),
+            {"preset": "nvfp4_8x4", **_SYSTOLIC, "m": 2, "n": 3, "k": 4},
             {"preset": "m3xu", "m": 2, "n": 2, "operations": _FP32_OPERATIONS},
             {
                 "preset": "m3xu",
@@ -150,7 +153,11 @@ UNITS = (
             },
         ),
         # The tests simulate more of them; the elements of a larger unit are all equal.
-        simulated=(*_TINY, {"preset": "m3xu_pipelined", **_SYSTOLIC, "m": 4, "n": 2}),
+        simulated=(
+            *_TINY,
+            {"preset": "nvfp4_8x4", **_SYSTOLIC, "m": 1, "n": 2, "k": 4},
+            {"preset": "m3xu_pipelined", **_SYSTOLIC, "m": 4, "n": 2},
+        ),
         documented={"tensorcore_a100": {"preset": "tensorcore_a100"}},
         shared=MatrixUnit.shared,
     ),

@@ -3,7 +3,7 @@
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
 from .ports import Start
-from .presets import CONFIGS
+from .presets import BLACKWELL, CONFIGS
 from .unit import MatrixUnit
 
-__all__ = ["CONFIGS", "MatrixUnit", "MatrixUnitConfig", "ProcessingElement", "Start"]
+__all__ = ["BLACKWELL", "CONFIGS", "MatrixUnit", "MatrixUnitConfig", "ProcessingElement", "Start"]

@@ -1,6 +1,6 @@
 """The values that the named parameters of a matrix unit can have."""
 
-from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS
 
 __all__ = [
     "ASSIGNMENTS",
@@ -14,8 +14,9 @@ __all__ = [
 ]
 
 INT8 = "int8"
+_FORMATS = (*FORMATS.values(), OTHER_FORMATS["fp4e2m1"])
 #: The precisions whose significands fit into 11-bit multipliers.
-NARROW = (*(f.name for f in FORMATS.values() if f.significand_bits <= 11), INT8)
+NARROW = (*(f.name for f in _FORMATS if f.significand_bits <= 11), INT8)
 #: The precisions that may need several lanes and steps (M³XU; Zhang 2024, chapter 2).
 WIDE = ("fp32", "fp32c", "fp64")
 #: All precisions that a unit can have, in the order of their codes.

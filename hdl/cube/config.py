@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, fields
 
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
 from vitruvian.validate import check_int, one_of
 
-from ..fp.parts.pipeline import PIPELINES
+from ..fp.intdot import int_ranks
+from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, before_addend
 from ..parameters import without_later_options
 from ..simd2.mode import operations_of
 from .checks import (
@@ -87,11 +88,11 @@ class MatrixUnitConfig:
         ``pipeline=4``, the assignment ``pipelined``, no operations but mma, and no sparsity.
     slot_memory : bool
         If True, the slots of an element are words of a memory with two read ports, which an FPGA
-        builds from look-up tables, and C reaches the element together with its beat. This needs
-        the dataflow ``broadcast`` and the assignment ``element``.
+        builds from look-up tables, and C waits for its beat in another memory. This needs the
+        dataflow ``broadcast`` and the assignment ``element``.
     buffered : bool
-        If True, a register rank more stands in front of the array and one behind it, so that the
-        streams and the buses have clock cycles of their own.
+        If True, register ranks stand behind the input, in front of the array and in front of the
+        output, so that the streams, the sequencer and the buses have clock cycles of their own.
 
     Raises
     ------
@@ -215,7 +216,7 @@ class MatrixUnitConfig:
         self._known(precision)
         if precision == INT8:
             return 8
-        return (M3XU[precision].format if precision in M3XU else FORMATS[precision]).storage_bits
+        return (M3XU[precision].format if precision in M3XU else as_format(precision)).storage_bits
 
     def terms(self, precision: str) -> int:
         """Return the number of real products in the sum of one beat in this precision."""
@@ -403,8 +404,7 @@ class MatrixUnitConfig:
         """
         if self.slots is not None:
             return self.slots
-        # Without hops the latency is one less than this number.
-        count = self.entry_cycles + self.pipeline + self.merge_cycles + 2
+        count = self.occupied_cycles - self.hops
         return count + count % 2 if self.complex_precisions else count
 
     @property
@@ -429,7 +429,28 @@ class MatrixUnitConfig:
     @property
     def entry_cycles(self) -> int:
         """Cycles from the transfer of a beat to the first element's work on it."""
-        return (2 if self.assignment == "pipelined" else 1) + self.buffered
+        return (2 if self.assignment == "pipelined" else 1) + 2 * self.buffered
+
+    @property
+    def read_cycles(self) -> int:
+        """Cycles from the transfer of a beat until the last element reads the beat's slot for it.
+
+        That is ``addend_cycles`` after the operands have reached the element.
+        """
+        return self.entry_cycles + self.hops + self.addend_cycles
+
+    @property
+    def addend_cycles(self) -> int:
+        """Cycles by which the addend of an element comes later than the operands.
+
+        With ``slot_memory`` these are as many as possible, because a slot's number takes fewer
+        registers than its value.
+        """
+        if not self.slot_memory:
+            return 0
+        ranks = [DEEP_PIPELINES[self.pipeline]] if self.floats else []
+        ranks += [int_ranks(self.pipeline, self.multiplier)] if INT8 in self.precisions else []
+        return min(len(before_addend(names)) for names in ranks)
 
     @property
     def merge_cycles(self) -> int:
@@ -449,11 +470,20 @@ class MatrixUnitConfig:
     def slot_cycles(self) -> int:
         """Cycles from the transfer of a beat until its (last) result can be read from its slot.
 
-        The cycles are: one into the operand registers, one more with ``buffered`` and one behind a
+        The cycles are: one into the operand registers, two more with ``buffered``, one behind a
         pipelined assignment, the hops, the ranks of the dot product, one for ⊕ with the value of
         the slot, and one into the slot.
         """
         return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
+
+    @property
+    def occupied_cycles(self) -> int:
+        """Cycles in which a slot is in use by a beat whose result is taken at once.
+
+        A slot is in use from the decision to issue the beat, which with ``buffered`` is one cycle
+        later than the transfer, until the cycle behind the transfer of the result.
+        """
+        return self.slot_cycles + 1 - self.buffered
 
     @property
     def latency_cycles(self) -> int:

@@ -1,6 +1,6 @@
 """The control of the matrix unit: when a beat may be issued, and which result is next."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Array, Module, Signal, Value
 from amaranth.lib import wiring
@@ -51,7 +51,7 @@ class Sequencer(wiring.Component):
     because it would overwrite the result. Otherwise the start of the beat decides:
 
     - A beat that accumulates waits until it will find the result in the first element
-      (``busy <= entry_cycles + hops``). The beat reaches every other element as many cycles later
+      (``busy <= read_cycles``). The beat reaches every other element as many cycles later
       as that element writes later. A ``late`` beat does not wait.
     - A beat that starts from C waits until the last element has written (``busy == 0``), because
       all elements receive C in the same cycle.
@@ -72,20 +72,23 @@ class Sequencer(wiring.Component):
 
     def __init__(self, *, config: MatrixUnitConfig):
         self.config = config
-        super().__init__(
-            {
-                "start": In(Start),
-                "late": In(1),
-                "slot": In(config.slot_bits),
-                "emit": In(1),
-                "may_go": Out(1),
-                "go": In(1),
-                "accumulate": Out(1),
-                "head": Out(config.slot_bits),
-                "offer": Out(1),
-                "taken": In(1),
-            }
-        )
+        super().__init__(self._members())
+
+    def _members(self) -> dict[str, Any]:
+        """Return the members of the component."""
+        config = self.config
+        return {
+            "start": In(Start),
+            "late": In(1),
+            "slot": In(config.slot_bits),
+            "emit": In(1),
+            "may_go": Out(1),
+            "go": In(1),
+            "accumulate": Out(1),
+            "head": Out(config.slot_bits),
+            "offer": Out(1),
+            "taken": In(1),
+        }
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -97,18 +100,10 @@ class Sequencer(wiring.Component):
         owed = Array(Signal(name=f"owed{s}") for s in slots)
         holds = Array(Signal(name=f"holds{s}") for s in slots)
         # See Notes: a beat that accumulates meets the earlier result in every element.
-        soon = config.entry_cycles + config.hops
-        # A buffered unit registers the comparisons of ``busy``, which would be in its longest path.
-        within = {
-            most: Array(Signal(init=1, name=f"within{most}_{s}") for s in slots)
-            for most in (0, soon)
-            if config.buffered
-        }
+        soon = config.read_cycles
 
         def free(slot: Value, most: int) -> Value:
             """Return 1 if a slot is busy for at most ``most`` more cycles."""
-            if config.buffered:
-                return within[most][slot]
             return busy[slot] <= most if most else busy[slot] == 0
 
         m.d.comb += [
@@ -137,11 +132,9 @@ class Sequencer(wiring.Component):
             m.d.comb += mine.eq(self.go & (self.slot == s))
             with m.If(mine):
                 m.d.sync += [busy[s].eq(busiest), holds[s].eq(1), owed[s].eq(self.emit)]
-                m.d.sync += [flags[s].eq(busiest <= most) for most, flags in within.items()]
             with m.Else():
                 with m.If(busy[s] != 0):
                     m.d.sync += busy[s].eq(busy[s] - 1)
-                    m.d.sync += [flags[s].eq(busy[s] <= most + 1) for most, flags in within.items()]
                 with m.If(self.taken & (self.head == s)):
                     m.d.sync += owed[s].eq(0)
         return m

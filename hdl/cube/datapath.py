@@ -1,9 +1,10 @@
-"""The arithmetic of a processing element, in three forms that the element uses in the same way.
+"""The arithmetic of a processing element, in four forms that the element uses in the same way.
 
 - ``CodeDatapath``: operands are codes, and the element decodes them (``MultiDot``).
 - ``LaneDatapath``: operands were decoded into lanes at the edge of the array (``LaneDot``); with
   INT8 an integer dot product works beside it. Semirings on FP32 operands use this form.
 - ``SemiringDatapath``: sums and semirings on FP16 operands (``SemiringDot``).
+- ``BlockDatapath`` (``hdl.cube.blocks``): operands are codes with block scales.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from ..m3xu.dot import LaneDot
 from ..simd2.dot import SemiringDot, better, both_true
 from ..simd2.mode import bits
 from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negated_unless_nan
+from .blocks import BlockDatapath, BlockUnitConfig
 from .choices import INT8
 from .config import MatrixUnitConfig
 
@@ -92,6 +94,8 @@ class ElementDatapath(Protocol):
 
 def datapath_of(config: MatrixUnitConfig) -> ElementDatapath:
     """Return the arithmetic of a unit's elements."""
+    if isinstance(config, BlockUnitConfig):
+        return BlockDatapath(config)
     if config.semirings and not config.one_pair:
         return SemiringDatapath(config)
     if config.assignment == "element":
@@ -110,6 +114,7 @@ class CodeDatapath:
             saturate=config.saturate,
             pipeline=config.pipeline,
             multiplier=config.multiplier,
+            addend_cycles=config.addend_cycles,
         )
 
     def addend(self, start: Value, control: data.View) -> Value:

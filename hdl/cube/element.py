@@ -36,10 +36,10 @@ class ProcessingElement(wiring.Component):
     control : In(control_layout)
         The operation, the slot, and whether the beat adds to the slot's value or to zero.
     load : In(1)
-        Set to write a slot from outside. With ``slot_memory`` it is set together with a beat that
-        starts from ``c``.
+        Set to write a slot from outside. With ``slot_memory`` this is the slot's word in the memory
+        of C, which the next beat in that slot starts from.
     load_slot, c : In(slot_bits), In(word_bits)
-        The slot to write and its new value. With ``slot_memory``, C of the beat.
+        The slot to write and its new value.
     read_slot : In(slot_bits)
         The slot to read.
     d : Out(word_bits)
@@ -50,9 +50,9 @@ class ProcessingElement(wiring.Component):
     The result of a beat can be read ``pipeline + 1`` cycles later, or one cycle more with
     semirings. The element takes one beat per cycle and never stalls: the sequencer that drives it
     keeps accesses to the same slot apart. A sum that accumulates reads its slot when the beat
-    arrives. A semiring reads it when the result is written, so beats of semirings may follow each
-    other in the same slot. If a result and ``load`` write a slot in the same cycle, the slot gets
-    the result.
+    arrives, or ``addend_cycles`` later. A semiring reads it when the result is written, so beats of
+    semirings may follow each other in the same slot. If a result and ``load`` write a slot in the
+    same cycle, the slot gets the result.
     """
 
     if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class ProcessingElement(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
+        self._ranks = [(self.valid, self.control.slot, self.control.integer)]
         datapath = datapath_of(config)
         m.submodules.dot = dot = datapath.dot
         if config.slot_memory:
@@ -113,20 +114,31 @@ class ProcessingElement(wiring.Component):
         return m
 
     def _build_memory(self, m: Module, datapath: ElementDatapath) -> None:
-        """Keep the slots in a memory with a port for the beat, the reader and the result."""
+        """Keep the slots in a memory with a port for the beat, the reader and the result.
+
+        C has a memory of its own, because the slots have no second port for writing.
+        """
         config, dot = self.config, datapath.dot
-        m.submodules.slots = slots = Memory(
-            shape=config.word_bits, depth=config.slot_count, init=()
+        slots, addends = (
+            Memory(shape=config.word_bits, depth=config.slot_count, init=()) for _ in range(2)
         )
-        own = slots.read_port(domain="comb")
-        shown = slots.read_port(domain="comb")
-        written = slots.write_port()
-        kept = Mux(self.control.accumulate, own.data, 0)
+        m.submodules.slots, m.submodules.addends = slots, addends
+        own, shown, start = (x.read_port(domain="comb") for x in (slots, slots, addends))
+        written, loaded = slots.write_port(), addends.write_port()
+        _, slot, _ = self._delayed(m, config.addend_cycles)
+        accumulate, from_c = self.control.accumulate, self.control.from_c
+        for rank in range(1, config.addend_cycles + 1):
+            accumulate = self._later(m, accumulate, f"s{rank}_accumulate")
+            from_c = self._later(m, from_c, f"s{rank}_from_c")
         m.d.comb += [
-            own.addr.eq(self.control.slot),
+            own.addr.eq(slot),
+            start.addr.eq(slot),
+            dot.c.eq(Mux(from_c, start.data, Mux(accumulate, own.data, 0))),
             shown.addr.eq(self.read_slot),
-            dot.c.eq(Mux(self.load, self.c, kept)),
             self.d.eq(shown.data),
+            loaded.en.eq(self.load),
+            loaded.addr.eq(self.load_slot),
+            loaded.data.eq(self.c),
         ]
         valid, slot, integer = self._delayed(m, config.pipeline)
         beat = Beat(a=self.a, b=self.b, control=self.control, kept=Const(0), integer=integer)
@@ -136,11 +148,18 @@ class ProcessingElement(wiring.Component):
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
         """Return a beat's valid bit, slot and kind (integer or not), ``cycles`` cycles later."""
         # Only the valid bit has a reset: without it, nothing is written.
-        valid, slot, integer = self.valid, self.control.slot, self.control.integer
-        for rank in range(1, cycles + 1):
+        valid, slot, integer = self._ranks[-1]
+        for rank in range(len(self._ranks), cycles + 1):
             next_valid = Signal(name=f"s{rank}_valid")
-            next_slot = Signal(len(slot), name=f"s{rank}_slot", reset_less=True)
-            next_integer = Signal(len(integer), name=f"s{rank}_integer", reset_less=True)
-            m.d.sync += [next_valid.eq(valid), next_slot.eq(slot), next_integer.eq(integer)]
-            valid, slot, integer = next_valid, next_slot, next_integer
-        return valid, slot, integer
+            m.d.sync += next_valid.eq(valid)
+            valid = next_valid
+            slot = self._later(m, slot, f"s{rank}_slot")
+            integer = self._later(m, integer, f"s{rank}_integer")
+            self._ranks.append((valid, slot, integer))
+        return self._ranks[cycles]
+
+    def _later(self, m: Module, value: Value, name: str) -> Value:
+        """Return a value one cycle later, without a reset."""
+        later = Signal(len(value), name=name, reset_less=True)
+        m.d.sync += later.eq(value)
+        return later

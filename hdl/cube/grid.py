@@ -41,10 +41,10 @@ class Grid(wiring.Component):
     control : In(control_layout)
         Control bits of every element.
     load : In(1)
-        Set to write a slot of all elements in this cycle, or, with ``slot_memory``, if the beat of
-        this cycle starts from ``c``.
+        Set to write a slot of all elements in this cycle, or, with ``slot_memory``, its word in the
+        memory of C.
     load_slot, c : In(slot_bits), In(m × n × word_bits)
-        The slot to write and its new values, or C of the beat.
+        The slot to write and its new values.
     read_slot : In(slot_bits)
         The slot to read in all elements.
     d : Out(m × n × word_bits)
@@ -93,25 +93,19 @@ class Grid(wiring.Component):
         systolic = self.config.dataflow == "systolic"
         build = self._build_systolic if systolic else self._build_broadcast
         inputs = build(m)
-        load, c = self._with_the_beat(m) if self.config.slot_memory else (self.load, self.c)
         for (i, j), (row, b) in inputs.items():
             m.submodules[f"element_{i}_{j}"] = element = ProcessingElement(config=self.config)
             m.d.comb += [
                 # Control moves with A, so both dataflows return them as one word.
                 Cat(element.valid, element.control, element.a).eq(row),
                 Value.cast(element.b).eq(b),
-                element.load.eq(load),
+                element.load.eq(self.load),
                 element.load_slot.eq(self.load_slot),
-                element.c.eq(c[i][j]),
+                element.c.eq(self.c[i][j]),
                 element.read_slot.eq(self.read_slot),
                 self.d[i][j].eq(element.d),
             ]
         return m
-
-    def _with_the_beat(self, m: Module) -> tuple[Value, data.View]:
-        """Return ``load`` and C in the cycle in which the elements see the beat."""
-        load = self._register(m, self.load, "load_later")
-        return load, data.View(self.c.shape(), self._register(m, self.c, "c_later"))
 
     def _build_broadcast(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
         """Return the inputs of each element; one register drives the bus of a row or column."""

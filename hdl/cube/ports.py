@@ -64,6 +64,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """Return the layout of a beat: a fractal of A, a fractal of B, and the control of both.
 
     ``a[i]`` is row i of A and ``b[j]`` is column j of B, with the operands in rising k from bit 0.
+    In a unit of ``hdl.cube.blocks``, the scales of a row or column are above its operands.
     With sparsity, ``index[i]`` has the indices of the values of ``a[i]`` in their groups of four.
     """
     return data.StructLayout(
@@ -139,6 +140,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     - ``small``: if some results are shorter than others.
     - ``integer``: for elements that get decoded lanes and codes of INT8 operands.
     - ``mode``: for elements with semirings.
+    - ``from_c``: for elements with their slots in a memory.
     - ``accumulate``, ``slot``: for all elements.
     """
     if config.one_pair:
@@ -157,6 +159,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "small": int(bool(config.small_results)),
             "integer": int(integers and bool(config.floats)),
             "mode": mode,
+            "from_c": int(config.slot_memory),
             "accumulate": 1,
             "slot": config.slot_bits,
         }

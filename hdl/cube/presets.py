@@ -2,10 +2,11 @@
 
 from vitruvian.golden.simd2.op import Op
 
+from .blocks import BlockUnitConfig
 from .choices import INT8, WIDE
 from .config import MatrixUnitConfig
 
-__all__ = ["CONFIGS"]
+__all__ = ["BLACKWELL", "CONFIGS"]
 
 _TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
 
@@ -39,7 +40,18 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
         n=8,
         k=1,
         precisions=(INT8,),
-        pipeline=5,
+        pipeline=4,
+        multiplier="dsp",
+        slot_memory=True,
+        buffered=True,
+    ),
+    "fp16_4x4x4_a100_dsp": MatrixUnitConfig(
+        m=4,
+        n=4,
+        k=4,
+        precisions=("fp16",),
+        preset="a100",
+        pipeline=11,
         multiplier="dsp",
         slot_memory=True,
         buffered=True,
@@ -54,4 +66,18 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
         slot_memory=True,
         buffered=True,
     ),
+}
+
+_SHAPE = {"m": 8, "n": 4, "k": 16}
+#: The configurations with the rules of Blackwell's ``tcgen05`` instructions, without and with block
+#: scales. K is the instruction's: 32, and 64 for the rules of groups.
+BLACKWELL: dict[str, MatrixUnitConfig] = {
+    "tcgen05_tile": MatrixUnitConfig(
+        **_SHAPE,
+        precisions=("fp8e4m3", "fp8e5m2", "fp6e2m3", "fp6e3m2", "fp4e2m1"),
+        preset="b200",
+    ),
+    "mxfp8_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp8e4m3",), rule="mxf8f6f4"),
+    "mxfp4_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp4e2m1",), rule="mxf4"),
+    "nvfp4_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp4e2m1",), rule="nvf4_ue4m3"),
 }

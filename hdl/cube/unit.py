@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ..simd2.mode import decoded
 from ..simd2.operand import Decode, Spread
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
+from .ahead import LookaheadSequencer
 from .assign import DataAssignment
 from .choices import INT8
 from .config import MatrixUnitConfig
@@ -84,30 +85,36 @@ class MatrixUnit(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, beat = self.config, self.i.payload
-        m.submodules.sequencer = sequencer = Sequencer(config=config)
+        config = self.config
+        sequencer = (
+            LookaheadSequencer(config=config) if config.buffered else Sequencer(config=config)
+        )
+        m.submodules.sequencer = sequencer
         m.submodules.grid = grid = Grid(config=config)
 
-        bus: Any = grid
-        o: Any = self.o
+        i, o, bus = self.i, self.o, grid
         if config.buffered:
-            bus, o = self._build_entry(m, grid), self._build_output(m)
+            i, o, bus = (
+                self._build_input(m, sequencer),
+                self._build_output(m),
+                self._build_entry(m, grid),
+            )
+        beat = i.payload
 
         # The sequencer decides about the slot, and the streams about the data.
         from_c = beat.start == Start.FROM_C
         may_go = Signal()
         go = Signal()
         slot = Signal(config.slot_bits)
-        precision = self._precision(m)
-        steps = self._build_steps(m, precision, self.i.valid & may_go)
-        last = config.slot_count - 1
+        precision = self._precision(m, beat)
+        steps = self._build_steps(m, precision, i.valid & may_go)
         m.d.comb += [
-            slot.eq(Mux(beat.slot > last, last, beat.slot)),
+            slot.eq(self._slot(beat)),
             may_go.eq(sequencer.may_go & (~from_c | self.c.valid)),
-            self.i.ready.eq(may_go & steps.done),
+            i.ready.eq(may_go & steps.done),
             # C is taken together with the last step of its sum.
-            self.c.ready.eq(sequencer.may_go & from_c & self.i.valid & steps.last),
-            go.eq(self.i.valid & may_go & steps.last),
+            self.c.ready.eq(sequencer.may_go & from_c & i.valid & steps.last),
+            go.eq(i.valid & may_go & steps.last),
             sequencer.start.eq(beat.start),
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
@@ -120,8 +127,8 @@ class MatrixUnit(wiring.Component):
             with m.If(steps.is_complex):
                 m.d.comb += slot[0].eq(steps.part)
         if config.semirings:
-            self._build_operation(m, bus)
-            m.d.comb += sequencer.late.eq(self._late())
+            self._build_operation(m, beat, bus)
+            m.d.comb += sequencer.late.eq(self._late(beat))
         if not config.semirings or config.one_pair:
             m.d.comb += [bus.step.digit.eq(steps.digit), bus.step.part.eq(steps.part)]
         m.d.comb += [
@@ -134,6 +141,7 @@ class MatrixUnit(wiring.Component):
             bus.control.last.eq(steps.last),
             bus.control.accumulate.eq(sequencer.accumulate),
             bus.control.slot.eq(slot),
+            bus.control.from_c.eq(from_c),
             bus.load.eq(go & from_c),
             bus.load_slot.eq(slot),
             Value.cast(bus.c).eq(self.c.payload),
@@ -172,24 +180,48 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += target.eq(later)
         return bus
 
-    def _build_output(self, m: Module) -> Any:
-        """Return a stream like ``o`` whose values reach ``o`` one cycle later."""
-        early = stream.Signature(fractal_layout(self.config)).create(path=("early",))
-        held = Signal(len(Value.cast(self.o.payload)), name="output", reset_less=True)
-        full = Signal(name="output_full")
+    def _build_input(self, m: Module, sequencer: LookaheadSequencer) -> Any:
+        """Return a stream with the beats of ``i`` one cycle later, in a register.
+
+        A second register takes a beat that comes while the first one waits. The input is therefore
+        ready or not independent of the decision in the same cycle.
+        """
+        layout = beat_layout(self.config)
+        coming, held = (
+            stream.Signature(layout).create(path=(name,)) for name in ("coming", "held")
+        )
+        spare = Signal(layout, name="spare", reset_less=True)
+        spared = Signal()
         m.d.comb += [
-            early.ready.eq(~full | self.o.ready),
-            self.o.valid.eq(full),
-            Value.cast(self.o.payload).eq(held),
+            self.i.ready.eq(~spared),
+            coming.valid.eq(self.i.valid | spared),
+            Value.cast(coming.payload).eq(Mux(spared, spare, self.i.payload)),
         ]
-        with m.If(early.ready):
-            m.d.sync += [full.eq(early.valid), held.eq(Value.cast(early.payload))]
+        m.d.sync += spared.eq(coming.valid & ~coming.ready)
+        with m.If(~spared):
+            m.d.sync += Value.cast(spare).eq(Value.cast(self.i.payload))
+        advance = _behind(m, coming, held, "held")
+        m.d.comb += [
+            sequencer.coming.eq(self._slot(coming.payload)),
+            sequencer.advance.eq(advance),
+        ]
+        return held
+
+    def _build_output(self, m: Module) -> Any:
+        """Return a stream whose values reach ``o`` one cycle later."""
+        early = stream.Signature(fractal_layout(self.config)).create(path=("early",))
+        _behind(m, early, self.o, "output")
         return early
 
-    def _build_operation(self, m: Module, grid: Any) -> None:
+    def _slot(self, beat: Any) -> Value:
+        """Return the slot of a beat."""
+        last = self.config.slot_count - 1
+        return Mux(beat.slot > last, last, beat.slot)
+
+    def _build_operation(self, m: Module, beat: Any, grid: Any) -> None:
         """Connect the control bits of a beat's operation to decoders and elements."""
         ops = self.config.ops
-        code = Value.cast(self.i.payload.operation)
+        code = Value.cast(beat.operation)
         if self.config.one_pair:
             for name, bit in decoded(ops, code).items():
                 for target, names in (
@@ -203,21 +235,21 @@ class MatrixUnit(wiring.Component):
             for name, bit in decoded(ops, code, side).items():
                 m.d.comb += getattr(target, name).eq(bit)
 
-    def _late(self) -> Value:
+    def _late(self, beat: Any) -> Value:
         """Return 1 if the beat reads its slot only when it writes the result (a semiring)."""
         ops = self.config.ops
-        code = Value.cast(self.i.payload.operation)
+        code = Value.cast(beat.operation)
         late = [index for index, op in enumerate(ops) if op.plus != "add"]
         every = len(late) == len(ops)
         return Const(1, 1) if every else Cat(*(code == index for index in late)).any()
 
-    def _precision(self, m: Module) -> Value:
+    def _precision(self, m: Module, beat: Any) -> Value:
         """Return the precision of a beat; a semiring on FP32 operands always has FP32."""
-        config, field = self.config, Value.cast(self.i.payload.precision)
+        config, field = self.config, Value.cast(beat.precision)
         if not config.one_pair or not config.precision_bits:
             return field
         precision = Signal(config.precision_bits)
-        m.d.comb += precision.eq(Mux(self._late(), config.precisions.index("fp32"), field))
+        m.d.comb += precision.eq(Mux(self._late(beat), config.precisions.index("fp32"), field))
         return precision
 
     def _build_steps(self, m: Module, precision: Value, issue: Value) -> "_Steps":
@@ -256,6 +288,20 @@ class MatrixUnit(wiring.Component):
         return _Steps(
             digit=digit, part=part, wide=wide, last=last, done=done, is_complex=is_complex
         )
+
+
+def _behind(m: Module, source: Any, sink: Any, name: str) -> Value:
+    """Connect two streams through a register, and return 1 if it takes a value if there is one."""
+    held = Signal(len(Value.cast(source.payload)), name=name, reset_less=True)
+    full = Signal(name=f"{name}_full")
+    m.d.comb += [
+        source.ready.eq(~full | sink.ready),
+        sink.valid.eq(full),
+        Value.cast(sink.payload).eq(held),
+    ]
+    with m.If(source.ready):
+        m.d.sync += [full.eq(source.valid), held.eq(Value.cast(source.payload))]
+    return source.ready
 
 
 @dataclass(frozen=True, kw_only=True)

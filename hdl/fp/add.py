@@ -37,10 +37,13 @@ class Adder(wiring.Component):
         Format of ``a`` and ``b``.
     output : FloatFormat or str, optional
         Format of ``d``, by default ``format``. It must be able to hold every number of ``format``.
-    rounding : {"RNE", "RZ"}
-        Rounding to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding to nearest even, towards zero, or to odd. An overflow gives infinity with RNE and
+        RTO, and the largest number with RZ.
     pipeline : int
         Number of register ranks, 0 (combinational) to 3.
+    nan : int, optional
+        Code of every NaN result, by default the output format's canonical NaN.
 
     Members
     -------
@@ -76,6 +79,7 @@ class Adder(wiring.Component):
         output: FloatFormat | str | None = None,
         rounding: str = "RNE",
         pipeline: int = 0,
+        nan: int | None = None,
     ):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
@@ -88,9 +92,10 @@ class Adder(wiring.Component):
         )
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
-        one_of("rounding", rounding, ROUNDINGS)
+        one_of("rounding", rounding, (*ROUNDINGS, "RTO"))
         check_pipeline(pipeline, STAGES)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
+        self.nan = out.canonical_nan if nan is None else nan
         super().__init__(
             {
                 "a": In(f.storage_bits),
@@ -167,6 +172,7 @@ class Adder(wiring.Component):
             output=out,
             rounding=self.rounding,
             stages=stages,
+            nan_code=self.nan,
         )
         m.d.comb += self.d.eq(code)
         return m

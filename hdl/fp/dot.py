@@ -1,91 +1,52 @@
 """Fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
 
+from .add import Adder
 from .core.dotcore import DotCore
-from .core.geometry import Geometry, Lane, check_rule, with_floor
-from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
-from .parts.unpack import Unpacked, unpack
+from .core.geometry import Geometry, with_floor
+from .core.late import late_pipelines, sums_of
+from .core.operands import form_of
+from .core.products import lane, product_lane, product_lanes
+from .core.rules import check_dot_rule
+from .parts.multiply import check_multiplier
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline, delayed
+from .parts.unpack import unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
 
-def product_lane(
-    m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str, multiplier: str = "booth"
-) -> Lane:
-    """Return the exact product of two unpacked operands.
+def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
+    """Return the widths of a dot product that has a window.
 
     Parameters
     ----------
-    m : Module
-    a, b : Unpacked
-        The operands.
-    fraction : int
-        Sum of the operands' numbers of fraction bits.
-    name : str
-        First part of the new signals' names.
-    multiplier : {"booth", "dsp"}
-        Form of the multiplier.
+    spec : DotSpec
+    addend : bool
+        If False, C is not a term of the sum.
     """
-    product = multiply(m, a.significand, b.significand, name=name, multiplier=multiplier)
-    return lane(m, a, b, product, fraction, name)
-
-
-def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int, name: str) -> Lane:
-    """Return the product of two operands whose significands were multiplied elsewhere.
-
-    Parameters
-    ----------
-    m : Module
-    a, b : Unpacked
-        The operands.
-    significand : Value
-        The product of their significands.
-    fraction : int
-        Number of fraction bits of ``significand``.
-    name : str
-        First part of the new signals' names.
-    """
-    zero = Signal(name=f"{name}_zero")
-    exponent = Signal(max(len(a.exponent), len(b.exponent)) + 1, name=f"{name}_exponent")
-    sign = Signal(name=f"{name}_sign")
-    m.d.comb += [
-        # A zero product gets the exponent 0, below all nonzero products, so it never sets E_max.
-        zero.eq(a.zero | b.zero),
-        exponent.eq((a.exponent + b.exponent) & (~zero).replicate(len(exponent))),
-        sign.eq(a.sign ^ b.sign),
-    ]
-    return Lane(
-        sign=sign,
-        exponent=exponent,
-        significand=significand,
-        fraction=fraction,
-        # 0 · ∞ is an invalid operation (IEEE 754, section 7.2).
-        nan=a.nan | b.nan | (a.inf & b.zero) | (a.zero & b.inf),
-        inf=a.inf | b.inf,
-    )
-
-
-def geometry_of(spec: DotSpec) -> Geometry:
-    """Return the widths of a dot product that has a window."""
-    a, b = spec.input, spec.input_b
+    a, b = form_of(spec, spec.input), form_of(spec, spec.input_b)
     assert spec.window is not None
     bias = a.bias + b.bias
     geometry = Geometry(
-        lanes=spec.k,
+        lanes=spec.k * len(spec.slices or (None,)),
+        products=spec.k,
         window=spec.window,
         sticky=spec.truncate == "floor",
         output=spec.output,
         result_bits=spec.result_bits,
         # A biased exponent is at least 1, so the sum of two is at least 2.
         exponent_min=2,
-        exponent_max=a.emax + b.emax + bias,
+        exponent_max=a.largest + b.largest + (spec.product_exponent == "leading"),
         offset=spec.output.bias - bias,
+        odd=spec.truncate == "odd",
+        addend=addend,
     )
     return with_floor(geometry, spec.emax_floor, bias)
 
@@ -131,8 +92,9 @@ class DotProduct(wiring.Component):
     d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline, DEEP_PIPELINES)
-        check_rule(spec)
+        check_dot_rule(spec)
+        self.late = spec.accumulate == "late"
+        check_pipeline(pipeline, late_pipelines(spec) if self.late else DEEP_PIPELINES)
         if spec.window is None:
             raise ValueError("spec must have a window; without one use ExactDotProduct")
         if not spec.output.has_nan:
@@ -153,32 +115,79 @@ class DotProduct(wiring.Component):
     @property
     def geometry(self) -> Geometry:
         """The widths of the back end."""
-        return geometry_of(self.spec)
+        return geometry_of(self.spec, addend=not self.late)
+
+    @property
+    def _pairs(self) -> list[tuple[Value, Value]]:
+        """The codes of every pair of operands."""
+        return [(Value.cast(self.a[k]), Value.cast(self.b[k])) for k in range(self.spec.k)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        spec = self.spec
-        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        if self.late:
+            self._build_late(m)
+            return m
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+        m.d.comb += self.d.eq(self._build_sum(m, self.spec, stages, self._pairs, self.c))
+        return m
+
+    def _build_sum(
+        self,
+        m: Module,
+        spec: DotSpec,
+        stages: PipelineStages,
+        pairs: Sequence[tuple[Value, Value]],
+        c: Value | None,
+    ) -> Value:
+        """Return the code of the sum of the products and, if it is a term, of the code ``c``."""
+        forms = form_of(spec, spec.input), form_of(spec, spec.input_b)
         lanes = []
-        for k in range(spec.k):
+        for k, pair in enumerate(pairs):
             codes = [
-                stages.cross_extra("operand", Value.cast(port[k]), f"operand_{name}{k}")
-                for name, port in (("a", self.a), ("b", self.b))
+                stages.cross_extra("operand", code, f"operand_{name}{k}")
+                for name, code in zip("ab", pair, strict=True)
             ]
-            a = unpack(m, codes[0], spec.input, name=f"a{k}")
-            b = unpack(m, codes[1], spec.input_b, name=f"b{k}")
+            a = forms[0].unpack(m, codes[0], name=f"a{k}")
+            b = forms[1].unpack(m, codes[1], name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
-            lanes.append(product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier))
+            lanes += product_lanes(m, spec, a, b, forms, name=name, multiplier=multiplier)
         core = DotCore(
             m,
-            geometry=self.geometry,
+            geometry=geometry_of(spec, addend=c is not None),
             rounding=spec.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
             zero=spec.zero,
         )
-        c = stages.cross_extra("operand", self.c, "operand_c")
-        m.d.comb += self.d.eq(core.build(lanes, unpack(m, c, spec.output, name="c")))
-        return m
+        if c is None:
+            return core.build(lanes, None)
+        c = stages.cross_extra("operand", c, "operand_c")
+        return core.build(lanes, unpack(m, c, spec.output, name="c"))
+
+    def _build_late(self, m: Module) -> None:
+        """Add C to the rounded sum of the products, with a rounding of its own."""
+        spec, ranks = self.spec, late_pipelines(self.spec)[self.pipeline]
+        pairs, c = self._pairs, self.c
+        total: Value | None = None
+        for i, (inner, chosen) in enumerate(sums_of(spec)):
+            m.submodules[f"sum{i}"] = part = Module()
+            stages = PipelineStages(part, ranks.boundaries)
+            total = self._build_sum(part, inner, stages, [pairs[k] for k in chosen], total)
+            total = stages.cross("rounded", total, "total_code")
+            pairs = [
+                (
+                    delayed(stages, ranks.boundaries, a, f"later_a{k}"),
+                    delayed(stages, ranks.boundaries, b, f"later_b{k}"),
+                )
+                for k, (a, b) in enumerate(pairs)
+            ]
+            c = delayed(stages, ranks.boundaries, c, "later_c")
+        m.submodules.late = adder = Adder(
+            format=spec.output,
+            rounding="RTO" if spec.rounding == "RTO" else "RNE",
+            pipeline=ranks.adder,
+            nan=spec.nan_code,
+        )
+        assert total is not None, "a rule has at least one sum"
+        m.d.comb += [adder.a.eq(total), adder.b.eq(c), self.d.eq(adder.d)]

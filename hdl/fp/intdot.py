@@ -13,12 +13,12 @@ from .parts.carrysave import Row, add_rows, compress, reduce_spans
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 
-__all__ = ["IntDotProduct"]
+__all__ = ["IntDotProduct", "int_ranks"]
 
 #: The stage boundaries that have registers at each pipeline depth. With a carry-save tree, ``tree``
 #: is a level inside the tree and ``sum`` holds the two rows of the result. In a DSP block chain,
 #: ``tree`` holds the products and ``sum`` the exact sum. ``total`` is the 32-bit result.
-_STAGES: dict[int, tuple[str, ...]] = {
+_PIPELINES: dict[int, tuple[str, ...]] = {
     0: (),
     1: ("sum",),
     2: ("tree", "sum"),
@@ -28,11 +28,27 @@ _STAGES: dict[int, tuple[str, ...]] = {
     6: ("operand", "tree", "products", "sum", "total", "output"),
 }
 #: Above that, ranks behind the result only make the latency that of a floating-point unit.
-_STAGES |= {
-    depth: (*_STAGES[6], *(f"delay{n}" for n in range(7, depth + 1)))
+_PIPELINES |= {
+    depth: (*_PIPELINES[6], *(f"delay{n}" for n in range(7, depth + 1)))
     for depth in DEEP_PIPELINES
-    if depth > max(_STAGES)
+    if depth > max(_PIPELINES)
 }
+
+
+def int_ranks(pipeline: int, multiplier: str) -> tuple[str, ...]:
+    """Return the stage boundaries that have registers.
+
+    Parameters
+    ----------
+    pipeline : int
+        Number of boundaries with registers, 0 to 11.
+    multiplier : {"booth", "dsp"}
+        Form of the multipliers. With DSP blocks, four ranks are those of five without the one
+        behind the sum, because wires to and from the blocks are long.
+    """
+    if multiplier == "dsp" and pipeline == 4:
+        return _PIPELINES[5][:-1]
+    return _PIPELINES[pipeline]
 
 
 class IntDotProduct(wiring.Component):
@@ -51,6 +67,9 @@ class IntDotProduct(wiring.Component):
         Number of products, signs of the operands, and whether the sum saturates or wraps.
     pipeline : int
         Number of register ranks, 0 (combinational) to 11.
+    addend_cycles : int
+        Cycles by which ``c`` comes later than ``a`` and ``b``, at most the number of ranks in
+        front of its addition.
     multiplier : {"booth", "dsp"}
         ``booth``: shared rows and a carry-save tree, for standard cells. ``dsp``: a chain of ``*``
         and ``+``, for the DSP blocks of an FPGA.
@@ -81,12 +100,21 @@ class IntDotProduct(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(self, *, spec: IntDotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline, _STAGES)
+    def __init__(
+        self,
+        *,
+        spec: IntDotSpec,
+        pipeline: int = 0,
+        multiplier: str = "booth",
+        addend_cycles: int = 0,
+    ):
+        check_pipeline(pipeline, _PIPELINES)
+        self.multiplier = check_multiplier(multiplier)
+        self.addend_cycles = addend_cycles
+        self._ranks = int_ranks(pipeline, multiplier)
         self.spec = spec
         self.pipeline = pipeline
         self.latency = pipeline
-        self.multiplier = check_multiplier(multiplier)
         super().__init__(
             {
                 "a": In(data.ArrayLayout(8, spec.k)),
@@ -108,7 +136,7 @@ class IntDotProduct(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stages = PipelineStages(m, _STAGES[self.pipeline])
+        stages = PipelineStages(m, self._ranks, self.addend_cycles)
         operands = _Operands(
             *(
                 [
@@ -117,7 +145,9 @@ class IntDotProduct(wiring.Component):
                 ]
                 for name, port in (("a", self.a), ("b", self.b))
             ),
-            c=stages.cross_extra("operand", self.c, "operand_c"),
+            c=stages.cross_addend("operand", self.c, "operand_c")
+            if "operand" in stages.names
+            else self.c,
         )
         if self.multiplier == "booth":
             total = self._build_tree(m, stages, operands)
@@ -132,7 +162,7 @@ class IntDotProduct(wiring.Component):
             result = Mux(fits, total[:32], limit)
         result = stages.cross("total", result, "total_d")
         result = stages.cross("output", result, "output_d")
-        for name in _STAGES[self.pipeline][6:]:
+        for name in self._ranks[6:]:
             result = stages.cross(name, result, f"{name}_d")
         m.d.comb += self.d.eq(result)
         return m
@@ -150,7 +180,7 @@ class IntDotProduct(wiring.Component):
 
     def _build_sums(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
         """Return C plus the sum of the products, which a balanced tree of adders computes."""
-        c = stages.cross("tree", operands.c, "tree_c")
+        c = stages.cross_addend("tree", operands.c, "tree_c")
         sums: list[Value] = [self._product(stages, operands, k) for k in range(self.spec.k)]
         level = 0
         while len(sums) > 1:
@@ -163,7 +193,7 @@ class IntDotProduct(wiring.Component):
                 following.insert(i // 2, pair)
             sums, level = following, level + 1
         products = stages.cross("products", sums[0], "sum_of_products")
-        c = stages.cross("products", c, "products_c")
+        c = stages.cross_addend("products", c, "products_c")
         partial = Signal(signed(self.sum_bits), name="partial")
         m.d.comb += partial.eq(c.as_signed() + products)
         total = stages.cross("sum", partial, "sum_total")
@@ -173,7 +203,7 @@ class IntDotProduct(wiring.Component):
 
     def _build_chain(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
         """Return C plus one product after the other."""
-        c = stages.cross("tree", operands.c, "tree_c")
+        c = stages.cross_addend("tree", operands.c, "tree_c")
         total: Value = c.as_signed()
         for k in range(self.spec.k):
             product = self._product(stages, operands, k)
@@ -197,8 +227,9 @@ class IntDotProduct(wiring.Component):
                 for i, row in enumerate(rows)
             ]
 
-        c = stages.cross("tree", operands.c, "tree_c")
-        c = stages.cross_extra("products", c, "products_c")
+        c = stages.cross_addend("tree", operands.c, "tree_c")
+        if "products" in stages.names:
+            c = stages.cross_addend("products", c, "products_c")
         c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
         rows = registered(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
         rows = reduce_spans(m, rows, width=width, target=2, name="sum")

@@ -43,6 +43,9 @@ class MultiDot(wiring.Component):
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    addend_cycles : int
+        Cycles by which ``c`` comes later than the operands, at most the number of ranks in front of
+        its first use.
 
     Members
     -------
@@ -79,6 +82,7 @@ class MultiDot(wiring.Component):
         saturate: bool = False,
         pipeline: int = 0,
         multiplier: str = "booth",
+        addend_cycles: int = 0,
     ):
         check_pipeline(pipeline, DEEP_PIPELINES)
         if not specs and not int8_k:
@@ -86,6 +90,7 @@ class MultiDot(wiring.Component):
         self.specs, self.int8_k = dict(specs), int8_k
         self.multiplier = check_multiplier(multiplier)
         self.saturate, self.pipeline, self.latency = saturate, pipeline, pipeline
+        self.addend_cycles = addend_cycles
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -151,6 +156,7 @@ class MultiDot(wiring.Component):
                 spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
                 pipeline=self.pipeline,
                 multiplier=self.multiplier,
+                addend_cycles=self.addend_cycles,
             )
             bits = 8 * self.int8_k
             m.d.comb += [
@@ -172,7 +178,7 @@ class MultiDot(wiring.Component):
 
     def _stages(self, m: Module) -> PipelineStages:
         """Return the stage boundaries of the floating-point precisions."""
-        return PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+        return PipelineStages(m, DEEP_PIPELINES[self.pipeline], self.addend_cycles)
 
     def _build_float(self, m: Module, stages: PipelineStages, select: Mapping[str, Value]) -> Value:
         """Return the result in the selected floating-point precision."""
@@ -224,7 +230,9 @@ class MultiDot(wiring.Component):
             multiplier=self.multiplier,
             zero=longest.zero,
         )
-        c = stages.cross_extra("operand", self.c, "operand_c")
+        c = self.c
+        if "operand" in stages.names:
+            c = stages.cross_addend("operand", c, "operand_c")
         c = unpack(m, c, longest.output, name="c")
         return core.build(
             [self._build_lane(m, select, buses, lane, bias) for lane in range(geometry.lanes)], c

@@ -107,8 +107,8 @@ def checks() -> Iterator[Check]:
             weight=10,
         )
     for c in map(cube.default, cube.simulated):
-        changes = given(c, "dataflow", "m", "n")
-        shape = "".join(f" {name}={changes[name]}" for name in "mn" if name in changes)
+        changes = given(c, "dataflow", "m", "n", "k")
+        shape = "".join(f" {name}={changes[name]}" for name in "mnk" if name in changes)
         yield Check(
             unit="cube.MatrixUnit",
             configuration=f"cocotb {c['preset']} {c['dataflow']}{shape} stalls, resets, rates",

@@ -17,6 +17,8 @@ _MODULE = re.compile(
 )
 _CELL = re.compile(r"^  cell (\\\S+) (\S+)\n(.*?)^  end\n", re.MULTILINE | re.DOTALL)
 _NUMBERED = re.compile(r"\\port\$\d+\$\d+(?=\s)")
+#: A numbered port of an instance. What it is connected to may have a name of the same form.
+_CONNECTED = re.compile(r"(?<=^    connect )\\port\$\d+\$\d+(?=\s)", re.MULTILINE)
 
 
 def deduplicate(rtlil: str) -> str:
@@ -45,7 +47,7 @@ def deduplicate(rtlil: str) -> str:
             if child not in bodies:
                 return match[0]
             names = ports[child]
-            fixed = _NUMBERED.sub(lambda m: names.get(m[0], m[0]), connections)
+            fixed = _CONNECTED.sub(lambda m: names.get(m[0], m[0]), connections)
             # The space protects the port names of the child from the renaming of this module's own
             # ports below, and is removed after it.
             fixed = re.sub(r"^    connect \\port\$", "    connect \\\\ port$", fixed, flags=re.M)

@@ -9,6 +9,7 @@ from amaranth.lib import stream
 import vitruvian.hdl.cube.control
 import vitruvian.hdl.cube.unit
 import vitruvian.hdl.fp.core.dotcore
+import vitruvian.hdl.fp.core.terms
 from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
 from vitruvian.hdl.cube.grid import Grid
@@ -125,7 +126,7 @@ def test_a_mutant_of_the_paths_for_fpgas_fails(monkeypatch, name):
 
 
 shift_right, round_and_pack = (
-    vitruvian.hdl.fp.core.dotcore.shift_right,
+    vitruvian.hdl.fp.core.terms.shift_right,
     vitruvian.hdl.fp.core.dotcore.round_and_pack,
 )
 
@@ -143,16 +144,16 @@ def ties_away_from_even(m, number, **rest):
 
 
 @pytest.mark.parametrize(
-    ("name", "mutant"),
+    ("owner", "name", "mutant"),
     [
-        ("shift_right", shift_off_by_one),
-        ("shift_right", sticky_dropped),
-        ("round_and_pack", ties_away_from_even),
+        (vitruvian.hdl.fp.core.terms, "shift_right", shift_off_by_one),
+        (vitruvian.hdl.fp.core.terms, "shift_right", sticky_dropped),
+        (vitruvian.hdl.fp.core.dotcore, "round_and_pack", ties_away_from_even),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_mutant_of_the_arithmetic_fails(monkeypatch, name, mutant):
-    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, name, mutant)
+def test_a_mutant_of_the_arithmetic_fails(monkeypatch, owner, name, mutant):
+    monkeypatch.setattr(owner, name, mutant)
     result = failures(ARITHMETIC)
     message = result.failures.get("random_traffic", "")
     assert "golden" in message and "seed" in message, result.log[-2000:]

@@ -17,10 +17,12 @@ FACE = (
     "vitruvian.cli",
     "vitruvian.commands",
     "vitruvian.formats",
+    "vitruvian.jax",
     "vitruvian.machines",
     "vitruvian.ops",
     "vitruvian.products",
     "vitruvian.sparse",
+    "vitruvian.torch",
     "vitruvian.__main__",
 )
 
@@ -30,6 +32,8 @@ PARAMETER_MODULES = (
     "golden.fp.spec",
     "golden.m3xu.isa",
     "golden.m3xu.precision",
+    "golden.machines.spec",
+    "golden.machines.table",
     "golden.simd2.op",
 )
 

@@ -131,8 +131,8 @@ def test_everything_installed_is_pinned(root):
         assert _plain(re.split(r"[\[<>=]", requirement)[0]) in pins, requirement
     for installed in importlib.metadata.distributions():
         name = _plain(installed.metadata["Name"])
-        if name in pins:
-            assert installed.version == pins[name], name
+        if name in pins:  # PyTorch's builds have the same version with a suffix, as "+cpu"
+            assert installed.version.split("+")[0] == pins[name], name
 
 
 def _plain(name: str) -> str:

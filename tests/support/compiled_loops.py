@@ -25,12 +25,16 @@ from numba.core.dispatcher import Dispatcher
 import vitruvian.golden.fp
 from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
+from tests.support.machine_operands import operands as machine_operands
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, unpack
+from vitruvian.golden.machines.fast import fast_product
+from vitruvian.golden.machines.products import _by_rows
+from vitruvian.golden.machines.table import find
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
 from vitruvian.golden.sparse.applications import APPLICATIONS
@@ -49,6 +53,12 @@ from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.matrix_market import read_matrix
 
 ROOT = Path(__file__).parent.parent.parent
+#: Rows of the table of machines that reach every branch of the loops of golden.machines.fast
+FAST_ROWS = (
+    *("cdna1_mfma_fp16_fp32", "cdna2_mfma_fp16_fp32", "cdna2_mfma_bf16_fp32"),
+    *("cdna2_mfma_fp64_fp64", "cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
+    *("amx_tdpbf16ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32", "b200_mxf4_fp32"),
+)
 
 
 # The compiled functions
@@ -193,6 +203,12 @@ def products_of_machines() -> None:
             c = codes(rng, spec.output, (m, n))
             plain = partial(plain_mmad, spec=spec)
             assert (chopped_mmad(a, b, c, spec, plain) == plain(a, b, c)).all(), spec
+    for stem in FAST_ROWS:
+        rule = find(stem).rule
+        for kind, *sizes in (("bits", 1, 1, 1, 1), ("few", 66, 257, 1, 13), ("tiny", 3, 256, 3, 7)):
+            x = machine_operands(rng, rule, kind, *sizes)
+            plain_rule = partial(_by_rows, rule=rule)
+            assert (fast_product(x, rule, plain_rule) == plain_rule(x)).all(), stem
 
 
 def matrices_of_values() -> None:

@@ -118,6 +118,7 @@ _UNITS = {
     "--pipeline": ("0", "1", "9", "8-4"),
     "--rounding": ("RNE", "RTZ", "up"),
     "--preset": ("a100", "tiny", "z9"),
+    "--rule": ("rvbna_e4m3_n1_fp32", "amx_tdpbssd", "cdna1_mfma_bf16_fp32", "z9"),
     "--k": ("1", "8-4", "65"),
     "--width": ("8", "0", "999999999"),
     "--json": _OUTPUTS,
@@ -263,7 +264,24 @@ GRAMMARS = (
         ("vitruvian", "machines"),
         (("h100", "b200_nvf4_ue4m3_fp32", "h200_wgmma", "", "zzz", *_inputs("x.npy")),),
         (),
-        {"--check": None, "--json": _OUTPUTS},
+        {"--check": None, "--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "machines"),
+        (_inputs("x.npy"),),
+        ("--check", "--jobs=1"),
+        {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "conformance"),
+        (("rvbna_e4m3_n2_fp32", "h100_wgmma_e4m3_fp32", "amx_tdpbssd", "rvbna", "", "-1"),),
+        ("--vectors=100",),
+        {
+            "--vectors": ("100", "500", "99", "1000001"),
+            "--seed": _NUMBERS,
+            "--out": ("out.hex", *_OUTPUTS),
+            "--json": _OUTPUTS,
+        },
     ),
     Grammar(
         ("vitruvian", "sparse"),

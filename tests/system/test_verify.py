@@ -15,6 +15,7 @@ import pytest
 from amaranth.hdl import Cat, Const
 
 import vitruvian.hdl.fp.core.dotcore
+import vitruvian.hdl.fp.core.terms
 from vitruvian import workers
 from vitruvian.cli import build_parser, main
 from vitruvian.golden.fp import PRESETS, convert, fused_dot
@@ -93,19 +94,17 @@ def ties_always_up(original):
 
 
 @pytest.mark.parametrize(
-    ("name", "fault", "preset"),
+    ("owner", "name", "fault", "preset"),
     [
-        ("shift_right", shift_off_by_one, "ieee"),
-        ("shift_right", shift_off_by_one, "a100"),
-        ("shift_right", sticky_dropped, "ieee"),
-        ("round_and_pack", ties_always_up, "ieee"),
+        (vitruvian.hdl.fp.core.terms, "shift_right", shift_off_by_one, "ieee"),
+        (vitruvian.hdl.fp.core.terms, "shift_right", shift_off_by_one, "a100"),
+        (vitruvian.hdl.fp.core.terms, "shift_right", sticky_dropped, "ieee"),
+        (vitruvian.hdl.fp.core.dotcore, "round_and_pack", ties_always_up, "ieee"),
     ],
 )
-def test_a_mutation_of_the_datapath_is_found(monkeypatch, name, fault, preset):
+def test_a_mutation_of_the_datapath_is_found(monkeypatch, owner, name, fault, preset):
     spec = PRESETS[preset].spec("fp16", "fp32", k=4)
-    monkeypatch.setattr(
-        vitruvian.hdl.fp.core.dotcore, name, fault(getattr(vitruvian.hdl.fp.core.dotcore, name))
-    )
+    monkeypatch.setattr(owner, name, fault(getattr(owner, name)))
     assert mismatches(spec) > 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
-from vitruvian.commands.options import add_jobs, add_json
+from vitruvian.commands.options import add_jobs, add_json, add_markdown, add_no_cache
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
 from vitruvian.progress import Progress
@@ -48,15 +48,8 @@ def register(name: str, commands: Any) -> None:
         help="Write the waveforms of broken properties and of caught mutations into this folder "
         f"(default: broken properties only, into {_FOLDER}).",
     )
-    parser.add_argument(
-        "--no-cache", action="store_true", help="Ignore the cache and run every prover again."
-    )
-    parser.add_argument(
-        "--markdown",
-        type=output_path(stdout=True),
-        metavar="FILE",
-        help="Write the table as Markdown to this file (- for standard output).",
-    )
+    add_no_cache(parser, "run every prover again")
+    add_markdown(parser, "the table")
     add_jobs(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_formal)

@@ -6,9 +6,18 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
+from vitruvian.commands.options import (
+    add_jobs,
+    add_json,
+    add_liberty,
+    add_markdown,
+    add_no_cache,
+    add_seed,
+    add_svg,
+    at_least,
+)
 from vitruvian.files import output_path
-from vitruvian.flows import cells, fpga
+from vitruvian.flows import fpga
 from vitruvian.flows.board import board_names
 from vitruvian.flows.measure import TARGETS_PS
 from vitruvian.flows.units import UNITS
@@ -109,21 +118,14 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write the bitstream or the Vivado project into this folder (default: build/fpga).",
     )
-    command.add_argument(
-        "--svg",
-        type=output_path(stdout=True),
-        metavar="FILE",
-        help="Write the floorplan as SVG to this file (- for standard output).",
-    )
+    add_svg(command, "the floorplan")
     command.add_argument(
         "--path", action="store_true", help="Print the longest path of every routed design."
     )
     command.add_argument(
         "--element", action="store_true", help="Count one element of a tile, not all of them."
     )
-    command.add_argument(
-        "--no-cache", action="store_true", help="Ignore the cache and synthesise again."
-    )
+    add_no_cache(command, "synthesise again")
 
 
 def _add_verilog_options(command: argparse.ArgumentParser) -> None:
@@ -213,12 +215,7 @@ def _add_cells_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--compare", action="store_true", help="Compare with Nangate45 on our units."
     )
-    command.add_argument(
-        "--markdown",
-        type=output_path(stdout=True),
-        metavar="FILE",
-        help="Write the comparison as Markdown to this file (- for standard output).",
-    )
+    add_markdown(command, "the comparison")
 
 
 def _add_json(command: argparse.ArgumentParser) -> None:
@@ -272,12 +269,7 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         help="Put the modules of each unit together, insert buffers between them, and time the "
         "whole unit.",
     )
-    command.add_argument(
-        "--liberty",
-        default=cells.BUILT_IN,
-        metavar="LIBRARY",
-        help="Use the cells of vt45, nangate45 or a liberty file (default: vt45).",
-    )
+    add_liberty(command)
     command.add_argument(
         "--delay-target",
         type=_whole(_MOST_DELAY_PS),
@@ -300,27 +292,15 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         help="Load every output with this capacitance in fF (default: 5).",
     )
     add_jobs(command)
-    command.add_argument(
-        "--no-cache", action="store_true", help="Ignore the cache and synthesise again."
-    )
+    add_no_cache(command, "synthesise again")
     command.add_argument(
         "--baseline", action="store_true", help="Compare with the checked-in figures."
     )
     command.add_argument(
         "--update-baseline", action="store_true", help="Replace the checked-in figures by these."
     )
-    command.add_argument(
-        "--markdown",
-        type=output_path(stdout=True),
-        metavar="FILE",
-        help="Write the table as Markdown to this file (- for standard output).",
-    )
-    command.add_argument(
-        "--svg",
-        type=output_path(stdout=True),
-        metavar="FILE",
-        help="Write a bar chart as SVG to this file (- for standard output).",
-    )
+    add_markdown(command, "the table")
+    add_svg(command, "a bar chart")
 
 
 def _whole(most: int) -> Callable[[str], int]:

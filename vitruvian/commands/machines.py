@@ -1,19 +1,18 @@
-"""The command ``machines``: list the known matrix units, and compare golden with results."""
+"""The command ``machines``: list the known matrix units, and compare them with results."""
 
 import argparse
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
+from vitruvian.commands.machines_check import add_check, refuse_check_options, run_check
+from vitruvian.commands.machines_results import add_results, refuse_results_options, run_results
 from vitruvian.commands.options import add_json
 from vitruvian.errors import UserError
-from vitruvian.progress import Progress
 from vitruvian.table import open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.golden.machines import Machine, Rule
-    from vitruvian.sim.machine_sets import Differences
+    from vitruvian.golden.machines import Machine
 
 __all__ = ["register"]
 
@@ -23,13 +22,18 @@ with the rule and its evidence: S, measured on silicon; V, the vendor's model, e
 peer's model, executed; D, documentation. NAME is a machine (h100), a machine and an instruction
 (h100_wgmma) or a whole row (h100_wgmma_e4m3_fp32); a row is printed with all parameters.
 
-With --check, compare golden with sets of results, bit for bit. NAME is then a set STEM.npz with
-the codes a, b, c and d, or a folder of such files; by default the worked examples are compared."""
+With --check, compare golden, and RTL where a unit has the rule, with sets of results, bit for bit.
+NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such files. By default, the
+sets in ../shared/data are compared if they are there, and otherwise the worked examples.
+
+With --accuracy, compute the errors of each rule on random operands, and with --area, measure the
+area and the delay of its unit. Rows with the same rule are one line."""
 
 _EPILOG = """\
 Example: vitruvian machines h100
          vitruvian machines b200_nvf4_ue4m3_fp32
-         vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz"""
+         vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz
+         vitruvian machines --accuracy --area --liberty nangate45 --out docs/results"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -38,17 +42,26 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="List only these rows, or compare these sets."
     )
-    parser.add_argument("--check", action="store_true", help="Compare golden with sets of results.")
+    add_check(parser)
+    add_results(parser)
     add_json(parser, "the rows")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vitruvian.golden.machines import machines
+    from vitruvian.golden.machines import grouped, machines, missing, unknown
 
+    wanted = options.accuracy or options.area
+    if options.check and wanted:
+        raise UserError("--check must come without --accuracy and --area")
+    if not wanted:
+        refuse_results_options(options)
     if options.check:
-        return _check(options)
+        return run_check(options)
+    refuse_check_options(options)
     rows = _chosen(options.names, list(machines().values()))
+    if wanted:
+        return run_results(options, rows)
     if len(rows) == 1:
         lines = _parameters(rows[0])
         print(f"{rows[0].stem}: {rows[0].maker} {rows[0].title}; evidence {rows[0].evidence}")
@@ -56,7 +69,10 @@ def _run(options: argparse.Namespace) -> int:
         print_table(console, ("parameter", "value"), [(n, _word(v)) for n, v in lines.items()])
         records: list[dict[str, object]] = [{"stem": rows[0].stem, **_plain(lines)}]
     else:
-        records = _groups(rows)
+        listed = {row.machine for row in rows} | set(options.names)
+        if not options.names:  # machines without any known rule, too
+            listed |= {entry.machine for entry in missing().values()}
+        records = grouped(rows) + unknown(listed)
         header = ("machine", "instruction", "formats", "result", "rule", "evidence")
         console = open_console(plain_width=150)
         cells = [[str(record[name]) for name in header] for record in records]
@@ -68,68 +84,21 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
-    """Return the rows that the names stand for, or those that they are other spellings of."""
-    from vitruvian.golden.machines import find
+    """Return the rows that the names stand for, or those that they are other spellings of.
+
+    A machine that has only instructions without a known rule has no rows.
+    """
+    from vitruvian.golden.machines import find, missing
 
     chosen: list[Machine] = []
+    unknown = {entry.machine for entry in missing().values()} - {row.machine for row in rows}
     for name in names:
+        if name in unknown:
+            continue
         own = [row for row in rows if row.stem == name or row.stem.startswith(f"{name}_")]
         exact = [row for row in own if row.stem == name]
         chosen += exact or own or [find(name)]
     return chosen if names else rows
-
-
-def _groups(rows: list["Machine"]) -> list[dict[str, object]]:
-    """Return one record for the formats that share machine, instruction, result and rule."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for row in rows:
-        key = (row.machine, row.instruction or "–", row.output, summary(row.rule), row.evidence)
-        groups.setdefault(key, []).append(row.formats)
-    records: list[dict[str, object]] = []
-    for (machine, instruction, output, rule, evidence), formats in groups.items():
-        unique = list(dict.fromkeys(formats))
-        names = ", ".join(unique)
-        if len(unique) > 4:  # all pairs of a few formats
-            names = "pairs of " + ", ".join(f for f in unique if "x" not in f)
-        records.append(
-            {
-                "machine": machine,
-                "instruction": instruction,
-                "formats": names,
-                "result": output,
-                "rule": rule,
-                "evidence": evidence,
-            }
-        )
-    return records
-
-
-def summary(rule: "Rule") -> str:
-    """Return the rule in a few words."""
-    from vitruvian.golden.fp import DotSpec, IntDotSpec
-    from vitruvian.golden.machines import ChainSpec
-
-    if isinstance(rule, IntDotSpec):
-        return f"K {rule.k}, exact modulo 2^32"
-    if isinstance(rule, ChainSpec):
-        how = "rounded products in pairs" if rule.products == "rounded" else "chain of FMAs"
-        if rule.accumulators > 1:
-            how = f"{rule.accumulators} chains of FMAs"
-        return f"K {rule.k or 'any'}, {how}, {rule.step.rounding}"
-    if not isinstance(rule, DotSpec):
-        return f"K {rule.k}, {rule.phases} phase{'s' * (rule.phases > 1)}, half up"
-    if rule.k == 1 and rule.truncate == "floor":
-        return f"K 1, FMA, {rule.rounding}"
-    window = "exact sum" if rule.window is None else f"F {rule.window} {rule.truncate}"
-    words = [f"K {rule.k}", window, rule.rounding]
-    if rule.result_bits < rule.output.fraction_bits:
-        words.append(f"{rule.result_bits} result bits")
-    if rule.emax_floor is not None:
-        words.append(f"floor {rule.emax_floor}")
-    words += [f"C {rule.accumulate}"] if rule.accumulate != "tree" else []
-    words += [f"{rule.scale} / {rule.block}"] if rule.scale else []
-    words += [f"{len(rule.slices)} slices"] if rule.slices else []
-    return ", ".join(words)
 
 
 def _parameters(row: "Machine") -> dict[str, object]:
@@ -153,49 +122,3 @@ def _plain(parameters: dict[str, object]) -> dict[str, object]:
     """Return values that JSON has; a format becomes its name."""
     plain = (str, int, float, bool, type(None), tuple)
     return {name: v if isinstance(v, plain) else str(v) for name, v in parameters.items()}
-
-
-def _check(options: argparse.Namespace) -> int:
-    from vitruvian.sim.machine_sets import compare_set, examples, read_set, totals
-
-    paths = _files([Path(name) for name in options.names])
-    sets = [read_set(path) for path in paths] if paths else list(examples())
-    records: list[dict[str, object]] = []
-    found: list[Differences] = []
-    with Progress("compare", len(sets), after_s=2.0) as progress:
-        for number, data in enumerate(sets):
-            progress(data.name, number, len(sets))
-            one = compare_set(data)
-            found.append(one)
-            records.append(
-                {
-                    "set": data.name,
-                    "evidence": data.machine.evidence.split(";")[0],
-                    "rows": one.rows,
-                    "values": one.values,
-                    "zero signs": one.zero_signs,
-                    "asserted": "all" if data.machine.zero_known else "all but zero signs",
-                    "first": "" if one.first is None else one.first,
-                }
-            )
-    header = tuple(records[0])
-    cells = [[str(record[name]) for name in header] for record in records]
-    rows, values, signs, artefacts = totals(zip(sets, found, strict=True))
-    note = f"{len(sets)} sets, {rows} rows: {values} values and {signs} signs of zero differ"
-    if artefacts:
-        note += f"; {artefacts} signs that are not asserted differ, too"
-    print_table(open_console(plain_width=100), header, cells, note=note)
-    if options.json:
-        write_json(options.json, {"sets": records})
-    return int(bool(values or signs))
-
-
-def _files(given: list[Path]) -> list[Path]:
-    """Return the files, and the files in the folders, that the user named."""
-    paths: list[Path] = []
-    for path in given:
-        found = sorted(path.glob("*.npz")) if path.is_dir() else [path]
-        if not found:
-            raise UserError(f"NAME must be a set or a folder with sets, not {str(path)!r}")
-        paths += found
-    return paths

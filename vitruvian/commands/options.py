@@ -18,8 +18,12 @@ __all__ = [
     "add_chip",
     "add_jobs",
     "add_json",
+    "add_liberty",
+    "add_markdown",
+    "add_no_cache",
     "add_seed",
     "add_size",
+    "add_svg",
     "at_least",
     "compiling",
     "lanes",
@@ -54,6 +58,33 @@ def add_json(parser: argparse.ArgumentParser, content: str) -> None:
     """
     text = f"Write {content} to this file as JSON (- for standard output)."
     parser.add_argument("--json", type=output_path(stdout=True), metavar="FILE", help=text)
+
+
+def add_liberty(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--liberty`` for the cells of a measurement."""
+    parser.add_argument(
+        "--liberty",
+        default="vt45",
+        metavar="LIBRARY",
+        help="Use the cells of vt45, nangate45 or a liberty file (default: vt45).",
+    )
+
+
+def add_markdown(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add the option ``--markdown FILE``; ``content`` is a noun phrase such as "the table"."""
+    text = f"Write {content} as Markdown to this file (- for standard output)."
+    parser.add_argument("--markdown", type=output_path(stdout=True), metavar="FILE", help=text)
+
+
+def add_no_cache(parser: argparse.ArgumentParser, instead: str) -> None:
+    """Add the option ``--no-cache``; ``instead`` is an imperative such as "synthesise again"."""
+    parser.add_argument("--no-cache", action="store_true", help=f"Ignore the cache and {instead}.")
+
+
+def add_svg(parser: argparse.ArgumentParser, content: str) -> None:
+    """Add the option ``--svg FILE``; ``content`` is a noun phrase such as "a bar chart"."""
+    text = f"Write {content} as SVG to this file (- for standard output)."
+    parser.add_argument("--svg", type=output_path(stdout=True), metavar="FILE", help=text)
 
 
 def at_least(low: int, high: int | None = None) -> Callable[[str], int]:

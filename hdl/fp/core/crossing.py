@@ -13,8 +13,8 @@ __all__ = ["cross_lanes", "cross_lists", "cross_short"]
 
 
 def cross_lanes(
-    stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: Unpacked
-) -> tuple[list[Lane], Unpacked]:
+    stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: Unpacked | None
+) -> tuple[list[Lane], Unpacked | None]:
     """Return the products and the addend behind a boundary.
 
     Parameters
@@ -24,11 +24,12 @@ def cross_lanes(
         Name of the boundary.
     lanes : sequence of Lane
         The products.
-    c : Unpacked
-        The addend.
+    c : Unpacked or None
+        The addend, if there is one.
     """
     moved = [lane.cross(stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]
-    return moved, c.cross(stages, stage, f"{stage}_c")
+    skips = c is None or stages.skips(stage)
+    return moved, c if skips else c.cross(stages, stage, f"{stage}_c")
 
 
 def cross_lists(stages: PipelineStages, stage: str, **lists: Sequence[Value]) -> list[list[Value]]:

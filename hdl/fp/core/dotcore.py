@@ -26,20 +26,22 @@ treated in the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from ..parts.align import clip, maximum, shift_right
+from ..parts.align import clip, maximum
 from ..parts.carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
 from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
 from ..parts.unpack import Unpacked
 from .crossing import cross_lanes, cross_lists, cross_short
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
-from .pieces import first_cuts, lowered, near_of
+from .pieces import lowered, near_of
 from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
+from .terms import Terms
 
 __all__ = ["DotCore"]
 
@@ -53,8 +55,8 @@ class DotCore:
         The module that gets the logic.
     geometry : Geometry
         The number of lanes and all widths.
-    rounding : {"RNE", "RZ"}
-        Rounding of the result: to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding of the result: to nearest even, towards zero, or to odd.
     nan_code : int
         The code of every NaN result.
     stages : PipelineStages
@@ -73,7 +75,7 @@ class DotCore:
     multiplier : {"booth", "dsp"}
         Form of the additions: carry-save trees, or plain ``+`` for the carry chains of an FPGA
         (``hdl.fp.parts.multiply.MULTIPLIERS``).
-    zero : {"ieee", "positive"}
+    zero : {"ieee", "positive", "exact"}
         The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
 
     Raises
@@ -106,6 +108,7 @@ class DotCore:
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces, self.bypass = dict(pieces or {}), bypass
         self.plain = multiplier == "dsp"
+        self.terms = Terms(m, geometry, short)
         self.zeros = ZeroSigns(whole=zero, short=short)
         if bypass is not None and not geometry.sticky:
             raise ValueError("a bypass must come with floor and a sticky bit")
@@ -115,17 +118,17 @@ class DotCore:
     def build(
         self,
         lanes: Sequence[Lane],
-        c: Unpacked,
+        c: Unpacked | None,
         held: Sequence[tuple[Value, Value, Value]] | None = None,
     ) -> Value:
-        """Return the code of ``c + sum(lanes)``.
+        """Return the code of ``c + sum(lanes)``; without an addend, of ``sum(lanes)``.
 
         Parameters
         ----------
         lanes : sequence of Lane
             The products, in front of the stage ``product``.
-        c : Unpacked
-            The addend.
+        c : Unpacked or None
+            The addend; None if and only if the geometry has none.
         held : sequence of (Value, Value, Value), optional
             Significand, sign and exponent of every lane, from the caller's own registers.
         """
@@ -142,10 +145,7 @@ class DotCore:
             exponents = [cross("product", x.exponent, f"s1_e{k}") for k, x in enumerate(lanes)]
         else:
             words, signs, exponents = zip(*held, strict=True)
-        c_word = cross("product", self._addend_word(c), "s1_c")
-        c_sign = cross("product", c.sign, "s1_c_sign")
-        c_gap = clip(c_gap, bits=(self.g.window + 2).bit_length())
-        c_gap = cross("product", c_gap, "s1_c_gap")
+        addend = None if c is None else self._cross_addend(c, c_gap)
         reference = cross("product", reference, "s1_reference")
         side = replace(side.cross(self.stages, "product", "s1"), top=self._top(reference))
         pieces = {n: cross("product", x, f"s1_pieces{n}") for n, x in self.pieces.items()}
@@ -155,21 +155,23 @@ class DotCore:
             words, signs, distances = cross_lists(
                 self.stages, "distance", words=words, signs=signs, distances=distances
             )
-            c_word, c_sign, c_gap = (
-                cross("distance", x, f"d_c{i}") for i, x in enumerate((c_word, c_sign, c_gap))
-            )
+            if addend is not None:
+                word, sign, gap = (cross("distance", x, f"d_c{i}") for i, x in enumerate(addend))
+                addend = word, sign, gap
             side = side.cross(self.stages, "distance", "d")
-        rows, ones, lost = self._build_terms(
+        rows, ones, lost = self.terms.build(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
-            (c_word, c_sign, c_gap),
+            addend,
             side.short,
             pieces,
         )
+        c_sign = None if addend is None else addend[1]
         if "aligned" in self.stages.names:
             words = [row.value for row in rows]
             words, ones = cross_lists(self.stages, "aligned", rows=words, ones=ones)
             rows = [replace(row, value=word) for row, word in zip(rows, words, strict=True)]
-            lost, c_sign = cross("aligned", lost, "t_lost"), cross("aligned", c_sign, "t_c_sign")
+            lost = cross("aligned", lost, "t_lost")
+            c_sign = None if c_sign is None else cross("aligned", c_sign, "t_c_sign")
             side = side.cross(self.stages, "aligned", "t")
         bits = self.g.sum_bits
         if self.plain:
@@ -181,7 +183,7 @@ class DotCore:
 
     # ---------------------------------------------------------------- exponents
 
-    def _early(self, stage: str, lanes: Sequence[Lane], c: Unpacked):
+    def _early(self, stage: str, lanes: Sequence[Lane], c: Unpacked | None):
         """Return the products and the addend behind a boundary that few units have."""
         if stage not in self.stages.names:
             return lanes, c
@@ -189,9 +191,24 @@ class DotCore:
         self.zeros = replace(self.zeros, short=self.short)
         return cross_lanes(self.stages, stage, lanes, c)
 
-    def _build_exponents(self, largest: Value, c: Unpacked):
+    def _cross_addend(self, c: Unpacked, gap: Value) -> tuple[Value, Value, Value]:
+        """Return word, sign and distance of C behind the stage ``product``."""
+        cross = self.stages.cross
+        word = cross("product", self.terms.addend_word(c), "s1_c")
+        sign = cross("product", c.sign, "s1_c_sign")
+        gap = clip(gap, bits=(self.g.window + 2).bit_length())
+        return word, sign, cross("product", gap, "s1_c_gap")
+
+    def _build_exponents(self, largest: Value, c: Unpacked | None):
         """Return E_max (product scale) and C's distance from it."""
         m, g = self.m, self.g
+        if c is None:
+            reference = Signal(signed(g.scaled_bits), name="reference")
+            least = g.floor
+            m.d.comb += reference.eq(
+                largest if least is None else Mux(largest > least, largest, least)
+            )
+            return reference, Const(0, 1)
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         dominates = Signal(name="c_dominates")
@@ -233,22 +250,25 @@ class DotCore:
             return (reference + g.offset)[: g.output.exponent_bits]
         return reference + g.offset
 
-    def _build_side(self, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> SideBand:
+    def _build_side(self, lanes: Sequence[Lane], c: Unpacked | None, largest: Value) -> SideBand:
         """Return the flags that travel beside the sum: specials, signs and run-time selects."""
-        positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
-        negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
-        nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
+        terms = [*lanes] if c is None else [*lanes, c]
+        positive = Cat(*[term.inf & ~term.sign for term in terms]).any()
+        negative = Cat(*[term.inf & term.sign for term in terms]).any()
+        nan = Cat(*[term.nan for term in terms]).any() | (positive & negative)
         special = positive | negative | nan
         if not self.g.output.has_infinity:
             nan = special
         nan_sign = self.nan_code & self.g.output.sign_mask != 0
         minus_zero = self.zeros.minus(self.g, lanes, c, largest)
-        subnormal = ~largest.any() & ~c.significand[-1]
+        subnormal = None
+        if c is not None and self.g.only_addend_subnormal:
+            subnormal = ~largest.any() & ~c.significand[-1]
         return SideBand(
             nan=nan,
             special=special,
             minus=sign_beside(nan, special, negative, minus_zero, code=nan_sign),
-            subnormal=subnormal if self.g.only_addend_subnormal else None,
+            subnormal=subnormal,
             short=self.short.select if self.short else None,
             small=self.small.select if self.small else None,
         )
@@ -273,106 +293,6 @@ class DotCore:
             distances.append(distance)
         return distances
 
-    # ---------------------------------------------------------------- terms
-
-    def _addend_word(self, c: Unpacked) -> Value:
-        """Return C's significand; with floor, C as a two's complement number."""
-        if not self.g.sticky:
-            return c.significand
-        width = len(c.significand) + 1
-        word = Signal(width, name="c_word")
-        negate = c.sign if self.short is None else c.sign & ~self.short.select
-        self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
-        return word
-
-    def _build_terms(self, lanes, addend, short: Value | None, pieces):
-        """Return the aligned rows, the carry-in bits of the negations, and the OR of all lost bits.
-
-        If magnitudes are truncated, every sign is taken relative to C's sign, so C itself is never
-        negated. A row holds magnitude XOR sign with the inverted sign above it. An inverted sign
-        bit ~s has the value 1 - s, so each row is one unit of that bit too large; a constant
-        corrects all rows together, and it is merged with C's sign extension to save a row.
-
-        A negative product in pieces is rounded down once: if an upper piece lost bits, the lower
-        ones are gone completely and must not be rounded down again.
-        """
-        m, g = self.m, self.g
-        c_word, c_sign, c_gap = addend
-        sign_at = g.window + 2
-        rows: list[Row] = []
-        ones: list[Value] = []
-        lost: list[Value] = []
-        for k, (word, fraction, sign, distance) in enumerate(lanes):
-            sign = sign ^ self._flip(c_sign, short)
-            shifted, cut = self._align(word, fraction, distance, short, name=f"align{k}")
-            row = Signal(sign_at + 1, name=f"term{k}")
-            m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
-            rows.append(Row(value=row, lsb=0))
-            ones.append(sign)
-            lost.append(cut)
-        if g.sticky:
-            first = first_cuts(lost, pieces)
-            floor = Const(1, 1) if short is None else ~short
-            ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
-        fill = c_word[-1] if g.sticky else Const(0, 1)
-        shifted, cut = self._align(
-            c_word, g.output.fraction_bits, c_gap, short, name="align_c", fill=fill
-        )
-        lost.append(cut)
-        low = g.window + 1
-        shifted = shifted[:low]
-        constant = -(g.lanes << sign_at) >> low
-        # C's sign extension is 0 or -1, so the upper bits are those of ``constant`` or of
-        # ``constant - 1``. Each bit is therefore 0, 1, C's sign or the inverse of C's sign.
-        extension = [
-            ((Const(0, 1), fill), (~fill, Const(1, 1)))[constant >> i & 1][(constant - 1) >> i & 1]
-            for i in range(g.sum_bits - low)
-        ]
-        c_row = Signal(g.sum_bits, name="term_c")
-        m.d.comb += c_row.eq(Cat(shifted, *extension))
-        rows.append(Row(value=c_row, lsb=0))
-        if not g.sticky:
-            return rows, ones, Const(0, 1)
-        return rows, ones, Cat(*lost).any() & (Const(1, 1) if short is None else ~short)
-
-    def _flip(self, c_sign: Value, short: Value | None) -> Value:
-        """Return 1 if all signs are inverted, that is, if magnitudes are truncated and C < 0."""
-        if not self.g.sticky:
-            return c_sign
-        return Const(0, 1) if short is None else c_sign & short
-
-    def _align(
-        self,
-        word: Value,
-        fraction: int,
-        distance: Value,
-        short: Value | None,
-        *,
-        name: str,
-        fill: Value | None = None,
-    ):
-        """Return a word on the window's grid, shifted right, and 1 if a one was shifted out.
-
-        ``fraction`` is the number of fraction bits of ``word``; ``fill`` is shifted in from above.
-        """
-        g = self.g
-        extra = max(fraction - g.window, 0)
-        if not g.sticky:
-            word, fraction, extra = word[extra:], fraction - extra, 0
-        fill_bit = Const(0, 1) if fill is None else fill
-        word = Cat(Const(0, g.window + extra - fraction), word)
-        width = g.window + 2 + extra
-        word = Cat(word, fill_bit.replicate(max(width - len(word), 0)))[:width]
-        clear = None
-        if short is not None and self.short is not None:
-            clear = (extra + g.window - self.short.window, short)
-        shifted, lost = shift_right(
-            self.m, word, distance, name=name, fill=fill, sticky=g.sticky, clear=clear
-        )
-        if extra:
-            lost = lost | shifted[:extra].any()
-        return shifted[extra:], lost
-
     # ---------------------------------------------------------------- result
 
     def _build_result(self, rows, ones, lost, side: SideBand, c_sign) -> Value:
@@ -380,8 +300,8 @@ class DotCore:
         rows, words = self._registered(rows)
         carry = stages.cross("sum", ones[0], "s2_carry") if ones else None
         lost = stages.cross("sum", lost, "s2_lost")
-        if not g.sticky or side.short is not None:
-            side = replace(side, flip=self._flip(c_sign, side.short))
+        if c_sign is not None and (not g.sticky or side.short is not None):
+            side = replace(side, flip=self.terms.flip(c_sign, side.short))
         side = side.cross(stages, "sum", "s2")
 
         total = Signal(g.sum_bits, name="total")
@@ -444,7 +364,7 @@ class DotCore:
         lost = stages.cross("total", lost, "s3_lost")
         side = side.cross(stages, "total", "s3")
         number = self._build_normalised(inverted, lost, side)
-        for stage in ("leading", "shifted"):
+        for stage in ("magnitude", "leading"):
             if stage in stages.names:
                 side = side.cross(stages, stage, stage)
 
@@ -458,7 +378,7 @@ class DotCore:
                 output=target.packed,
                 result_bits=target.result_bits,
                 rounding=self.rounding,
-                denormalise=target.denormalise,
+                denormalise=target.denormalise and g.shifts_subnormals,
                 saturate=target.saturate,
                 chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,
@@ -497,4 +417,8 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
+        cross = partial(self.stages.cross_extra, "magnitude")
+        word = cross(word, "magnitude_word")
+        tail = None if tail is None else cross(tail, "magnitude_tail")
+        limit = None if limit is None else cross(limit, "magnitude_limit")
         return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)

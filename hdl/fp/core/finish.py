@@ -12,7 +12,7 @@ from ..parts.unpack import store
 
 __all__ = ["ROUNDINGS", "Exact", "finish"]
 
-#: The roundings of the small units: to nearest even, and towards zero.
+#: The roundings of the small units: to nearest even, and towards zero. ``finish`` has RTO too.
 ROUNDINGS = ("RNE", "RZ")
 
 
@@ -54,12 +54,13 @@ def finish(
     rounding: str,
     stages: PipelineStages,
     saturate: bool = False,
+    nan_code: int | None = None,
 ) -> Value:
     """Return the code of ``number``, rounded once.
 
     One comparison with the largest finite code decides about overflow after the rounding, because
-    the exponent field is wide enough for any result. On overflow, RNE gives infinity, or the code
-    ``output.overflow`` that replaces it. RZ and ``saturate`` give the largest finite number.
+    the exponent field is wide enough for any result. On overflow, RNE and RTO give infinity, or the
+    code ``output.overflow`` that replaces it. RZ and ``saturate`` give the largest finite number.
 
     Parameters
     ----------
@@ -68,13 +69,15 @@ def finish(
         The exact result.
     output : FloatFormat
         Format of the code.
-    rounding : {"RNE", "RZ"}
-        Rounding to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding to nearest even, towards zero, or to odd.
     stages : PipelineStages
         The boundary ``total`` stands in front of the normalisation and ``normalised`` in front of
         the rounding.
     saturate : bool
         If True, overflow and infinities give the largest finite number.
+    nan_code : int, optional
+        The code of every NaN, by default the format's canonical one.
     """
     f = output.fraction_bits
     low, high = min(number.exponent_min, 0), number.exponent_max + 1
@@ -114,7 +117,13 @@ def finish(
         key: stages.cross("normalised", value, f"normalised_{key}") for key, value in side.items()
     }
     return _pack(
-        m, packed.code, side, output, inward=saturate or rounding == "RZ", saturate=saturate
+        m,
+        packed.code,
+        side,
+        output,
+        inward=saturate or rounding == "RZ",
+        saturate=saturate,
+        nan_code=output.canonical_nan if nan_code is None else nan_code,
     )
 
 
@@ -126,6 +135,7 @@ def _pack(
     *,
     inward: bool,
     saturate: bool,
+    nan_code: int,
 ) -> Value:
     """Return the code, with overflows, infinities and NaNs replaced.
 
@@ -139,11 +149,14 @@ def _pack(
     m.d.comb += over.eq(packed > largest)
     magnitude = Mux(over, largest if inward else output.overflow >> shift, packed[:bits])
     magnitude = Mux(side["inf"], unlimited, magnitude)
-    magnitude = Mux(side["nan"], output.canonical_nan >> shift, magnitude)
+    magnitude = Mux(side["nan"], nan_code >> shift, magnitude)
     # The canonical NaN has no sign, nor has a NaN that replaces a missing infinity.
     positive = side["nan"]
     if not output.overflow_has_sign and not saturate:
         positive = positive | side["inf"] | (over & (not inward))
+    sign = side["sign"] & ~positive
+    if nan_code & output.sign_mask:
+        sign = sign | side["nan"]
     code = Signal(output.width, name="result")
-    m.d.comb += code.eq(Cat(magnitude[:bits], side["sign"] & ~positive))
+    m.d.comb += code.eq(Cat(magnitude[:bits], sign))
     return store(code, output)

@@ -194,7 +194,7 @@ class Geometry:
     Attributes
     ----------
     lanes : int
-        Number of products.
+        Number of terms besides C: the products, or the partial products of slices.
     window : int
         F, the number of fraction bits that are kept below the largest exponent E_max.
     sticky : bool
@@ -211,6 +211,13 @@ class Geometry:
     floor : int or None
         Least value of E_max, on the product scale, or None if E_max is never below it
         (``with_floor``).
+    odd : bool
+        If True, the last bit of a truncated magnitude is set if the magnitude lost bits.
+    addend : bool
+        If False, C is not a term of the sum.
+    products : int or None
+        Number of products if it differs from ``lanes``. A product is below 4 and is at least the
+        sum of its partial products.
     """
 
     lanes: int
@@ -222,14 +229,19 @@ class Geometry:
     exponent_max: int
     offset: int
     floor: int | None = None
+    odd: bool = False
+    addend: bool = True
+    products: int | None = None
 
     @property
     def integer_bits(self) -> int:
         """Integer bits of the sum, in units of 2**E_max.
 
-        Every product is below 4 and C is below 2, so the sum is below 4·lanes + 2.
+        Every product is below 4 and C is below 2, so the sum is below 4·lanes + 2. Without C it is
+        below 4·lanes.
         """
-        return (4 * self.lanes + 2).bit_length()
+        products = self.lanes if self.products is None else self.products
+        return (4 * products + 2 if self.addend else 4 * products - 1).bit_length()
 
     @property
     def magnitude_bits(self) -> int:
@@ -250,6 +262,16 @@ class Geometry:
         return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
 
     @property
+    def addend_fraction(self) -> int:
+        """Fraction bits of C in units of its exponent."""
+        return self.output.fraction_bits
+
+    @property
+    def shifts_subnormals(self) -> bool:
+        """True if a normalised number is shifted back where it is subnormal."""
+        return True
+
+    @property
     def floor_of_zero(self) -> bool:
         """True if the floor matters only for C = 0.
 
@@ -260,7 +282,7 @@ class Geometry:
     @property
     def scaled_bits(self) -> int:
         """Bits of E_max as a signed number on the product scale."""
-        low, high = self.addend_range
+        low, high = self.addend_range if self.addend else (0, 0)
         reach = max(-low, high, self.exponent_max, self.floor or 0, -(self.floor or 0))
         return reach.bit_length() + 1
 
@@ -285,11 +307,13 @@ class Geometry:
 
         It cannot if three conditions hold: the products alone stay below that number; a C near the
         largest number shifts all products out of the window; and C itself loses no bits (floor
-        would increase the magnitude of a negative C).
+        would increase the magnitude of a negative C). A product that is truncated to odd never
+        leaves the window.
         """
         top = self.exponent_max + self.offset
         infinity = (1 << self.output.exponent_bits) - 1
         cut = self.sticky and self.window < self.output.fraction_bits
+        cut = self.addend and (cut or self.odd)
         return cut or top + max(self.integer_bits, self.window + 3) >= infinity
 
 
@@ -304,14 +328,16 @@ def with_floor(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometr
     bias : int
         Sum of the biases of both operand formats; it converts ``emax_floor`` to the product scale.
     """
-    least = min(geometry.exponent_min, geometry.addend_range[0])
+    least = geometry.exponent_min
+    if geometry.addend:
+        least = min(least, geometry.addend_range[0])
     if emax_floor is None or emax_floor + bias <= least:
         return replace(geometry, floor=None)
     return replace(geometry, floor=emax_floor + bias)
 
 
 def check_rule(spec: DotSpec) -> None:
-    """Check that the datapaths can realise a rule.
+    """Check that the plain datapaths can realise a rule.
 
     Raises
     ------

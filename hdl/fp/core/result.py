@@ -66,8 +66,8 @@ class ZeroSigns:
 
     Attributes
     ----------
-    whole : {"ieee", "positive"}
-        The rule of the unit: as IEEE 754, or always +0.
+    whole : {"ieee", "positive", "exact"}
+        The rule of the unit: as IEEE 754, always +0, or +0 for a sum of zero only.
     short : ShortWindow or None
         The shorter window, which has a rule of its own.
     """
@@ -77,15 +77,17 @@ class ZeroSigns:
 
     @property
     def always_positive(self) -> bool:
-        """True if a zero result is always +0."""
-        return self.whole == "positive" and (self.short is None or self._positive_if_short)
+        """True if the result of a zero sum is always +0."""
+        return self.whole != "ieee" and (self.short is None or self._positive_if_short)
 
     @property
     def _positive_if_short(self) -> bool:
         """True if a zero result is +0 while the short window is in use."""
         return self.short is not None and self.short.zero == "positive"
 
-    def minus(self, g: Geometry, lanes: Sequence[Lane], c: Unpacked, largest: Value) -> Value:
+    def minus(
+        self, g: Geometry, lanes: Sequence[Lane], c: Unpacked | None, largest: Value
+    ) -> Value:
         """Return 1 if a zero sum has to be -0, that is, if every term is -0.
 
         If truncation can never turn a sum of negative terms into zero, it is enough to test that
@@ -96,22 +98,24 @@ class ZeroSigns:
         g : Geometry
         lanes : sequence of Lane
             The products.
-        c : Unpacked
-            The addend.
+        c : Unpacked or None
+            The addend, if there is one.
         largest : Value
             Largest exponent of the products; 0 if they are all zero.
         """
         if self.always_positive:
             return Const(0, 1)
-        negative = Cat(*[lane.sign for lane in lanes], c.sign).all()
+        terms = [*lanes] if c is None else [*lanes, c]
+        negative = Cat(*[term.sign for term in terms]).all()
         fraction = max(g.output.fraction_bits, *[lane.fraction for lane in lanes])
 
         def rule(zero: str, window: int, chopped: bool) -> Value:
             if zero == "positive":
                 return Const(0, 1)
             # Truncation can turn a sum of negative terms into zero, which is then +0.
-            if chopped and (window < fraction or g.floor is not None):
-                return negative & c.zero & ~largest.any()
+            if chopped and not g.odd and (window < fraction or g.floor is not None):
+                zero_c = Const(1, 1) if c is None else c.zero
+                return negative & zero_c & ~largest.any()
             return negative
 
         whole = rule(self.whole, g.window, not g.sticky)

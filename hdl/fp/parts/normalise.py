@@ -78,7 +78,7 @@ def normalise(
     tail : Value, optional
         The bit that is shifted in from below (default 0).
     stages : PipelineStages, optional
-        The boundary ``leading`` stands behind the first two steps, and ``shifted`` behind the last.
+        The boundary ``leading`` stands behind the first two steps.
     """
     steps = max((len(word) - 1).bit_length(), 1)
     nonzero = word.any()
@@ -106,12 +106,6 @@ def normalise(
             if tail is not None:
                 tail = stages.cross("leading", tail, f"{name}_tail")
     shift: Value = Cat(*taken)
-    if stages is not None and "shifted" in stages.names:
-        word = stages.cross("shifted", word, f"{name}_shifted")
-        shift = stages.cross("shifted", shift, f"{name}_shift")
-        nonzero = stages.cross("shifted", nonzero, f"{name}_shifted_nonzero")
-        if tail is not None:
-            tail = stages.cross("shifted", tail, f"{name}_shifted_tail")
     return Normalised(word=word, shift=shift, tail=tail, nonzero=nonzero)
 
 
@@ -148,8 +142,8 @@ def round_and_pack(
         Format of the result.
     result_bits : int
         Number of fraction bits to round to; the rest of the fraction field is zero.
-    rounding : {"RNE", "RZ"}
-        Rounding to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding to nearest even, towards zero, or to odd.
     denormalise : bool
         If True, the exponent can fall below 1 and the result is then a subnormal number.
     saturate : bool
@@ -211,6 +205,9 @@ def round_and_pack(
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
         kept, left = rounded, left | up
+    elif rounding == "RTO":
+        inexact = stages.cross("normalised", word[0] | rest, "s4_inexact")
+        kept, left = Cat(kept[0] | inexact, kept[1:]), left | inexact
     if saturate:
         fraction, exponent_field = kept[:result_bits], kept[result_bits:]
         fraction = fraction & (~over).replicate(result_bits)

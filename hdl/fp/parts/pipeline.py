@@ -1,12 +1,21 @@
 """Pipeline stages with names: the configuration alone decides which of them have registers."""
 
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-from vitruvian.validate import one_of
+from vitruvian.validate import check_int, one_of
 
-__all__ = ["DEEP_PIPELINES", "PIPELINES", "RETIMED", "PipelineStages", "check_pipeline"]
+__all__ = [
+    "DEEP_PIPELINES",
+    "PIPELINES",
+    "RETIMED",
+    "PipelineStages",
+    "before_addend",
+    "check_pipeline",
+    "delayed",
+]
 
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
@@ -21,7 +30,8 @@ PIPELINES: dict[int, tuple[str, ...]] = {
 #: shifters of a subnormal result, instead of behind them. Latency and results are the same.
 RETIMED: dict[int, tuple[str, ...]] = {4: ("product", "sum", "total", "retimed")}
 
-_BEHIND = ("aligned", "sum", "total", "leading", "normalised")
+_BEHIND = ("sum", "total", "leading", "normalised")
+_FAR_BEHIND = ("distance", "aligned", "sum", "total", "magnitude", "leading")
 #: The same for the units that can have more ranks. The ranks above 4 are for FPGAs, where wires and
 #: look-up tables are slow and flip-flops are free (docs/decisions/0021-dsp-registers.md).
 DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
@@ -29,20 +39,26 @@ DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
     5: ("operand", *PIPELINES[4]),
     6: ("operand", "lane", "product", "sum", "total", "normalised"),
     7: ("operand", "lane", "product", "aligned", "sum", "total", "normalised"),
-    8: ("operand", "lane", "product", *_BEHIND),
-    9: ("operand", "lane", "largest", "product", *_BEHIND),
-    10: ("operand", "lane", "largest", "product", "distance", *_BEHIND),
-    11: (
-        "operand",
-        "lane",
-        "largest",
-        "product",
-        "distance",
-        *_BEHIND[:-1],
-        "shifted",
-        "normalised",
-    ),
+    8: ("operand", "lane", "product", "aligned", *_BEHIND),
+    9: ("operand", "lane", "product", "distance", "aligned", *_BEHIND),
+    10: ("operand", "lane", "product", *_FAR_BEHIND, "normalised"),
+    11: ("operand", "lane", "largest", "product", *_FAR_BEHIND, "normalised"),
 }
+
+#: The boundaries that an addend can skip, because the datapath uses it only behind them: those of a
+#: floating-point and, after ``operand``, those of an integer dot product.
+_BEFORE_ADDEND = ("operand", "lane", "largest", "tree", "products")
+
+
+def before_addend(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the boundaries in front of the first use of the addend.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The boundaries that have registers, from the operands to the result.
+    """
+    return tuple(takewhile(_BEFORE_ADDEND.__contains__, names))
 
 
 def check_pipeline(depth: int, stages: Mapping[int, object] = PIPELINES) -> int:
@@ -76,11 +92,22 @@ class PipelineStages:
         The module that gets the registers (clock domain ``sync``).
     names : iterable of str
         The boundaries that have registers; all other boundaries are wires.
+    addend_cycles : int
+        Cycles by which the addend comes later than the operands; it skips as many boundaries.
+
+    Raises
+    ------
+    ValueError
+        If the addend would come after its first use.
     """
 
-    def __init__(self, m: Module, names: Iterable[str]):
+    def __init__(self, m: Module, names: Iterable[str], addend_cycles: int = 0):
         self._m = m
-        self.names = frozenset(names)
+        ordered = tuple(names)
+        self.names = frozenset(ordered)
+        early = before_addend(ordered)
+        check_int("addend_cycles", addend_cycles, 0, len(early))
+        self._skipped = frozenset(early[:addend_cycles])
 
     def cross(self, stage: str, value: Value, name: str) -> Signal:
         """Return ``value`` behind the boundary ``stage``, as a signal called ``name``.
@@ -101,6 +128,24 @@ class PipelineStages:
         else:
             self._m.d.comb += signal.eq(value)
         return signal
+
+    def skips(self, stage: str) -> bool:
+        """Return True if the addend comes behind a boundary."""
+        return stage in self._skipped
+
+    def cross_addend(self, stage: str, value: Value, name: str) -> Value:
+        """Return a part of the addend behind a boundary, as ``cross`` does if it does not skip it.
+
+        Parameters
+        ----------
+        stage : str
+            Name of the boundary.
+        value : Value
+            The value in front of the boundary.
+        name : str
+            Name of the new signal.
+        """
+        return value if self.skips(stage) else self.cross(stage, value, name)
 
     @property
     def rounding(self) -> str:
@@ -134,3 +179,21 @@ class PipelineStages:
             First part of every new signal's name.
         """
         return {key: self.cross(stage, value, f"{prefix}_{key}") for key, value in values.items()}
+
+
+def delayed(stages: PipelineStages, order: Iterable[str], value: Value, name: str) -> Value:
+    """Return a value that no stage uses behind several boundaries.
+
+    Parameters
+    ----------
+    stages : PipelineStages
+    order : iterable of str
+        The boundaries, in their order.
+    value : Value
+        The value in front of the first boundary.
+    name : str
+        Last part of the names of the new signals.
+    """
+    for stage in order:
+        value = stages.cross(stage, value, f"{stage}_{name}")
+    return value

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat, Specials
 
 from .pipeline import PipelineStages
 
@@ -73,6 +73,8 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
     ]
     conditions = format.classify(fraction_zero, ~fraction_zero, fraction.all())
     inf, nan = (Value.cast(0) if x is None else special & x for x in conditions)
+    if format.specials is Specials.FNUZ:
+        nan = sign & ~normal & fraction_zero  # the code that other formats have for −0
     return Unpacked(
         sign=sign,
         exponent=Cat(field[0] | ~normal, field[1:]),

@@ -23,6 +23,7 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.sim.rtl.cube import bus_words
 
+from .blocks import block_results, draw_blocks, packed
 from .operands import draw_addends, draw_operands, make_near_ties
 from .pairs import draw_pairs, identity, pair_results
 from .schedule import Schedule, complex_codes, draw_schedule, mma_code
@@ -223,6 +224,9 @@ def _compute(
             scale = schedule.scale[mine]
             x, y, c[sums] = draw_pairs(rng, name, spec, scale, config.m, config.n)
             factors[code] = _Factors(name, x, y)
+        rule = factors[code].rule
+        if isinstance(rule, DotSpec) and rule.scale is not None:
+            x, y = packed(rule, x), packed(rule, y)
         _put(a, b, mine, x, y)
     return a, b, c, _accumulate(config, schedule, c, factors)
 
@@ -238,10 +242,12 @@ def _draw(
     centre = schedule.scale
     if isinstance(spec, DotSpec):
         centre = centre + schedule.edge * spec.output.emax
-    x, y = draw_operands(rng, spec, centre[mine], config.m, config.n)
+    scaled = isinstance(spec, DotSpec) and spec.scale is not None
+    draw = draw_blocks if scaled else draw_operands
+    x, y = draw(rng, spec, centre[mine], config.m, config.n)
     z = draw_addends(rng, spec, centre[schedule.beat[sums]], config.m, config.n)
     ties = schedule.from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)
-    if isinstance(spec, DotSpec) and name not in config.complex_precisions:
+    if isinstance(spec, DotSpec) and name not in config.complex_precisions and not scaled:
         # Near ties are made for real sums only.
         parts = x[ties], y[ties], z[ties]
         make_near_ties(rng, spec, *parts)
@@ -300,7 +306,10 @@ def _accumulate(
             elif len(these):
                 bits = config.result_bits(config.precisions[code])
                 addend = state[run[these]].astype(f"u{bits // 8}")
-                value = mmad(x, np.swapaxes(y, 1, 2), addend, spec=f.rule)
+                if isinstance(f.rule, DotSpec) and f.rule.scale is not None:
+                    value = block_results(f.rule, x, y, addend)
+                else:
+                    value = mmad(x, np.swapaxes(y, 1, 2), addend, spec=f.rule)
                 state[run[these]] = value.view(addend.dtype)
         d[now] = state[run[now]]
     return d

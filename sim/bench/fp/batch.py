@@ -131,7 +131,7 @@ def checks() -> Iterator[Check]:
     for c in map(_DOT.default, _DOT.checked):
         component, parameters = _DOT.component(c)
         spec, kind = parameters.pop("spec"), _kind(c)
-        name = dot_name(c["preset"], spec, c["pipeline"]) + kind
+        name = dot_name(c["rule"] or c["preset"], spec, c["pipeline"]) + kind
         yield Check(
             unit=f"fp.{component.__name__}",
             configuration=name,

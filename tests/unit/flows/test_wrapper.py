@@ -48,23 +48,28 @@ def simulate(top, bits):
     return levels
 
 
-def expected(bits):
-    chain, kept, folded, levels = [0] * 5, [0, 0], [0, 0], []
+def expected(bits, fold):
+    groups = -(-2 // fold)
+    chain, kept, folded, levels = [0] * 5, [0, 0], [0] * groups, []
     for bit in bits:
         a = chain[0] | chain[1] << 1 | chain[2] << 2
         y = function(a, chain[3] | chain[4] << 1)
-        chain, kept, folded = [bit, *chain[:4]], [y & 1, y >> 1], [kept[0] ^ folded[1], kept[1]]
+        sums = [sum(kept[n : n + fold]) % 2 for n in range(0, 2, fold)]
+        folded = [x ^ above for x, above in zip(sums, [*folded[1:], 0], strict=True)]
+        chain, kept = [bit, *chain[:4]], [y & 1, y >> 1]
         levels.append(folded[0])
     return levels
 
 
-def test_the_registered_wrapper_is_a_chain_a_register_and_a_fold(monkeypatch):
+@pytest.mark.parametrize(("fold", "groups"), [(1, 2), (2, 1), (3, 1)])
+def test_the_registered_wrapper_is_a_chain_a_register_and_a_fold(monkeypatch, fold, groups):
     monkeypatch.setattr(wrapper, "Instance", Stub)
+    monkeypatch.setattr(wrapper, "_FOLD", fold)
     top = Top(module="unit", ports=INPUTS + OUTPUTS, board=load_board("ulx3s"), controls=())
-    assert top.wrapped and (top.own_luts, top.own_ffs) == (1, 5 + 2 * 2)
+    assert top.wrapped and (top.own_luts, top.own_ffs) == (groups, 5 + 2 + groups)
     bits = [int(bit) for bit in f"{0x9E3779B97F4A7C15:064b}"]
     levels = simulate(top, bits)
-    assert levels == expected(bits)
+    assert levels == expected(bits, fold)
     assert 10 < sum(levels) < 54
 
 
@@ -84,7 +89,7 @@ def test_every_input_bit_changes_the_output_pin(monkeypatch, index):
     top = Top(module="unit", ports=INPUTS + OUTPUTS, board=load_board("ulx3s"), controls=())
     bits = [int(bit) for bit in f"{0x9E3779B97F4A7C15:064b}"]
     # Bit 2 of a is the only one that the function ignores.
-    assert (simulate(top, bits) == expected(bits)) == (index == 2)
+    assert (simulate(top, bits) == expected(bits, wrapper._FOLD)) == (index == 2)
 
 
 @pytest.mark.parametrize(("board", "lit"), [("ulx3s", 1), ("icebreaker", 0)])

@@ -122,7 +122,9 @@ def test_the_shared_options_mean_the_same():
             assert re.fullmatch(starts[option], action.help or ""), f"{name}: {action.help}"
     assert set(owners) == set(starts)
     assert owners["--json"] == set(COMMANDS) - {"docs"}
-    assert owners["--jobs"] == {"verify", "exhaustive", "tune", "area", "timing", "formal"}
+    assert owners["--jobs"] == {
+        *("verify", "exhaustive", "tune", "area", "timing", "formal", "machines")
+    }
 
 
 @pytest.mark.parametrize(

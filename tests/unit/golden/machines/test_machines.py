@@ -223,3 +223,55 @@ def test_a_rule_that_needs_too_many_bits_is_refused():
     spec = replace(base, window=None, flush=True)
     with pytest.raises(ValueError, match="the sum must fit into 62 bits"):
         fused_dot(np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0], spec)
+
+
+# ------------------------------------------------------------------ flushing, as measured
+
+
+#: Products and C of rows that a Xeon with AMX and AVX-512 BF16 returned +0 for. Each exact sum is
+#: just below the least normal number, and the nearest number of FP32 is that number.
+MEASURED_FLUSHES = [
+    ("avx512_vdpbf16ps", [(0x0E00, 0xA600), (0, 0)], 0x00800000),
+    ("avx512_vdpbf16ps", [(0x9BCE, 0x1808), (0, 0)], 0x00800000),
+    ("amx_tdpbf16ps", [(0xB700, 0x0900), (0, 0), (0x0280, 0x3180)], 0),
+    ("amx_tdpbf16ps", [(0x9C00, 0xA400), (0, 0), (0x1E00, 0x9600)], 0),
+]
+
+
+@pytest.mark.parametrize(("stem", "products", "c"), MEASURED_FLUSHES)
+def test_intel_judges_a_tiny_result_as_though_exponents_were_unbounded(stem, products, c):
+    rule = machines.find(stem).rule
+    terms = np.zeros((rule.k, 2), np.uint16)
+    terms[: len(products)] = products
+    a, b = terms.T
+    assert machines.run(stem, a, b, c) == 0
+    after = replace(rule, step=replace(rule.step, flush_result="after"))
+    assert machines.compute(after, a, b, c) & 0x7FFFFFFF == 0x00800000
+
+
+@pytest.mark.parametrize("rounding", ["RNE", "RZ", "RTO"])
+@pytest.mark.parametrize("bits", [23, 9])
+def test_tininess_agrees_with_exact_fractions(rounding, bits):
+    rng = np.random.default_rng(3)
+    n = 4000
+    # Sums from a quarter of the least normal number to twice it, often just beside it
+    a = (rng.integers(0, 1 << 16, (n, 2)) & 0x80FF | 0x2000).astype(np.uint16)
+    b = (rng.integers(0, 1 << 16, (n, 2)) & 0x80FF | 0x1F00).astype(np.uint16)
+    b[n // 2 :, 1] = rng.integers(0x1280, 0x1480, n - n // 2)
+    a[n // 2 :, 0], b[n // 2 :, 0] = 0x2000, 0x2000
+    rule = DotSpec(
+        input="bf16", output="fp32", k=2, window=40, truncate="magnitude", rounding=rounding,
+        result_bits=bits, flush_result="unbounded",
+    )  # fmt: skip
+    wide = replace(rule, output="fp64", result_bits=52, rounding="RZ", flush_result=None)
+    exact = fused_dot(a, b, np.zeros(n, np.uint64), wide).view(np.float64)
+    d = fused_dot(a, b, np.zeros(n, np.uint32), rule)
+    _, exponent = np.frexp(exact)
+    unit = np.ldexp(1.0, exponent - 1 - bits)
+    low = np.floor(np.abs(exact) / unit)
+    rest = np.abs(exact) / unit - low
+    up = {"RNE": (rest > 0.5) | ((rest == 0.5) & (low % 2 == 1)), "RZ": rest > 1}
+    digits = low + up.get(rounding, (rest > 0) & (low % 2 == 0))
+    tiny = digits * unit < 2.0**-126
+    assert 500 < tiny.sum() < n - 500
+    np.testing.assert_array_equal((d & 0x7F800000) == 0, tiny)

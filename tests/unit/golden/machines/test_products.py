@@ -8,6 +8,7 @@ import vitruvian
 from vitruvian import machines
 from vitruvian.errors import UserError
 from vitruvian.golden.fp import from_float
+from vitruvian.golden.fp.blocks import dequantise, quantise
 
 RNG = np.random.default_rng(7)
 
@@ -80,6 +81,70 @@ def test_wider_values_are_rounded_to_the_format():
     np.testing.assert_array_equal(got, vitruvian.gemm(x, y, machine="a100"))
 
 
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ("b200_mxf8f6f4_e5m2_fp32", "mxfp8_e5m2"),
+        ("b200_mxf4_fp32", "mxfp4"),
+        ("b200_nvf4_ue4m3_fp32", "nvfp4"),
+    ],
+)
+def test_values_are_quantised_to_blocks(row, format):
+    a, b = RNG.standard_normal((2, 3, 40)), RNG.standard_normal((40, 7))
+    x, y = quantise(a, format, pad=True), quantise(b, format, 0, pad=True)
+    got = vitruvian.gemm(a, b, machine=row)
+    codes = vitruvian.gemm(x.codes, y.codes, machine=row, scale_a=x.scales, scale_b=y.scales)
+    np.testing.assert_array_equal(got.view(np.uint32), codes)
+    # Every product of the quantised values is exact in float64, and their sums are nearly so.
+    np.testing.assert_allclose(got, dequantise(x) @ dequantise(y), rtol=1e-5, atol=1e-6)
+    assert np.abs(got - a @ b).max() > 1e-3
+    k = 64 if "4" in format else 32  # terms of a step
+    padding = -x.codes.shape[-1] % k
+    row_a, column_b = (np.pad(v, (0, padding)) for v in (x.codes[0, 0], y.codes[:, 0]))
+    scales = (np.pad(v, (0, padding // x.format.size)) for v in (x.scales[0, 0], y.scales[:, 0]))
+    assert codes[0, 0, 0] == machines.run(row, row_a, column_b, 0, *scales)
+
+
+def test_a_factor_of_the_whole_matrix_keeps_small_values():
+    a, b = RNG.standard_normal((4, 32)) * 1e-6, RNG.standard_normal((32, 4))
+    c = np.ones((4, 4), np.float32)
+    row = "b200_nvf4_ue4m3_fp32"
+    assert not vitruvian.gemm(a, b, machine=row).any()  # below the least scale
+    got = vitruvian.gemm(a, b, machine=row, tensor_scale="auto")
+    np.testing.assert_allclose(got, a @ b, atol=4e-6)
+    assert got.all()
+    with_c = vitruvian.gemm(a, b, c, machine=row, tensor_scale="auto")
+    np.testing.assert_array_equal(with_c, c + got)
+
+
+def test_empty_products():
+    for row in ("b200_mxf4_fp32", "h100", "cdna3_mfma_bf16_fp32"):
+        options = {} if "_" in row else {"input": "fp16"}
+        for m, k, n in ((0, 40, 3), (3, 0, 2), (2, 5, 0)):
+            d = vitruvian.gemm(np.ones((m, k)), np.ones((k, n)), machine=row, **options)
+            assert d.shape == (m, n) and not d.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "scale_a must be ue8m0 codes with the shape \\(2, 2\\) for an array of codes"),
+        ({"scale_a": np.zeros((2, 3), int)}, "scale_a must have the shape \\(2, 2\\), not"),
+        ({"scale_a": np.full((2, 2), 256)}, "scale_a must be ue8m0 codes from 0 to 255"),
+        ({"tensor_scale": "auto"}, "tensor_scale must be None for codes"),
+        ({"tensor_scale": 2}, 'tensor_scale must be "auto" or None, not 2'),
+        ({"b": np.ones((64, 2))}, "a and b must both hold values, or both codes with scales"),
+        ({"a": np.zeros((2, 33), np.uint8)}, "a and b must be"),
+    ],
+)
+def test_a_mistake_in_scales_is_one_line(options, message):
+    x = {"a": np.zeros((2, 64), np.uint8), "b": np.zeros((64, 2), np.uint8)} | options
+    with pytest.raises(ValueError, match=message):
+        vitruvian.gemm(**x, machine="b200_mxf4_fp32")
+    with pytest.raises(ValueError, match="scale_a must be None for values"):
+        vitruvian.gemm(np.ones((1, 1)), np.ones((1, 1)), machine="b200_mxf4_fp32", scale_a=[[0]])
+
+
 def test_progress_of_a_product_without_fast_loops():
     seen = []
     a = np.ones((3, 16), np.float16)
@@ -98,7 +163,9 @@ def test_without_a_machine_the_unit_computes():
         ({"machine": "h1000"}, UserError, "machine must be one of .* did you mean h100?"),
         ({"machine": "v100", "input": "bf16"}, UserError, "formats must be one of fp16, not"),
         ({"machine": "h100", "instruction": "mfma"}, UserError, "instruction must be one of mma"),
-        ({"machine": "b200_mxf4_fp32"}, ValueError, "a rule without block scales"),
+        ({"machine": "v100", "scale_a": [0]}, ValueError, "scales must be None, because the rule"),
+        ({"machine": "v100", "tensor_scale": "auto"}, ValueError, "scales must be None"),
+        ({"machine": "v100", "threads": 0}, ValueError, "threads must be at least 1, not 0"),
         ({"machine": "amx_tdpbssd"}, ValueError, "a rule for floating point"),
         ({"machine": "v100", "out": np.empty(3)}, ValueError, "out must be an array of float32"),
         ({"machine": "v100", "k": 8}, TypeError, "unexpected keyword argument 'k'"),

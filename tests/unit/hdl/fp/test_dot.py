@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.core.dotcore
+import vitruvian.hdl.fp.core.terms
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
@@ -128,7 +129,7 @@ def _shift_off_by_one(m, word, distance, **rest):
 
 
 def _sticky_dropped(m, word, distance, **rest):
-    return shift_right(m, word, distance, **rest)[0], vitruvian.hdl.fp.core.dotcore.Const(0, 1)
+    return shift_right(m, word, distance, **rest)[0], vitruvian.hdl.fp.core.terms.Const(0, 1)
 
 
 def _ties_up(m, number, **rest):
@@ -140,28 +141,28 @@ def _zero_products_count(m, values, **rest):
 
 
 shift_right, round_and_pack = (
-    vitruvian.hdl.fp.core.dotcore.shift_right,
+    vitruvian.hdl.fp.core.terms.shift_right,
     vitruvian.hdl.fp.core.dotcore.round_and_pack,
 )
 maximum = vitruvian.hdl.fp.core.dotcore.maximum
 
 
 @pytest.mark.parametrize(
-    ("name", "mutant"),
+    ("owner", "name", "mutant"),
     [
-        ("shift_right", _shift_off_by_one),
-        ("shift_right", _sticky_dropped),
-        ("round_and_pack", _ties_up),
-        ("maximum", _zero_products_count),
+        (vitruvian.hdl.fp.core.terms, "shift_right", _shift_off_by_one),
+        (vitruvian.hdl.fp.core.terms, "shift_right", _sticky_dropped),
+        (vitruvian.hdl.fp.core.dotcore, "round_and_pack", _ties_up),
+        (vitruvian.hdl.fp.core.dotcore, "maximum", _zero_products_count),
     ],
     ids=["shift off by one", "sticky dropped", "ties up", "maximum off"],
 )
-def test_mutants_are_caught(monkeypatch, name, mutant):
+def test_mutants_are_caught(monkeypatch, owner, name, mutant):
     spec = _spec(k=2, window=20)
     a, b, c = dot_vectors(spec, 20_000, seed=SEED)
     expected = fused_dot(a, b, c, spec)
     assert np.array_equal(rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c), expected)
-    monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, name, mutant)
+    monkeypatch.setattr(owner, name, mutant)
     wrong = rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c)
     assert (wrong != expected).any()
 

@@ -10,7 +10,7 @@ from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_int_dot
 
 SEED = 20261121
-DEPTHS = sorted(vitruvian.hdl.fp.intdot._STAGES)
+DEPTHS = sorted(vitruvian.hdl.fp.intdot._PIPELINES)
 
 
 @pytest.mark.parametrize("signed_a", [True, False])

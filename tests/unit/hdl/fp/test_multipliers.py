@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.core.dotcore
-import vitruvian.hdl.fp.dot
+import vitruvian.hdl.fp.core.products
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
 from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec, fused_dot
@@ -181,7 +181,10 @@ def _odd(self, m, sums, k):
     return x | 1, y
 
 
-multiply, add_plainly = vitruvian.hdl.fp.dot.multiply, vitruvian.hdl.fp.core.dotcore.add_plainly
+multiply, add_plainly = (
+    vitruvian.hdl.fp.core.products.multiply,
+    vitruvian.hdl.fp.core.dotcore.add_plainly,
+)
 factors = vitruvian.hdl.simd2.integer.IntElement._factors
 
 
@@ -214,11 +217,11 @@ def _dot_built_anew():
 @pytest.mark.parametrize(
     ("owner", "name", "mutant", "run"),
     [
-        (vitruvian.hdl.fp.dot, "multiply", _bit_off, _dot_built_anew),
+        (vitruvian.hdl.fp.core.products, "multiply", _bit_off, _dot_built_anew),
         (vitruvian.hdl.fp.core.dotcore, "add_plainly", _carry_lost, _dot_built_anew),
         (vitruvian.hdl.m3xu.products, "multiply", _bit_off, _limbs_built_anew),
         (vitruvian.hdl.m3xu.products, "add_plainly", _carry_lost, _limbs_built_anew),
-        (vitruvian.hdl.fp.dot, "multiply", _bit_off, _cube_built_anew),
+        (vitruvian.hdl.fp.core.products, "multiply", _bit_off, _cube_built_anew),
         (vitruvian.hdl.simd2.integer.IntElement, "_factors", _odd, _tile_built_anew),
     ],
     ids=["dot", "sum", "limbs", "sum of limbs", "matrix unit", "integer tile"],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import vitruvian.hdl.fp.core.dotcore
+import vitruvian.hdl.fp.core.terms
 import vitruvian.hdl.m3xu.dot
 import vitruvian.hdl.m3xu.products
 from vitruvian.golden.fp import DotSpec, fused_dot
@@ -98,9 +98,7 @@ def test_limbs_in_the_wrong_order_fail(monkeypatch):
 
 
 def test_a_negative_product_cut_in_both_pieces_counts_once(monkeypatch):
-    monkeypatch.setattr(
-        vitruvian.hdl.fp.core.dotcore, "first_cuts", lambda lost, pieces: list(lost)
-    )
+    monkeypatch.setattr(vitruvian.hdl.fp.core.terms, "first_cuts", lambda lost, pieces: list(lost))
     # In a short window the last place that is kept reaches the result.
     assert mismatches("fp32", (11, 13) * 2, 12, 2, 26, 3, (2,)) > 0
 

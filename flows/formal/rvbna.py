@@ -1,0 +1,257 @@
+"""Proofs that RVBNA in RTL equals its rule: a dot product to odd, and an addition to odd.
+
+A unit adds C to the rounded dot product with an adder of its own. The proofs of the dot product
+have C = +0, where the addition changes nothing; the adder is proven for every pair of operands.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+
+from vitruvian.flows.formal.arithmetic import Number, rounded
+from vitruvian.flows.formal.harness import Harness
+from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.table import find
+from vitruvian.hdl.fp import dot
+from vitruvian.hdl.fp.add import Adder
+from vitruvian.hdl.fp.core import dotcore, finish
+from vitruvian.hdl.fp.core.terms import Terms
+from vitruvian.hdl.fp.dot import DotProduct
+
+__all__ = ["PROOFS", "add_reference", "dot_reference"]
+
+
+def _odd(word: Value, places: Value, name: str, m: Module) -> Value:
+    """Return a word shifted right, with its last bit set if a one was lost."""
+    kept = Signal(len(word), name=f"{name}_kept")
+    lost = Signal(name=f"{name}_lost")
+    # As many of the lowest bits leave as a row of ones loses by the same shift.
+    left, mask = (Signal(len(word), name=f"{name}_{part}") for part in ("left", "mask"))
+    m.d.comb += [
+        kept.eq(word >> places),
+        left.eq(Const((1 << len(word)) - 1) >> places),
+        mask.eq(Cat(*reversed([~bit for bit in left]))),
+        lost.eq((word & mask).any()),
+    ]
+    return kept | lost
+
+
+def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Value]) -> Value:
+    """Return the code of a dot product by the rule of RVBNA, without C.
+
+    Parameters
+    ----------
+    m : Module
+        The module that gets the logic.
+    spec : DotSpec
+        A rule of RVBNA whose sums are normal numbers of the output.
+    a, b : sequence of Value
+        Codes of the operands.
+    """
+    out, window = spec.output, spec.window
+    assert window is not None and out.infinity is not None
+    pairs = [(Number(x, spec.input), Number(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
+    fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+    most = (1 << spec.input.exponent_bits) + (1 << spec.input_b.exponent_bits) - 4
+    shifts, zeros = [], []
+    largest: Value = Const(0, range(most + 1))
+    for k, (x, y) in enumerate(pairs):
+        shift = Signal(range(most + 1), name=f"shift{k}")
+        zero, top = Signal(name=f"zero{k}"), Signal(range(most + 1), name=f"largest{k}")
+        m.d.comb += [shift.eq(x.shift + y.shift), zero.eq(x.zero | y.zero)]
+        m.d.comb += top.eq(Mux(~zero & (shift > largest), shift, largest))
+        shifts.append(shift)
+        zeros.append(zero)
+        largest = top
+    terms: list[Value] = []
+    for k, (x, y) in enumerate(pairs):
+        word = Signal(window + 2, name=f"product{k}")
+        distance = Signal(range(most + 1), name=f"distance{k}")
+        m.d.comb += [
+            word.eq((x.significand * y.significand) << (window - fraction)),
+            distance.eq(Mux(zeros[k], 0, largest - shifts[k])),
+        ]
+        aligned = _odd(word, distance, f"term{k}", m)
+        terms.append(Mux(x.sign ^ y.sign, -aligned, aligned))
+    bits = window + 2 + len(pairs).bit_length()
+    raw, total = Signal(signed(bits + 1), name="raw"), Signal(bits, name="total")
+    m.d.comb += [raw.eq(sum(terms[1:], terms[0])), total.eq(abs(raw))]
+    code, expected = Signal(out.width - 1, name="code"), Signal(out.width, name="expected")
+    least = spec.input.emin + spec.input_b.emin
+    unscaled = rounded(m, total, least - window, out, "RTO")
+    m.d.comb += code.eq(Mux(total == 0, 0, unscaled + (largest << out.fraction_bits)))
+    infinite = [(x.inf | y.inf, x.sign ^ y.sign) for x, y in pairs]
+    plus = reduce(or_, [inf & ~sign for inf, sign in infinite])
+    minus = reduce(or_, [inf & sign for inf, sign in infinite])
+    nan = plus & minus
+    for x, y in pairs:
+        nan = nan | x.nan | y.nan | (x.inf & y.zero) | (x.zero & y.inf)
+    m.d.comb += expected.eq(
+        Mux(
+            nan,
+            spec.nan_code,
+            Mux(plus | minus, Cat(Const(out.infinity, out.width - 1), minus), Cat(code, raw < 0)),
+        )
+    )
+    return expected
+
+
+def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
+    """Return the code of a + b, rounded to odd, with the signs of zero of IEEE 754.
+
+    The sum is rounded in a fixed-point number whose places follow the larger exponent. A subnormal
+    sum needs no rounding, because both operands are multiples of the least number.
+    """
+    f, below = format.fraction_bits, 2
+    x, y = Number(a, format), Number(b, format)
+    less = x.shift < y.shift
+    large, small = (
+        Mux(less, y.significand, x.significand),
+        Mux(less, x.significand, y.significand),
+    )
+    bits = f + 1 + below
+    word, distance = Signal(bits, name="small"), Signal(format.exponent_bits, name="distance")
+    top = Signal(format.exponent_bits, name="top")
+    m.d.comb += [
+        word.eq(small << below),
+        top.eq(Mux(less, y.shift, x.shift)),
+        distance.eq(Mux(less, y.shift - x.shift, x.shift - y.shift)),
+    ]
+    aligned = _odd(word, distance, "aligned", m)
+    raw, total = Signal(signed(bits + 2), name="raw"), Signal(bits + 1, name="total")
+    differ = x.sign ^ y.sign
+    m.d.comb += [
+        raw.eq(Mux(differ, (large << below) - aligned, (large << below) + aligned)),
+        total.eq(abs(raw)),
+    ]
+    cases: list[Value] = []
+    exact = Signal(f, name="exact")
+    m.d.comb += exact.eq((total << top) >> below)
+    for place in range(bits + 1):
+        # The exponent field of a leading one at this place, and the code of the fraction behind it.
+        field = Signal(signed(format.exponent_bits + 2), name=f"field{place}")
+        case, value = Signal(name=f"case{place}"), Signal(format.width, name=f"value{place}")
+        cut = place - f
+        kept = total[cut : cut + f] if cut >= 0 else Cat(Const(0, -cut), total[:place])[:f]
+        lost = total[:cut].any() if cut > 0 else Const(0, 1)
+        infinity = Const(format.exponent_mask, format.width)
+        normal = Cat(kept[0] | lost, kept[1:], field[: format.exponent_bits])
+        m.d.comb += [
+            field.eq(top + (1 + place - (f + below))),
+            case.eq(total[place] & ~total[place + 1 :].any()),
+            value.eq(
+                Mux(
+                    field < 1,
+                    exact,
+                    Mux(field >= (1 << format.exponent_bits) - 1, infinity, normal),
+                )
+            ),
+        ]
+        cases.append(value[: format.width - 1] & case.replicate(format.width - 1))
+    code = reduce(or_, cases)
+    sign = Mux(total == 0, x.sign & y.sign, Mux(less, y.sign, x.sign) ^ (raw < 0))
+    nan = x.nan | y.nan | (x.inf & y.inf & differ)
+    inf_sign = Mux(x.inf, x.sign, y.sign)
+    expected = Signal(format.width, name="expected")
+    m.d.comb += expected.eq(
+        Mux(
+            nan,
+            format.canonical_nan,
+            Mux(
+                x.inf | y.inf,
+                Cat(Const(format.exponent_mask, format.width - 1), inf_sign),
+                Cat(code, sign),
+            ),
+        )
+    )
+    return expected
+
+
+def _dot(h: Harness, *, stem: str, powers: int = 0) -> None:
+    """Compare the unit with C = +0 to the rule; the last ``powers`` codes of B have no fraction."""
+    spec = find(stem).rule
+    assert isinstance(spec, DotSpec)
+    unit = DotProduct(spec=spec)
+    h.add(unit, driven=[unit.c])
+    a, b = ([Value.cast(port[k]) for k in range(spec.k)] for port in (unit.a, unit.b))
+    for code in b[spec.k - powers :]:
+        number = Number(code, spec.input_b)
+        h.assume(number.fraction == 0)
+    h.rule("sum", unit.d == dot_reference(h.m, spec, a, b))
+
+
+def _add(h: Harness, *, format: str) -> None:
+    f = FORMATS[format]
+    unit = Adder(format=f, rounding="RTO")
+    h.add(unit, driven=[unit.subtract])
+    h.rule("sum", unit.d == add_reference(h.m, f, unit.a, unit.b))
+
+
+_TRUNCATED = {
+    "name": "the result is truncated",
+    "function": "round_and_pack",
+    "old": "kept[0] | inexact",
+    "new": "kept[0]",
+}
+_DOT = (
+    Mutation(
+        name="products are chopped",
+        owner=Terms,
+        function="_align",
+        old="shifted[extra] | lost",
+        new="shifted[extra]",
+    ),
+    Mutation(owner=dotcore, **_TRUNCATED),
+    Mutation(
+        name="a guard bit is missing",
+        owner=dot,
+        function="sums_of",
+        old='accumulate="tree"',
+        new='accumulate="tree", window=(spec.window or 0) - 1',
+    ),
+)
+_ADD = (
+    Mutation(owner=finish, **_TRUNCATED),
+    Mutation(
+        name="the bits lost in the alignment are forgotten",
+        owner=Adder,
+        function="elaborate",
+        old="Cat(lost, aligned)",
+        new="Cat(Const(0, 1), aligned)",
+    ),
+)
+
+
+def _dot_proof(name: str, formats: str, terms: int, powers: int = 0) -> Proof:
+    """Return the proof for a pair of 8-bit formats."""
+    shown = f"K = {terms}, {formats} to fp32, C = +0"
+    if powers:
+        shown += f", {powers} operands powers of two or zero"
+    stem = f"rvbna_{formats}_n{terms}_fp32"
+    return proof_of_cases(
+        f"rvbna.dot.{name}",
+        f"DotProduct, RVBNA, {shown}",
+        "The products are aligned to odd and added, and the sum is rounded to odd once.",
+        _dot,
+        _DOT,
+        stem=stem,
+        powers=powers,
+    )
+
+
+PROOFS = (
+    _dot_proof("e4m3", "e4m3", 2),
+    _dot_proof("e5m2", "e5m2", 2),
+    proof_of_cases(
+        "rvbna.add.fp32",
+        "Adder, fp32, RTO",
+        "Every sum is the exact one, rounded to odd.",
+        _add,
+        _ADD,
+        format="fp32",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Pages about machines: tables of instructions, drawn datapaths and worked examples."""

@@ -1,0 +1,1 @@
+"""Programs that run a machine's matrix instructions on chosen operands and keep the results."""

@@ -1,0 +1,259 @@
+"""The program for NVIDIA's GPUs: CUDA C++ with inline PTX."""
+
+from itertools import product
+
+from vitruvian.flows.probes.common import COMMON, MAIN
+from vitruvian.flows.probes.cuda_device import DEVICE, HOST
+from vitruvian.flows.probes.instruction import Instruction
+
+__all__ = ["INSTRUCTIONS", "program"]
+
+#: Name in PTX -> name in the files, and bits in a register.
+_FORMATS = {
+    "f16": ("fp16", 16),
+    "bf16": ("bf16", 16),
+    "tf32": ("tf32", 32),
+    "e4m3": ("fp8e4m3", 8),
+    "e5m2": ("fp8e5m2", 8),
+    "e2m3": ("fp6e2m3", 8),
+    "e3m2": ("fp6e3m2", 8),
+    "e2m1": ("fp4e2m1", 8),
+    "s8": ("int8", 8),
+    "u8": ("uint8", 8),
+    "f64": ("fp64", 64),
+    "f32": ("fp32", 32),
+    "s32": ("int32", 32),
+}
+_FP8 = ("e4m3", "e5m2")
+_SMALL = (*_FP8, "e2m3", "e3m2", "e2m1")
+
+
+def _one(
+    kind: str, shape: str, a: str, b: str, out: str, device: int, text: str, **more: object
+) -> Instruction:
+    terms = int(shape.rsplit("k", 1)[1])
+    formats = a if a == b else f"{a}_{b}"
+    tail = f"_{more['scale']}_{more['block']}" if "scale" in more else ""
+    return Instruction(
+        f"{kind}_{shape}_{formats}_{out}{tail}",
+        *(_FORMATS[x][0] for x in (a, b, out)),
+        terms,
+        kind=kind,
+        text=text,
+        device=device,
+        sparse=kind == "sp",
+        **more,  # pyright: ignore
+    )
+
+
+def _dense() -> list[Instruction]:
+    found: list[Instruction] = []
+    for out in ("f32", "f16"):
+        types = f"{out}.f16.f16.{out}"
+        text = f"mma.sync.aligned.m8n8k4.row.col.{types}"
+        found.append(_one("volta", "m8n8k4", "f16", "f16", out, 70, text))
+        for shape, device in (("m16n8k8", 75), ("m16n8k16", 80)):
+            text = f"mma.sync.aligned.{shape}.row.col.{types}"
+            found.append(_one("mma", shape, "f16", "f16", out, device, text))
+    for a, shapes in (("bf16", ("m16n8k8", "m16n8k16")), ("tf32", ("m16n8k4", "m16n8k8"))):
+        for shape in shapes:
+            text = f"mma.sync.aligned.{shape}.row.col.f32.{a}.{a}.f32"
+            found.append(_one("mma", shape, a, a, "f32", 80, text))
+    for a, b in product(_FP8, _FP8):
+        for out, shape in product(("f32", "f16"), ("m16n8k16", "m16n8k32")):
+            text = f"mma.sync.aligned.{shape}.row.col.{out}.{a}.{b}.{out}"
+            found.append(_one("mma", shape, a, b, out, 89, text))
+    for a, b in product(("s8", "u8"), ("s8", "u8")):
+        for shape in ("m16n8k16", "m16n8k32"):
+            text = f"mma.sync.aligned.{shape}.row.col.s32.{a}.{b}.s32"
+            found.append(_one("mma", shape, a, b, "s32", 80, text))
+    text = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
+    found.append(_one("fp64", "m8n8k4", "f64", "f64", "f64", 80, text))
+    return found
+
+
+def _sparse() -> list[Instruction]:
+    found: list[Instruction] = []
+    rows = [
+        *(("f16", "f16", out, shape, 80) for out in ("f32", "f16") for shape in ("16", "32")),
+        *(("bf16", "bf16", "f32", shape, 80) for shape in ("16", "32")),
+        *(("tf32", "tf32", "f32", shape, 80) for shape in ("8", "16")),
+        *((a, b, out, "64", 89) for a in _FP8 for b in _FP8 for out in ("f32", "f16")),
+        *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
+    ]
+    for a, b, out, k, device in rows:
+        text = f"mma.sp.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
+        found.append(_one("sp", f"m16n8k{k}", a, b, out, device, text))
+    return found
+
+
+def _wgmma() -> list[Instruction]:
+    rows = [
+        *(("f16", "f16", out, "16") for out in ("f32", "f16")),
+        ("bf16", "bf16", "f32", "16"),
+        ("tf32", "tf32", "f32", "8"),
+        *((a, b, out, "32") for a in _FP8 for b in _FP8 for out in ("f32", "f16")),
+        *((a, b, "s32", "32") for a in ("s8", "u8") for b in ("s8", "u8")),
+    ]
+    return [
+        _one(
+            *("wgmma", f"m64n8k{k}", a, b, out, 90),
+            f"wgmma.mma_async.sync.aligned.m64n8k{k}.{out}.{a}.{b}",
+        )
+        for a, b, out, k in rows
+    ]
+
+
+def _blackwell() -> list[Instruction]:
+    found: list[Instruction] = []
+    for a, b in product(_SMALL, _SMALL):
+        head = "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col"
+        for out in ("f32", "f16"):
+            text = f"{head}.{out}.{a}.{b}.{out}"
+            found.append(_one("f8f6f4", "m16n8k32", a, b, out, 120, text))
+        text = (
+            "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X."
+            f"f32.{a}.{b}.f32.ue8m0"
+        )
+        found.append(_one("mxf8f6f4", "m16n8k32", a, b, "f32", 120, text, scale="ue8m0", block=32))
+    for kind, vector, scale, block in (
+        ("mxf4", "2X", "ue8m0", 32),
+        ("mxf4nvf4", "4X", "ue8m0", 16),
+        ("mxf4nvf4", "4X", "ue4m3", 16),
+    ):
+        text = (
+            f"mma.sync.aligned.m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{vector}."
+            f"f32.e2m1.e2m1.f32.{scale}"
+        )
+        found.append(
+            _one(kind, "m16n8k64", "e2m1", "e2m1", "f32", 120, text, scale=scale, block=block)
+        )
+    return found
+
+
+INSTRUCTIONS = (*_dense(), *_sparse(), *_wgmma(), *_blackwell())
+
+
+def program(instructions: list[Instruction]) -> dict[str, str]:
+    """Return the source and the Makefile for these instructions."""
+    kernels = [_kernel(each) for each in instructions]
+    table = "".join(f'  {{"{each.name}", {each.device}, {each.name}}},\n' for each in instructions)
+    source = (
+        COMMON
+        + DEVICE
+        + "\n".join(kernels)
+        + "\nstatic const Entry entries[] = {\n"
+        + table
+        + "};\n"
+        + HOST
+        + "\n"
+        + MAIN
+    )
+    least = max(each.device for each in instructions)
+    arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 120: "sm_120a"}
+    makefile = (
+        f"# The least device for all of these instructions is {arch[least]}; others report theirs.\n"
+        "ARCH ?= native\n\n"
+        "outputs.bin: probe inputs.bin\n\t./probe inputs.bin outputs.bin\n\n"
+        "probe: probe.cu\n\tnvcc -O1 -std=c++17 -arch=$(ARCH) -o probe probe.cu\n"
+    )
+    return {"probe.cu": source, "Makefile": makefile}
+
+
+def registers(each: Instruction) -> tuple[int, int, int]:
+    """Return the 32-bit registers of A, B and C that a thread holds (fp64: registers of 64 bits)."""
+    if each.kind == "fp64":
+        return 1, 1, 2
+    wide = 32 if each.output != "fp16" else 16
+    if each.kind == "volta":
+        return 2, 2, wide // 4
+    bits = _bits(each)
+    terms = each.terms // 2 if each.sparse else each.terms
+    b = each.terms * bits // 128
+    return terms * bits // 64, (0 if each.kind == "wgmma" else b), wide // 8
+
+
+def _bits(each: Instruction) -> int:
+    """Return the bits that an operand's element takes in a register."""
+    if each.kind in ("mxf4", "mxf4nvf4"):
+        return 4
+    return next(bits for name, bits in _FORMATS.values() if name == each.input)
+
+
+def _kernel(each: Instruction) -> str:
+    """Return the kernel of an instruction: load fragments, run the instruction, store."""
+    a, b, c = registers(each)
+    bits = _bits(each)
+    letter = "d" if each.kind == "fp64" else "f" if each.output == "fp32" else "r"
+    # Operand numbers of the assembly: D, then A, B and the rest. C is D's first value.
+    names = [f"%{i}" for i in range(c + a + b)]
+    d_text = ", ".join(names[:c])
+    a_text, b_text = ", ".join(names[c : c + a]), ", ".join(names[c + a :])
+    ins = [f'"{"d" if letter == "d" else "r"}"(A[{i}])' for i in range(a)]
+    ins += [f'"{"d" if letter == "d" else "r"}"(B[{i}])' for i in range(b)]
+    next_name = c + a + b
+    tail = ""
+    if each.sparse:
+        tail = f", %{next_name}, 0x0"
+        ins.append('"r"(meta)')
+    if each.scale is not None:
+        zero = "{0, 0}"
+        tail = f", {{%{next_name}}}, {zero}, {{%{next_name + 1}}}, {zero}"
+        ins += ['"r"(scale_a)', '"r"(scale_b)']
+    outs = ", ".join(f'"+{letter}"(D[{i}])' for i in range(c))
+    if each.kind == "wgmma":
+        transposed = ", 0" if each.input in ("fp16", "bf16") else ""
+        imm = "" if each.output == "int32" else f", 1, 1{transposed}"
+        asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, %{next_name}, 1{imm};"
+        ins.append('"l"(descriptor)')
+        before = "  LOAD_WGMMA_B(sizeof_b);\n"
+        around = ("  WGMMA_BEGIN();\n", "  WGMMA_END();\n")
+    else:
+        asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, {{{b_text}}}, {{{d_text}}}{tail};"
+        before, around = "", ("", "")
+    code = {"fp32": "float", "fp16": "uint32_t", "int32": "uint32_t", "fp64": "double"}
+    operand = "double" if each.kind == "fp64" else "uint32_t"
+    loads = {
+        "volta": "load_volta(x, A, B, D);",
+        "fp64": "load_fp64(x, A, B, D);",
+        "wgmma": f"load_a<{bits}, {each.terms}>(x, A); load_c<{c}>(x, D);",
+        "sp": f"meta = load_sparse<{bits}, {each.terms}>(x, A); "
+        f"load_b<{bits}, {each.terms}>(x, B); load_c<{c}>(x, D);",
+    }
+    load = loads.get(
+        each.kind,
+        f"load_a<{bits}, {each.terms}, {_shift(each.input, bits)}>(x, A); "
+        f"load_b<{bits}, {each.terms}, {_shift(each.input_b, bits)}>(x, B); load_c<{c}>(x, D);",
+    )
+    store = {"volta": f"store_volta<{c}>(x, D);", "fp64": "store_fp64(x, D);"}
+    extra = "  uint32_t meta = 0;\n" if each.sparse else ""
+    if each.scale is not None:
+        extra += (
+            f"  uint32_t scale_a = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_a);\n"
+        )
+        extra += (
+            f"  uint32_t scale_b = load_scale<{each.terms // (each.block or 1)}>(x, x.scale_b);\n"
+        )
+    guard = {90: "HAS_SM90A", 120: "HAS_SM120A"}.get(
+        each.device, f"__CUDA_ARCH__ >= {each.device}0"
+    )
+    return f"""\
+__global__ void {each.name}(Case x, int *ran) {{
+#if {guard}
+  {operand} A[{a}];
+{f"  {operand} B[{b}];" if b else "  const int sizeof_b = " + str(bits // 8) + ";"}
+  {code[each.output]} D[{c}];
+{extra}{before}  {load}
+{around[0]}  asm volatile("{asm}"
+               : {outs}
+               : {", ".join(ins)});
+{around[1]}  {store.get(each.kind, f"store_c<{c}>(x, D);")}
+  *ran = 1;
+#endif
+}}
+"""
+
+
+def _shift(name: str, bits: int) -> int:
+    """Return how far a code is shifted in its byte: FP4 lies in bits 5 to 2 of a byte."""
+    return 2 if name == "fp4e2m1" and bits == 8 else 0

@@ -1,0 +1,210 @@
+"""The program for AMD's GPUs: HIP with the builtin functions of MFMA."""
+
+from vitruvian.flows.probes.common import COMMON, MAIN
+from vitruvian.flows.probes.instruction import Instruction
+
+__all__ = ["INSTRUCTIONS", "program"]
+
+
+def _one(name: str, a: str, b: str, out: str, terms: int, text: str, device: int) -> Instruction:
+    return Instruction(f"mfma_{name}", a, b, out, terms, text=text, device=device, kind=_kind(text))
+
+
+def _kind(text: str) -> str:
+    """Return the type of an operand's registers, as the builtin function takes it."""
+    if "fp8" in text or "bf8" in text:
+        return "long"
+    for end, kind in (
+        ("x4f32", "float"),
+        ("f64", "double"),
+        ("xf32", "xf32"),
+        ("bf16_1k", "short4"),
+    ):
+        if text.endswith(end):
+            return kind
+    return "short2" if text.endswith("bf16") else "half4"
+
+
+_FP8 = (("fp8", "fp8e4m3fnuz"), ("bf8", "fp8e5m2fnuz"))
+#: Instructions of 16 × 16 results; the device is the least of gfx908 (MI100), gfx90a (MI210,
+#: MI250X) and gfx940 (MI300), as a number.
+INSTRUCTIONS = (
+    _one("16x16x16_f16", "fp16", "fp16", "fp32", 16, "f32_16x16x16f16", 0x908),
+    _one("16x16x8_bf16", "bf16", "bf16", "fp32", 8, "f32_16x16x8bf16", 0x908),
+    _one("16x16x4_f32", "fp32", "fp32", "fp32", 4, "f32_16x16x4f32", 0x908),
+    _one("16x16x16_bf16_1k", "bf16", "bf16", "fp32", 16, "f32_16x16x16bf16_1k", 0x90A),
+    _one("16x16x4_f64", "fp64", "fp64", "fp64", 4, "f64_16x16x4f64", 0x90A),
+    _one("16x16x8_xf32", "tf32", "tf32", "fp32", 8, "f32_16x16x8_xf32", 0x940),
+    *(
+        _one(f"16x16x32_{a}_{b}", format_a, format_b, "fp32", 32, f"f32_16x16x32_{a}_{b}", 0x940)
+        for a, format_a in _FP8
+        for b, format_b in _FP8
+    ),
+)
+
+_DEVICE = r"""
+#include <hip/hip_runtime.h>
+
+typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+typedef short short2_t __attribute__((ext_vector_type(2)));
+typedef short short4_t __attribute__((ext_vector_type(4)));
+typedef float float2_t __attribute__((ext_vector_type(2)));
+typedef float float4_t __attribute__((ext_vector_type(4)));
+typedef double double4_t __attribute__((ext_vector_type(4)));
+
+/* The operands of all cases. A wave takes sixteen of them: row r of A and column r of B are case
+   16 * blockIdx.x + r, so the diagonal of the product holds sixteen dot products. */
+struct Case {
+  const uint8_t *a, *b, *c;
+  uint8_t *d;
+  int rows, terms, size_a, size_b, size_c;
+};
+
+struct Entry {
+  const char *name;
+  int device;
+  void (*kernel)(Case, int *);
+};
+
+/* A thread holds the values of row (of A) or column (of B) lane mod 16, and of the k that follow
+   (lane / 16) times their number. */
+template <class T>
+__device__ inline T fragment(const Case &x, const uint8_t *base, int size) {
+  T held;
+  memset(&held, 0, sizeof held);
+  int row = 16 * blockIdx.x + threadIdx.x % 16, each = sizeof(T) / size;
+  if (row < x.rows) {
+    const uint8_t *from = base + ((size_t)row * x.terms + threadIdx.x / 16 * each) * size;
+    for (size_t i = 0; i < sizeof(T); i++) reinterpret_cast<uint8_t *>(&held)[i] = from[i];
+  }
+  return held;
+}
+
+/* The case whose result is element i of a thread's accumulator, or −1. */
+__device__ inline int place(int i, bool fp64) {
+  int column = threadIdx.x % 16, group = threadIdx.x / 16;
+  int row = fp64 ? 4 * i + group : 4 * group + i;
+  return row == column ? 16 * (int)blockIdx.x + row : -1;
+}
+
+template <class T, class V>
+__device__ inline V load_c(const Case &x) {
+  V held;
+  for (int i = 0; i < 4; i++) {
+    T value = 0;
+    int at = place(i, sizeof(T) == 8);
+    if (at >= 0 && at < x.rows)
+      for (size_t j = 0; j < sizeof(T); j++)
+        reinterpret_cast<uint8_t *>(&value)[j] = x.c[at * sizeof(T) + j];
+    held[i] = value;
+  }
+  return held;
+}
+
+template <class T, class V>
+__device__ inline void store_c(const Case &x, V held) {
+  for (int i = 0; i < 4; i++) {
+    T value = held[i];
+    int at = place(i, sizeof(T) == 8);
+    if (at >= 0 && at < x.rows)
+      for (size_t j = 0; j < sizeof(T); j++)
+        x.d[at * sizeof(T) + j] = reinterpret_cast<uint8_t *>(&value)[j];
+  }
+}
+
+#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || \
+    defined(__gfx942__)
+#define LEVEL_908 1
+#endif
+#if defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
+#define LEVEL_90A 1
+#endif
+#if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
+#define LEVEL_940 1
+#endif
+
+"""
+
+_HOST = r"""
+static void start(void) {
+  hipDeviceProp_t properties;
+  if (hipGetDeviceProperties(&properties, 0) != hipSuccess) fail("there is no HIP device");
+  set_device(properties.gcnArchName);
+}
+
+static const char *run_section(Section *s) {
+  const Entry *entry = NULL;
+  for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+    if (!strcmp(entries[i].name, s->name)) entry = &entries[i];
+  if (!entry) return "unknown to this program";
+  Operands host = operands_of(s);
+  size_t length = (size_t)(host.d - host.a) + (size_t)s->rows * s->size_c;
+  uint8_t *memory = NULL;
+  int *ran = NULL, flag = 0;
+  if (hipMalloc((void **)&memory, length) || hipMalloc((void **)&ran, sizeof flag))
+    fail("there is no memory");
+  if (hipMemcpy(memory, host.a, length, hipMemcpyHostToDevice) != hipSuccess ||
+      hipMemset(ran, 0, sizeof flag) != hipSuccess)
+    fail("the operands cannot be copied to the device");
+  Case x;
+  x.a = memory, x.b = memory + (host.b - host.a), x.c = memory + (host.c - host.a);
+  x.d = memory + (host.d - host.a);
+  x.rows = s->rows, x.terms = s->terms;
+  x.size_a = s->size_a, x.size_b = s->size_b, x.size_c = s->size_c;
+  entry->kernel<<<(s->rows + 15) / 16, 64>>>(x, ran);
+  hipError_t error = hipDeviceSynchronize();
+  if (error != hipSuccess) return hipGetErrorString(error);
+  if (hipMemcpy(&flag, ran, sizeof flag, hipMemcpyDeviceToHost) != hipSuccess ||
+      hipMemcpy(host.d, x.d, (size_t)s->rows * s->size_c, hipMemcpyDeviceToHost) != hipSuccess)
+    fail("the results cannot be copied from the device");
+  (void)hipFree(memory), (void)hipFree(ran);
+  return flag ? NULL : "not in this build; choose another ARCH";
+}
+"""
+
+#: The type of the registers of an operand, by the kind of an instruction.
+_TYPES = {
+    "half4": "half4",
+    "short2": "short2_t",
+    "short4": "short4_t",
+    "float": "float",
+    "double": "double",
+    "xf32": "float2_t",
+    "long": "long",
+}
+
+
+def _kernel(each: Instruction) -> str:
+    """Return the kernel of an instruction: load fragments, call the builtin function, store."""
+    kind = _TYPES[each.kind]
+    scalar = "double" if each.output == "fp64" else "float"
+    return f"""\
+__global__ void {each.name}(Case x, int *ran) {{
+#ifdef LEVEL_{each.device:X}
+  {kind} a = fragment<{kind}>(x, x.a, x.size_a), b = fragment<{kind}>(x, x.b, x.size_b);
+  {scalar}4_t c = load_c<{scalar}, {scalar}4_t>(x);
+  store_c<{scalar}>(x, __builtin_amdgcn_mfma_{each.text}(a, b, c, 0, 0, 0));
+  *ran = 1;
+#endif
+}}
+"""
+
+
+def program(instructions: list[Instruction]) -> dict[str, str]:
+    """Return the source and the Makefile for these instructions."""
+    table = "".join(
+        f'  {{"{each.name}", {each.device:#x}, {each.name}}},\n' for each in instructions
+    )
+    source = [
+        COMMON,
+        _DEVICE,
+        "\n".join(_kernel(each) for each in instructions),
+        "\nstatic const Entry entries[] = {\n" + table + "};\n",
+        _HOST,
+        "\n" + MAIN,
+    ]
+    makefile = (
+        "ARCH ?= native\n\noutputs.bin: probe inputs.bin\n\t./probe inputs.bin outputs.bin\n\n"
+        "probe: probe.hip\n\thipcc -O1 --offload-arch=$(ARCH) -o probe probe.hip\n"
+    )
+    return {"probe.hip": "".join(source), "Makefile": makefile}

@@ -1,0 +1,112 @@
+"""Which compiled loops compute a rule."""
+
+from dataclasses import replace
+
+from vitruvian.golden.cube.chopped import fits_chopped
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.spec import ChainSpec, fma_step
+from vitruvian.golden.machines.table import Rule
+
+__all__ = ["exponent_bits", "family", "is_fma"]
+
+_EXACT_BITS, _SHORT_BITS = 53, 11  # significand bits of FP64, and of an operand of short products
+_MOST_TERMS = 16  # terms of a step whose truncated sum fits into 32 bits
+_WIDEST = 36  # window of sums of four groups that fit into the significand of FP64
+
+
+def family(rule: Rule) -> str | None:
+    """Return the name of the loops that compute a rule, or None if there are none.
+
+    "chopped": one truncated sum, perhaps of converted operands or with scales. "late": likewise,
+    and C is added afterwards. "grouped": exact sums of 16 products with scales. "aligned": CDNA 3.
+    "exact": the exact sum, rounded once. "chain": fused multiply-adds. "pairs": rounded products.
+    """
+    if isinstance(rule, ChainSpec):
+        return _chain_family(rule)
+    if not isinstance(rule, DotSpec):
+        return None
+    if is_fma(rule):
+        return "chain"
+    plain = replace(
+        rule,
+        accumulate="tree",
+        lanes="together",
+        product_overflow=False,
+        convert=None,
+        scale=None,
+        block=None,
+    )
+    if not plain.is_plain:
+        return None
+    if rule.window is None:
+        return "exact" if rule == plain and _is_exact(rule) else None
+    if rule.accumulate == "aligned":
+        return "aligned" if _is_aligned(rule) else None
+    if rule.scale is not None:
+        return _scaled_family(rule, plain)
+    if rule.product_overflow or not fits_chopped(plain) or exponent_bits(rule) > 8:
+        return None
+    names = {("tree", "together"): "chopped", ("late", "together"): "late"}
+    return (names | {("late", "halves"): "late"}).get((rule.accumulate, rule.lanes))
+
+
+def _chain_family(rule: ChainSpec) -> str | None:
+    if rule.products == "fused":
+        return "chain" if is_fma(rule.step) and not rule.zero_subnormals else None
+    short = rule.input.significand_bits <= _SHORT_BITS and rule.output.name == "fp32"
+    flushed = rule.zero_subnormals and rule.step.flush_result == "after" and not rule.step.flush
+    return "pairs" if is_fma(rule.step) and short and flushed and rule.k in (2, 4) else None
+
+
+def is_fma(rule: DotSpec) -> bool:
+    """Return True for a fused multiply-add of numbers of the output format, with RNE."""
+    out = rule.output
+    if (
+        out.name not in ("fp32", "fp64")
+        or rule.input != rule.input_b
+        or rule.flush_result == "before"
+    ):
+        return False
+    plain = replace(rule, flush=False, flush_result=None, nan=None)
+    return _within(rule.input, out) and plain == fma_step(rule.input, out)
+
+
+def _within(f: FloatFormat, out: FloatFormat) -> bool:
+    """Return True if every number of a format is one of the output format."""
+    least = f.emin - f.fraction_bits >= out.emin - out.fraction_bits
+    return least and f.emax <= out.emax and f.fraction_bits <= out.fraction_bits
+
+
+def exponent_bits(rule: DotSpec) -> int:
+    """Return the exponent bits of the widest format of the operands, converted or not."""
+    return max(f.exponent_bits for f in (rule.input, rule.input_b, rule.convert or rule.input))
+
+
+def _is_exact(rule: DotSpec) -> bool:
+    rounded = rule.output.name == "fp32" and rule.rounding == "RNE" and rule.result_bits == 23
+    bits = rule.input.significand_bits + rule.input_b.significand_bits
+    fits = bits <= _EXACT_BITS and exponent_bits(rule) <= 8 and rule.k <= _MOST_TERMS
+    return rounded and fits and rule.zero in ("exact", "ieee")
+
+
+def _is_aligned(rule: DotSpec) -> bool:
+    rounded = rule.output.name == "fp32" and rule.rounding == "RNE" and rule.result_bits == 23
+    short = max(f.significand_bits for f in (rule.input, rule.input_b)) <= _SHORT_BITS
+    fits = short and exponent_bits(rule) <= 8 and rule.k <= _MOST_TERMS and rule.convert is None
+    named = rule.truncate == "magnitude" and rule.zero == "exact" and rule.emax_floor is None
+    # Infinities among the products of the lanes "parity" would be left to no plain form.
+    return rounded and fits and named and rule.lanes in ("together", "parity")
+
+
+def _scaled_family(rule: DotSpec, plain: DotSpec) -> str | None:
+    """Return the family of a rule with scales, in the forms that machines have."""
+    if rule.accumulate != "tree" or rule.product_overflow or rule.output.name != "fp32":
+        return None
+    if rule.lanes == "sixteens":
+        names = (rule.input.name, rule.input_b.name, rule.truncate, rule.zero, rule.rounding)
+        fits = names == ("fp4e2m1", "fp4e2m1", "magnitude", "positive", "RZ")
+        fits = fits and rule.convert is None and rule.emax_floor is not None
+        return "grouped" if fits and rule.window is not None and rule.window <= _WIDEST else None
+    together = rule.lanes == "together" and fits_chopped(plain) and exponent_bits(rule) <= 5
+    return "chopped" if together and rule.scale is not None and rule.scale.name == "ue8m0" else None

@@ -1,0 +1,23 @@
+"""Find out what an unknown matrix unit computes, from the results of chosen operands.
+
+``cases`` makes operands that tell rules apart, ``name`` finds the rows of the table of machines
+that return the same results, ``infer`` finds the parameters of a rule that does, and
+"""
+
+from vitruvian.golden.machines.probe.cases import KIT_VERSION, Cases, Results, cases, with_results
+from vitruvian.golden.machines.probe.infer import Inferred, infer
+from vitruvian.golden.machines.probe.machine_file import machine_file
+from vitruvian.golden.machines.probe.naming import Match, name
+
+__all__ = [
+    "KIT_VERSION",
+    "Cases",
+    "Inferred",
+    "Match",
+    "Results",
+    "cases",
+    "infer",
+    "machine_file",
+    "name",
+    "with_results",
+]

@@ -1,0 +1,96 @@
+"""Write a rule as a file of the form that the table of machines has."""
+
+from dataclasses import fields
+from typing import Any
+
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.probe.cases import Cases
+from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.table import Rule
+
+__all__ = ["machine_file"]
+
+#: Fields that stand in the row of a file, or that the row's formats say
+_OF_ROW = ("input", "input_b", "output", "k", "scale", "block")
+
+
+def machine_file(rule: Rule, data: Cases, *, machine: str, instruction: str) -> str:
+    """Return a TOML file with one machine, one rule and one row.
+
+    ``golden.machines.table.read_rows`` reads it.
+
+    Parameters
+    ----------
+    rule : Rule
+    data : Cases
+        The operands, which give the formats.
+    machine, instruction : str
+        Names of the machine and of the instruction.
+    """
+    kind, parameters = _parameters(rule)
+    formats = str(data.input)
+    if data.input_b != data.input:
+        formats += f"x{data.input_b}"
+    row: dict[str, Any] = {
+        "machines": [machine],
+        "instruction": instruction,
+        "formats": [formats],
+        "outputs": [str(data.output)],
+    }
+    variant = getattr(rule, "phases", None)
+    if variant is not None:
+        row["variants"] = {"lofi hifi2 hifi3 hifi4".split()[variant - 1]: variant}
+    elif getattr(rule, "k", None) is not None:
+        row["k"] = rule.k
+    if isinstance(rule, DotSpec) and rule.scale is not None:
+        row |= {"scale": str(rule.scale), "block": rule.block}
+    row |= {"rule": "inferred", "evidence": "S; inferred from outputs"}
+    lines = [
+        f'maker = "unknown"\n\n[machines]\n{machine} = "{machine}"\n\n[rules.inferred]',
+        *([f'kind = "{kind}"'] if kind != "dot" else []),
+        *(f"{name} = {_toml(value)}" for name, value in parameters.items()),
+        "\n[[row]]",
+        *(f"{name} = {_toml(value)}" for name, value in row.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
+    """Return the kind of a rule and its parameters that are not at their defaults."""
+    if isinstance(rule, IntDotSpec):
+        return "integer", {"saturate": True} if rule.saturate else {}
+    if isinstance(rule, DotSpec):
+        return "dot", _changed(rule, _OF_ROW)
+    if isinstance(rule, ChainSpec):
+        step = _changed(rule.step, (*_OF_ROW, "window"))
+        own = _changed(rule, ("step", "k", "products"))
+        return "tree" if rule.products == "rounded" else "chain", own | step
+    if isinstance(rule, IntPhaseSpec):
+        return "integer phases", {}
+    shared = {} if rule.shared_bits is None else {"input": "bf16", "shared_bits": rule.shared_bits}
+    return "phases", {"blackhole": rule.blackhole, **shared}
+
+
+def _changed(rule: Any, without: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(rule):
+        value = getattr(rule, field.name)
+        default = field.default
+        if field.name == "result_bits":
+            default = rule.output.fraction_bits
+        if field.name not in without and value != default and value is not None:
+            found[field.name] = value
+    return found
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return f"{value:#X}".replace("X", "x") if value > 1 << 12 else str(value)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(v) for v in value) + "]"
+    return f'"{value}"'

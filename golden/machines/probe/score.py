@@ -1,0 +1,84 @@
+"""Compare rules with results, row by row."""
+
+import numpy as np
+
+from vitruvian.golden.fp.codec import unpack
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.probe.cases import Results
+from vitruvian.golden.machines.run import compute
+from vitruvian.golden.machines.table import Rule
+
+__all__ = ["Scorer", "possible"]
+
+#: Terms that a block has a multiple of, for the ways to group them
+_GROUPS = {"together": 1, "parity": 2, "halves": 4, "sixteens": 16}
+
+
+def possible(rule: Rule) -> bool:
+    """Return True if golden can compute a combination of parameters."""
+    if not isinstance(rule, DotSpec) or rule.is_plain:
+        return True
+    # The general steps keep sums in 64 bits; groups have a multiple of their size.
+    return (
+        (rule.window is not None)
+        and rule.k % _GROUPS[rule.lanes] == 0
+        and (rule.lanes != "parity" or rule.accumulate == "aligned")
+        and (rule.lanes != "sixteens" or rule.scale is not None)
+    )
+
+
+class Scorer:
+    """Rows with their results, and the number of them that a rule does not explain.
+
+    Two NaNs are equal, whatever their codes, because ``nan_codes`` tells the code.
+
+    Parameters
+    ----------
+    data : Results
+    """
+
+    def __init__(self, data: Results) -> None:
+        self.data = data
+        self._nan = _nan(data.d, data)
+        self._known: dict[Rule, np.ndarray] = {}
+
+    @property
+    def nan_codes(self) -> list[int]:
+        """The codes of all NaN results, without repetition."""
+        return [int(code) for code in np.unique(self.data.d[self._nan])]
+
+    def differs(self, rule: Rule) -> np.ndarray:
+        """Return in which rows a rule gives another result; all, if the rule cannot be computed."""
+        if rule not in self._known:
+            x = self.data
+            if not possible(rule):
+                return np.ones(len(x.d), bool)
+            try:
+                got = compute(rule, x.a, x.b, x.c, x.scale_a, x.scale_b)
+            except ValueError:  # a K or a width that this rule does not have
+                return np.ones(len(x.d), bool)
+            self._known[rule] = (got != x.d) & ~(_nan(got, x) & self._nan)
+        return self._known[rule]
+
+    def count(self, rule: Rule) -> int:
+        """Return in how many rows a rule gives another result."""
+        return int(self.differs(rule).sum())
+
+    def zero_signs(self, rule: Rule) -> np.ndarray:
+        """Return in which rows a rule gives a zero of the other sign."""
+        x = self.data
+        assert isinstance(x.output, FloatFormat)
+        got = compute(rule, x.a, x.b, x.c, x.scale_a, x.scale_b)
+        zeros = [x.output.zero, x.output.negative_zero]
+        return np.isin(got, zeros) & np.isin(x.d, zeros) & (got != x.d)
+
+    def part(self, chosen: np.ndarray) -> "Scorer":
+        """Return a scorer of some of the rows."""
+        return Scorer(self.data.rows(chosen))
+
+
+def _nan(codes: np.ndarray, data: Results) -> np.ndarray:
+    if not isinstance(data.output, FloatFormat):
+        return np.zeros(len(codes), bool)
+    return unpack(codes, data.output).nan

@@ -1,0 +1,153 @@
+"""The dot products of CDNA 3 (TR-FDPA and GTR-FDPA)."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+
+from .core.aligned import PIPELINES, AlignedCore
+from .core.geometry import Lane
+from .dot import product_lane
+from .parts.multiply import check_multiplier
+from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.unpack import unpack
+
+__all__ = ["AlignedDotProduct"]
+
+#: Parameters that the rule fixes, and the only value of each.
+_RULE = {
+    "accumulate": "aligned",
+    "truncate": "magnitude",
+    "rounding": "RNE",
+    "zero": "exact",
+    "emax_floor": None,
+    "convert": None,
+    "flush": False,
+    "flush_result": None,
+    "product_exponent": "sum",
+    "slices": None,
+    "scale": None,
+}
+
+
+class AlignedDotProduct(wiring.Component):
+    """Dot product of CDNA 3: a sum of products and C are floored before they are added.
+
+    It is bit-exact with ``golden.fp.fused_dot`` for a spec with ``accumulate="aligned"``.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        Formats and K; ``lanes`` is "together" or "parity", and ``product_overflow`` may be set.
+    pipeline : int
+        Number of register ranks, 0 (combinational) to 5.
+    multiplier : {"booth", "dsp"}
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
+
+    Members
+    -------
+    a, b : In(ArrayLayout(storage_bits, k))
+        Codes of the operands.
+    c : In(output.storage_bits)
+        Code of the addend.
+    d : Out(output.storage_bits)
+        Code of the result.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
+
+    Raises
+    ------
+    ValueError
+        If the spec is of another rule, if an exact product does not fit into the window of 24
+        fraction bits, or if the pipeline depth or the multiplier is unknown.
+    """
+
+    if TYPE_CHECKING:
+        a: data.View
+        b: data.View
+        c: Signal
+        d: Signal
+
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+        for name, value in _RULE.items():
+            if getattr(spec, name) != value:
+                raise ValueError(f"{name} must be {value!r}, not {getattr(spec, name)!r}")
+        if spec.lanes not in ("together", "parity") or (spec.lanes == "parity" and spec.k < 2):
+            raise ValueError(f"lanes must be together or parity (k ≥ 2), not {spec.lanes!r}")
+        if spec.output.name != "fp32" or spec.result_bits != spec.output.fraction_bits:
+            raise ValueError(f"output must be fp32 with all bits, not {spec.output.name!r}")
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        if fraction > 24:
+            raise ValueError(
+                f"input must be a format whose products have at most 24 fraction bits, "
+                f"not {spec.input.name!r}"
+            )
+        check_pipeline(pipeline, PIPELINES)
+        self.multiplier = check_multiplier(multiplier)
+        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
+        super().__init__(
+            {
+                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
+                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
+                "c": In(spec.output.storage_bits),
+                "d": Out(spec.output.storage_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        spec = self.spec
+        bias = spec.input.bias + spec.input_b.bias
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        lanes: list[Lane] = []
+        for k in range(spec.k):
+            a = unpack(m, Value.cast(self.a[k]), spec.input, name=f"a{k}")
+            b = unpack(m, Value.cast(self.b[k]), spec.input_b, name=f"b{k}")
+            lane = product_lane(
+                m, a, b, fraction=fraction, name=f"p{k}", multiplier=self.multiplier
+            )
+            if spec.product_overflow:
+                lane = _with_overflow(m, lane, spec.output, bias, name=f"p{k}")
+            lanes.append(lane)
+        core = AlignedCore(
+            m,
+            output=spec.output,
+            offset=spec.output.bias - bias,
+            nan_code=spec.nan_code,
+            stages=PipelineStages(m, PIPELINES[self.pipeline]),
+            parity=spec.lanes == "parity",
+            multiplier=self.multiplier,
+        )
+        m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))
+        return m
+
+
+def _with_overflow(m: Module, lane: Lane, output: FloatFormat, bias: int, *, name: str) -> Lane:
+    """Return a lane that is an infinity if it is 2^(emax + 1) of the output or more.
+
+    A product is in [1, 4) times its power of two if both operands are normal, and a product with a
+    subnormal operand is too small.
+    """
+    least = output.emax + 1 + bias  # exponent that is too large on the product scale
+    if least - 1 >= 1 << len(lane.exponent):
+        return lane
+    over = Signal(name=f"{name}_over")
+    m.d.comb += over.eq(
+        (lane.exponent >= least) | ((lane.exponent == least - 1) & lane.significand[-1])
+    )
+    return Lane(
+        sign=lane.sign,
+        exponent=lane.exponent,
+        significand=lane.significand,
+        fraction=lane.fraction,
+        nan=lane.nan,
+        inf=lane.inf | over,
+    )

@@ -1,0 +1,78 @@
+"""Rules with several roundings in a row: C is added last, perhaps to a chain of two sums."""
+
+from dataclasses import dataclass, replace
+
+from vitruvian.golden.fp.spec import DotSpec
+
+__all__ = ["LateStages", "late_pipelines", "sums_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateStages:
+    """The register ranks of a unit that adds C last.
+
+    Attributes
+    ----------
+    boundaries : tuple of str
+        The boundaries of a sum of products that have registers, in their order. The last one may
+        be ``rounded``, behind the sum's rounding.
+    adder : int
+        Number of ranks inside the adder.
+    """
+
+    boundaries: tuple[str, ...] = ()
+    adder: int = 0
+
+
+# The boundaries with registers, by their number. The sum of the products is longer than the
+# addition of C, so it gets more ranks.
+_BOUNDARIES = (
+    (),
+    ("rounded",),
+    ("sum", "rounded"),
+    ("product", "sum", "rounded"),
+    ("product", "sum", "total", "rounded"),
+    ("operand", "product", "sum", "total", "rounded"),
+    ("operand", "product", "sum", "total", "normalised", "rounded"),
+)
+_CHOICES = (
+    *(LateStages(boundaries=names) for names in _BOUNDARIES[:5]),
+    *(LateStages(boundaries=names, adder=1) for names in _BOUNDARIES[:5]),
+    *(LateStages(boundaries=names, adder=2) for names in _BOUNDARIES[4:]),
+)
+
+
+def late_pipelines(spec: DotSpec) -> dict[int, LateStages]:
+    """Return the register ranks of a unit that adds C last, at each possible pipeline depth.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        A rule with ``accumulate="late"``.
+    """
+    sums = len(sums_of(spec))
+    depths: dict[int, LateStages] = {}
+    for stages in _CHOICES:
+        depths.setdefault(sums * len(stages.boundaries) + stages.adder, stages)
+    return depths
+
+
+def sums_of(spec: DotSpec) -> list[tuple[DotSpec, tuple[int, ...]]]:
+    """Return the sums that a unit computes before it adds C, each with its rule and its terms.
+
+    The first sum has no addend. Each following one adds the sum before it.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        A rule with ``accumulate="late"``.
+    """
+    terms = tuple(range(spec.k))
+    groups = [terms]
+    if spec.lanes == "halves":
+        groups = [tuple(k for k in terms if (k % 4 < 2) == first) for first in (True, False)]
+    return [
+        (replace(spec, accumulate="tree", lanes="together", k=len(group)), group)
+        for group in groups
+        if group
+    ]

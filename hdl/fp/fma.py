@@ -1,0 +1,137 @@
+"""A fused multiply-add with the flushing of subnormals that matrix units have."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
+
+from ..elaborate import only_described
+from .dot import DotProduct
+from .parts.pipeline import PIPELINES, check_pipeline
+from .parts.unpack import store
+
+__all__ = ["FusedMultiplyAdd", "check_flushing", "cleared", "flushed"]
+
+
+class FusedMultiplyAdd(wiring.Component):
+    """Fused multiply-add ``d = c + a·b``, rounded once, bit-exact with ``golden.fp.fused_dot``.
+
+    The datapath is a ``DotProduct`` of one product. Flushing changes only codes in front of it and
+    behind it, so it costs one gate for each fraction bit.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        Formats and rounding, with ``k`` = 1. ``flush`` makes subnormal operands zeros of their
+        sign, and ``flush_result="after"`` subnormal results.
+    pipeline : int
+        Number of register ranks, 0 (combinational) to 4.
+
+    Members
+    -------
+    a, b : In(ArrayLayout(storage_bits, 1))
+        Codes of the factors.
+    c : In(output.storage_bits)
+        Code of the addend.
+    d : Out(output.storage_bits)
+        Code of the result.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
+
+    Raises
+    ------
+    ValueError
+        If ``spec`` has more products than one or another rule, or if the pipeline depth is unknown.
+    """
+
+    if TYPE_CHECKING:
+        a: data.View
+        b: data.View
+        c: Signal
+        d: Signal
+
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0):
+        if spec.k != 1:
+            raise ValueError(f"k must be 1, not {spec.k!r}")
+        check_pipeline(pipeline, PIPELINES)
+        check_flushing(spec)
+        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
+        only_described(self._dot())
+        super().__init__(
+            {
+                "a": In(data.ArrayLayout(spec.input.storage_bits, 1)),
+                "b": In(data.ArrayLayout(spec.input_b.storage_bits, 1)),
+                "c": In(spec.output.storage_bits),
+                "d": Out(spec.output.storage_bits),
+            }
+        )
+
+    def _dot(self) -> DotProduct:
+        """Return the dot product of one pair, without flushing."""
+        rule = replace(self.spec, flush=False, flush_result=None)
+        return DotProduct(spec=rule, pipeline=self.pipeline)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.dot = dot = self._dot()
+        spec, out = self.spec, self.spec.output
+        operands = [
+            flushed(code, f) if spec.flush and f.emin == out.emin else code
+            for code, f in (
+                (Value.cast(self.a), spec.input),
+                (Value.cast(self.b), spec.input_b),
+                (Value.cast(self.c), out),
+            )
+        ]
+        m.d.comb += [
+            Value.cast(dot.a).eq(operands[0]),
+            Value.cast(dot.b).eq(operands[1]),
+            dot.c.eq(operands[2]),
+            self.d.eq(flushed(dot.d, out) if spec.flush_result else dot.d),
+        ]
+        return m
+
+
+def check_flushing(spec: DotSpec) -> None:
+    """Check that the flushing of a rule depends on the exponent fields of codes alone.
+
+    Raises
+    ------
+    ValueError
+        If results are flushed before they are rounded, or if only some subnormals of an operand
+        are below the least normal number of the output.
+    """
+    if spec.flush_result == "before":
+        raise ValueError("flush_result must be None or 'after', not 'before'")
+    for f in (spec.input, spec.input_b):
+        kept = f.emin - f.fraction_bits >= spec.output.emin
+        if spec.flush and not kept and f.emin != spec.output.emin:
+            raise ValueError(f"input must not be {f.name!r}, of which a part would be flushed")
+
+
+def flushed(code: Value, format: FloatFormat) -> Value:
+    """Return a code in which a subnormal number is a zero of its sign."""
+    return _kept(code, format, sign=True)
+
+
+def cleared(code: Value, format: FloatFormat) -> Value:
+    """Return a code in which a subnormal number, and −0, is +0."""
+    return _kept(code, format, sign=False)
+
+
+def _kept(code: Value, format: FloatFormat, *, sign: bool) -> Value:
+    """Return a code that is zero if its exponent field is zero, with its sign or without."""
+    f, top = format.fraction_bits, format.width - 1
+    code = code[format.storage_shift :]
+    field = code[f:top]
+    normal = field.any()
+    above = code[top] if sign else code[top] & normal
+    return store(Cat(code[:f] & normal.replicate(f), field, above), format)

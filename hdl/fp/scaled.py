@@ -1,0 +1,177 @@
+"""Dot product of a block with one scale for each operand: MXFP8, MXFP6, and MXFP4 of K = 32."""
+
+from dataclasses import replace
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.fp.spec import DotSpec
+
+from .core.geometry import check_rule
+from .core.scaled import ScaledCore, ScaledGeometry
+from .dot import product_lane
+from .parts.multiply import check_multiplier
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.unpack import unpack
+
+__all__ = ["ScaledDot", "check_scaled"]
+
+
+def check_scaled(spec: DotSpec, lanes: str) -> None:
+    """Check that a rule is one of those with block scales.
+
+    Parameters
+    ----------
+    spec : DotSpec
+    lanes : str
+        The value that ``spec.lanes`` must have.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    check_rule(replace(spec, scale=None, block=None, lanes="together"))
+    if spec.scale is None or spec.block is None:
+        raise ValueError("spec must have a scale, not None")
+    for name, allowed in (("lanes", lanes), ("truncate", "magnitude"), ("zero", "positive")):
+        if getattr(spec, name) != allowed:
+            raise ValueError(f"{name} must be {allowed!r}, not {getattr(spec, name)!r}")
+    if spec.window is None:
+        raise ValueError("spec must have a window, not None")
+    if not spec.output.has_infinity:
+        raise ValueError(f"output must be a format with infinity, not {spec.output.name!r}")
+
+
+class ScaledDot(wiring.Component):
+    """Dot product D = C + 2^(scales) · sum(A[k] * B[k]), bit-exact with ``golden.fp.fused_dot``.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        Formats, K, window and rounding; ``scale`` is a power of two (UE8M0) and ``block`` is K.
+    pipeline : int
+        Number of register ranks, 0 (combinational) to 11, as in ``DotProduct``.
+    multiplier : {"booth", "dsp"}
+        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
+        for the DSP blocks of an FPGA.
+
+    Members
+    -------
+    a, b : In(ArrayLayout(storage_bits, k))
+        Codes of the operands; FP6 and FP4 codes are in the low bits.
+    scale_a, scale_b : In(8)
+        Codes of the scales of A and of B.
+    c : In(output.storage_bits)
+        Code of the addend, which has no scale.
+    d : Out(output.storage_bits)
+        Code of the result; a NaN if a scale is a NaN.
+
+    Latency
+    -------
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
+    valid bit.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline depth or the multiplier is unknown, or if the rule is another one.
+    """
+
+    a: data.View
+    b: data.View
+    scale_a: Signal
+    scale_b: Signal
+    c: Signal
+    d: Signal
+
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+        check_pipeline(pipeline, DEEP_PIPELINES)
+        check_scaled(spec, "together")
+        assert spec.scale is not None
+        if spec.scale.fraction_bits or spec.scale.subnormals:
+            raise ValueError(f"scale must be a power of two, not {spec.scale.name!r}")
+        if spec.block != spec.k:
+            raise ValueError(f"block must be k = {spec.k}, not {spec.block!r}")
+        self.spec = spec
+        self.multiplier = check_multiplier(multiplier)
+        self.pipeline = pipeline
+        self.latency = pipeline
+        super().__init__(
+            {
+                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
+                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
+                "scale_a": In(spec.scale.width),
+                "scale_b": In(spec.scale.width),
+                "c": In(spec.output.storage_bits),
+                "d": Out(spec.output.storage_bits),
+            }
+        )
+
+    @property
+    def geometry(self) -> ScaledGeometry:
+        """The widths of the back end."""
+        spec = self.spec
+        assert spec.scale is not None and spec.window is not None
+        biases = spec.input.bias + spec.input_b.bias
+        floor = spec.output.emin if spec.emax_floor is None else spec.emax_floor
+        return ScaledGeometry(
+            lanes=spec.k,
+            window=spec.window,
+            sticky=False,
+            output=spec.output,
+            result_bits=spec.result_bits,
+            # A biased exponent is at least 1, so the sum of two is at least 2.
+            exponent_min=2,
+            exponent_max=spec.input.emax + spec.input_b.emax + biases,
+            # The scale is the sum of two codes, so both biases of it are subtracted here.
+            offset=spec.output.bias - biases - 2 * spec.scale.bias,
+            sum_limit=4 * spec.k + 2,
+            scale_max=2 * spec.scale.max_finite,
+            zero_code=floor + spec.output.bias,
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        spec = self.spec
+        assert spec.scale is not None and spec.scale.nan is not None
+        fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+        stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+
+        def operand(value: Value, name: str) -> Value:
+            return stages.cross_extra("operand", value, f"operand_{name}")
+
+        lanes = []
+        for k in range(spec.k):
+            a = operand(Value.cast(self.a[k]), f"a{k}")
+            b = operand(Value.cast(self.b[k]), f"b{k}")
+            lanes.append(
+                product_lane(
+                    m,
+                    unpack(m, a, spec.input, name=f"a{k}"),
+                    unpack(m, b, spec.input_b, name=f"b{k}"),
+                    fraction=fraction,
+                    name=f"p{k}",
+                    multiplier=self.multiplier,
+                )
+            )
+        scales = [operand(self.scale_a, "scale_a"), operand(self.scale_b, "scale_b")]
+        scale = Signal(spec.scale.width + 1)
+        no_number = Signal(name="scale_nan")
+        m.d.comb += [
+            scale.eq(scales[0] + scales[1]),
+            no_number.eq((scales[0] == spec.scale.nan) | (scales[1] == spec.scale.nan)),
+        ]
+        core = ScaledCore(
+            m,
+            geometry=self.geometry,
+            scale=scale,
+            rounding=spec.rounding,
+            nan_code=spec.nan_code,
+            stages=stages,
+            multiplier=self.multiplier,
+        )
+        c = unpack(m, operand(self.c, "c"), spec.output, name="c")
+        m.d.comb += self.d.eq(core.build(lanes, replace(c, nan=c.nan | no_number)))
+        return m

@@ -1,0 +1,21 @@
+"""Conformance vectors of machines: operands in strata with golden's results, and what they notice.
+
+``make_vectors`` draws the operands and computes the results; ``to_text`` and ``to_npz`` write them.
+``wrong_rules`` returns wrong implementations that the vectors of RVBNA must notice.
+"""
+
+from vitruvian.sim.conformance.files import Vectors, checksum, make_vectors, to_npz, to_text
+from vitruvian.sim.conformance.strata import STRATA, Operands, draw
+from vitruvian.sim.conformance.wrong import wrong_rules
+
+__all__ = [
+    "STRATA",
+    "Operands",
+    "Vectors",
+    "checksum",
+    "draw",
+    "make_vectors",
+    "to_npz",
+    "to_text",
+    "wrong_rules",
+]

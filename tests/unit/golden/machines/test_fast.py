@@ -1,0 +1,122 @@
+"""The compiled loops of the rules of machines against the plain forms, bit for bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.machine_operands import KINDS, operands
+from vitruvian import machines
+from vitruvian.golden.machines.families import family
+from vitruvian.golden.machines.fast import Operands, fast_product
+from vitruvian.golden.machines.products import _by_rows
+from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.table import machines as table
+
+#: At least one row of each family, with every parameter that its loops have.
+ROWS = (
+    *("cdna1_mfma_fp16_fp32", "cdna1_mfma_bf16_fp32", "cdna1_mfma_fp32_fp32"),
+    *("cdna2_mfma_fp64_fp64", "cdna2_mfma_bf161k_fp32", "cdna2_mfma_bf16_fp32"),
+    *("cdna3_mfma_fp16_fp32", "cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
+    *("amx_tdpbf16ps", "amx_tmmultf32ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32"),
+    *("gaudi2_fp32ieee_fp32", "gaudi3_e5m2xe4m3_fp32", "h100_mmasync_e4m3_fp16"),
+    *("b200_mmasync_e4m3xe5m2_fp32", "b200_mxf8f6f4_e5m2xe2m1_fp32", "b200_mxf4_fp32"),
+    "b200_nvf4_ue4m3_fp32",
+)
+FAMILIES = {"chopped", "late", "grouped", "aligned", "exact", "chain", "pairs"}
+
+
+def both(rule, x, of=None, **options):
+    """Return a product by the loops and by the plain form, which may be that of another rule."""
+    plain = of or rule
+    fast = fast_product(x, rule, lambda part: _by_rows(part, rule), **options)
+    return fast, _by_rows(x, plain)
+
+
+def test_the_rows_are_of_every_family():
+    assert {family(machines.find(stem).rule) for stem in ROWS} == FAMILIES
+
+
+@pytest.mark.parametrize("stem", ROWS)
+def test_the_loops_equal_the_plain_form(stem):
+    rule = machines.find(stem).rule
+    for seed, kind in enumerate(KINDS):
+        x = operands(np.random.default_rng(seed), rule, kind)
+        got, expected = both(rule, x)
+        np.testing.assert_array_equal(got, expected, err_msg=f"{stem}, {kind}, seed {seed}")
+
+
+@pytest.mark.long
+def test_the_loops_equal_the_plain_form_in_every_row():
+    rules = {stem: row.rule for stem, row in table().items() if family(row.rule)}
+    assert len(rules) > 500
+    done = []
+    for stem, rule in rules.items():
+        if rule in done:
+            continue
+        done.append(rule)
+        for seed, kind in enumerate(KINDS):
+            # More columns than a strip has, more rows than a tile
+            x = operands(np.random.default_rng(99 + seed), rule, kind, rows=66, columns=260)
+            got, expected = both(rule, x)
+            np.testing.assert_array_equal(got, expected, err_msg=f"{stem}, {kind}")
+    assert len(done) > 140
+
+
+@pytest.mark.parametrize(
+    ("stem", "change"),
+    [
+        ("b200_mxf8f6f4_e4m3_fp32", {"window": 24}),
+        ("b200_nvf4_ue4m3_fp32", {"window": 34}),
+        ("b200_mmasync_e4m3_fp32", {"window": 24}),
+        ("gaudi3_e5m2xe4m3_fp32", {"convert": None}),
+        ("cdna1_mfma_fp16_fp32", {"k": 2}),
+        ("cdna3_mfma_bf16_fp32", {"k": 4}),
+        ("cdna3_mfma_bf16_fp32", {"product_overflow": False}),
+        ("cdna3_mfma_fp8xbf8_fp32", {"lanes": "together"}),
+        ("amx_tdpbf16ps", {"accumulators": 1}),
+        ("avx512_vdpbf16ps", {"descending": False}),
+        ("gaudi1_bf16_fp32", {"add_c": "last"}),
+        ("cdna2_mfma_bf161k_fp32", {"k": 2}),
+    ],
+)
+def test_a_mistake_in_a_parameter_shows(stem, change):
+    rule = machines.find(stem).rule
+    wrong = replace(rule, **change)
+    assert family(wrong) is not None
+    if isinstance(rule, ChainSpec) or "k" in change:
+        x = [operands(np.random.default_rng(7), rule, kind) for kind in KINDS]
+    else:
+        x = [operands(np.random.default_rng(7), rule, kind, rows=40) for kind in KINDS]
+    differ = [both(wrong, part, of=rule) for part in x]
+    assert sum((got != expected).sum() for got, expected in differ) > 0
+
+
+def test_flushing_is_seen():
+    rule = machines.find("amx_tdpbf16ps").rule
+    assert isinstance(rule, ChainSpec)
+    x = operands(np.random.default_rng(7), rule, "tiny", rows=40)
+    kept = replace(rule, step=replace(rule.step, flush=False, flush_result=None))
+    got, expected = both(kept, x, of=rule)
+    assert (got != expected).any()
+
+
+def test_sums_that_cancel_and_ties_are_exact():
+    rule = machines.find("cdna1_mfma_fp16_fp32").rule
+    rng = np.random.default_rng(3)
+    a = rng.integers(1, 1 << 16, (40, 8)).astype(np.uint16) & 0x7BFF
+    a[:, 1::2] = a[:, ::2] ^ 0x8000  # every other product takes the one before away
+    b = rng.integers(0, 1 << 16, (8, 30)).astype(np.uint16) & 0x7BFF
+    b[1::2] = b[::2]
+    c = rng.integers(0, 1 << 32, (40, 30)).astype(np.uint32) & 0xBFFFFFFF
+    got, expected = both(rule, Operands(a, b, c))
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_threads_and_progress():
+    rule = machines.find("cdna3_mfma_bf16_fp32").rule
+    x = operands(np.random.default_rng(1), rule, "normal", rows=150)
+    seen = []
+    got, expected = both(rule, x, threads=3, progress=lambda *step: seen.append(step))
+    np.testing.assert_array_equal(got, expected)
+    assert seen == sorted(seen) and seen[-1] == (150, 150) and len(seen) > 2

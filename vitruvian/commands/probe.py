@@ -1,0 +1,252 @@
+"""The command ``probe``: write programs that probe a matrix unit, and read what they returned."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json, add_seed
+from vitruvian.errors import UserError
+from vitruvian.files import output_path, write_all
+from vitruvian.progress import Progress
+from vitruvian.table import open_console, print_table
+
+if TYPE_CHECKING:
+    from vitruvian.flows.probes.file import Section
+    from vitruvian.golden.machines.probe import Inferred, Results
+
+__all__ = ["register"]
+
+_TARGETS = ("cuda", "hip", "amx", "avx512")
+_DESCRIPTION = """\
+Find out what a matrix unit computes.
+
+`write` writes a program for a target, its operands and a Makefile into a folder. On a machine with
+the unit, `make` there runs each instruction on the operands and writes outputs.bin.
+
+`read` compares such a file with the known machines and names those that return the same results.
+If there is none, it infers the parameters of the rule and, with --out, writes a machine file. For
+each parameter it prints the first row in which the neighbouring value would give another result.
+FILE may also be an .npz file with the codes a, b, c and d; --input and the type of d say the
+formats, unless the file has a header.
+"""
+_EPILOG = """\
+Examples:
+  vitruvian probe write --target cuda --out probe_cuda
+  vitruvian probe write --target amx --instruction "*bf16*" --out probe_amx
+  vitruvian probe read probe_amx/outputs.bin --out machines
+"""
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command ``probe`` to the parser."""
+    parser = commands.add_parser(name, description=_DESCRIPTION, epilog=_EPILOG)
+    parser.add_argument(
+        "action", choices=("write", "read"), metavar="ACTION", help="Do this: write or read."
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="Read these files of results.")
+    parser.add_argument(
+        "--target", metavar="TARGET", help=f"Write a program for {', '.join(_TARGETS)}."
+    )
+    parser.add_argument(
+        "--instruction",
+        action="append",
+        metavar="PATTERN",
+        help="Take only instructions with such names; * and ? stand for any text.",
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write the program, or the machine files of inferred rules, into this folder.",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FORMAT",
+        help="Read operands of this format, or of two joined by _, in an .npz file.",
+    )
+    parser.add_argument(
+        "--infer",
+        action="store_true",
+        help="Infer the parameters of known machines as well, with the rows they rest on.",
+    )
+    add_seed(parser)
+    add_json(parser, "what was found")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    return _write(options) if options.action == "write" else _read(options)
+
+
+def _write(options: argparse.Namespace) -> int:
+    from vitruvian.flows.probes.kit import chosen, write
+
+    if options.files:
+        raise UserError(f"write must come without FILE, not with {options.files[0]!r}")
+    for name in ("target", "out"):
+        if getattr(options, name) is None:
+            allowed = f" {'|'.join(_TARGETS)}" if name == "target" else " FOLDER"
+            raise UserError(f"write must come with --{name}{allowed}")
+    for name in ("input", "infer"):
+        if getattr(options, name):
+            raise UserError(f"--{name} must come with read")
+    if options.seed >= 1 << 63:
+        raise UserError(f"seed must be below 2^63, not {options.seed!r}")
+    chosen(options.target, options.instruction or [])
+    with Progress("operands", 1, after_s=2.0) as progress:
+        try:
+            done = write(
+                options.target, options.instruction or [], Path(options.out), options.seed, progress
+            )
+        except OSError as error:
+            raise UserError(f"--out must be a folder that can be written: {error}") from None
+    print(f"{options.out}: {len(done)} instructions; run make there, and read outputs.bin")
+    if options.json:
+        names = [each.name for each in done]
+        write_json(options.json, {"target": options.target, "instructions": names})
+    return 0
+
+
+def _read(options: argparse.Namespace) -> int:
+    from vitruvian.golden.machines.probe import infer, machine_file, name
+
+    for option in ("target", "instruction"):
+        if getattr(options, option):
+            raise UserError(f"--{option} must come with write")
+    if not options.files:
+        raise UserError("read must come with at least one FILE")
+    found = [(path, *_load(Path(path), options.input)) for path in options.files]
+    records: list[dict[str, object]] = []
+    files: dict[Path, bytes | str] = {}
+    console = open_console(plain_width=100)
+    total = sum(len(sections) for _, _, sections in found)
+    fits = True
+    with Progress("infer", total, after_s=2.0) as progress:
+        for path, device, sections in found:
+            for section in sections:
+                results: Results = section.cases  # pyright: ignore
+                progress(section.name, len(records), total)
+                matches = name(results)
+                known = bool(matches) and not matches[0].wrong
+                record: dict[str, object] = {
+                    "file": path,
+                    "device": device,
+                    "instruction": section.name,
+                    "rows": len(results.d),
+                    "machines": [m.machine.stem for m in matches] if known else [],
+                }
+                if options.infer or not known:
+                    inferred = infer(results, known=known)
+                    fits = fits and not inferred.wrong
+                    record |= _record(inferred, results, matches)
+                    if not inferred.wrong and options.out:
+                        text = machine_file(
+                            inferred.rule, results, machine="unknown", instruction=section.name
+                        )
+                        files[Path(options.out) / f"{section.name}.toml"] = text
+                records.append(record)
+    if not fits and len(records) == 1:
+        raise UserError(_unfit(records[0]))
+    write_all(files)
+    for record in records:
+        _print(console, record)
+    for path in files:
+        print(f"{path}: the rule as a machine file")
+    if options.json:
+        write_json(options.json, {"instructions": records})
+    return int(not fits)
+
+
+def _load(path: Path, input: str | None) -> tuple[str, list["Section"]]:
+    from vitruvian.flows.probes.file import read
+    from vitruvian.flows.probes.npz import read_npz
+
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"PK"
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} must be a file that can be read: {error}") from None
+    return read_npz(path, input) if zipped else read(path)
+
+
+def _record(inferred: "Inferred", results: "Results", matches: Any) -> dict[str, object]:
+    """Return what was inferred, in values that JSON has."""
+    closest = [m.machine.stem for m in matches[:1]]
+    basis = [
+        {
+            "parameter": b.name,
+            "value": _word(b.value),
+            "not determined": _range(b.same),
+            "row": b.row,
+            "instead": None if b.row is None else _word(b.other),
+            "operands": None if b.row is None else _operands(results, b.row),
+        }
+        for b in inferred.basis
+    ]
+    return {
+        "kind": type(inferred.rule).__name__,
+        "rule": {n: _word(getattr(inferred.rule, n)) for n in _names(inferred.rule)},
+        "wrong": inferred.wrong,
+        "first": inferred.first,
+        "closest": closest[0] if closest else None,
+        "closest wrong": matches[0].wrong if closest else None,
+        "nan codes": [f"{code:#x}" for code in inferred.nan_codes],
+        "basis": basis,
+    }
+
+
+def _names(rule: object) -> list[str]:
+    return list(getattr(rule, "__dataclass_fields__", {}))
+
+
+def _word(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1 << 12:
+        return f"{value:#x}"
+    name = getattr(value, "name", None)
+    return str(value) if name is None else str(name)
+
+
+def _range(same: tuple[object, ...]) -> str:
+    """Return values as text, an interval by its ends."""
+    numbers = sorted(v for v in same if isinstance(v, int) and not isinstance(v, bool))
+    others = [_word(v) for v in same if v not in numbers or isinstance(v, bool)]
+    if len(numbers) > 2:
+        others.insert(0, f"{numbers[0]} to {numbers[-1]}")
+    else:
+        others = [*map(str, numbers), *others]
+    return ", ".join(others)
+
+
+def _operands(results: "Results", row: int) -> str:
+    """Return the terms of a row that are not zero, as the pages on machines print them."""
+    a, b = results.a[row], results.b[row]
+    kept = [k for k in range(len(a)) if a[k] and b[k]]
+    shown = ", ".join(f"[{k}] {a[k]:#x} {b[k]:#x}" for k in kept[:4])
+    shown += ", …" if len(kept) > 4 else ""
+    return f"a, b = {shown or 'zeros'}; c = {results.c[row]:#x}; d = {results.d[row]:#x}"
+
+
+def _unfit(record: dict[str, object]) -> str:
+    near = f"; the closest machine is {record['closest']} ({record['closest wrong']})"
+    return (
+        f"results of {record['instruction']} must fit a rule, but {record['wrong']} of "
+        f"{record['rows']} rows do not fit the closest, {record['kind']}, first row "
+        f"{record['first']}{near if record['closest'] else ''}"
+    )
+
+
+def _print(console: Any, record: dict[str, object]) -> None:
+    where = f" ({record['device']})" if record["device"] else ""
+    machines: Any = record["machines"]
+    if machines:
+        print(f"{record['instruction']}{where}: {record['rows']} rows as {', '.join(machines)}")
+    elif record["wrong"]:
+        print(_unfit(record))
+    else:
+        print(f"{record['instruction']}{where}: no known machine; {record['rows']} rows fit")
+    basis: Any = record.get("basis")
+    if basis:
+        header = ("parameter", "value", "not determined", "row", "instead", "operands")
+        cells = [["" if b[h] is None else str(b[h]) for h in header] for b in basis]
+        print_table(console, header, cells, wrap=True)

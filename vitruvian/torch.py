@@ -1,0 +1,315 @@
+"""Products of PyTorch under the arithmetic of a machine, forward and backward.
+
+``arithmetic`` is a context in which linear layers, convolutions, attention and matrix products are
+computed as a machine computes them, to the bit; the operator ``torch.ops.vitruvian.gemm`` is one
+such product. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
+
+>>> import torch
+>>> from vitruvian.torch import arithmetic
+>>> model, x = torch.nn.Linear(64, 10), torch.ones(8, 64)
+>>> with arithmetic(machine="h100", forward="e4m3", backward="e5m2"):
+...     loss = model(x).square().mean()
+>>> loss.backward()  # the gradients, too, are products of the H100
+"""
+
+# PyTorch is optional, and its types are unknown where it is not installed.
+# pyright: basic, reportMissingImports=false
+
+from collections.abc import Callable
+from math import prod
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from vitruvian.errors import UserError
+from vitruvian.golden.machines import Arithmetic
+
+__all__ = ["arithmetic", "gemm"]
+
+_ROLES = {"f": "forward", "b": "backward"}
+
+
+@torch.library.custom_op("vitruvian::gemm", mutates_args=(), device_types="cpu")
+def gemm(
+    a: Tensor,
+    b: Tensor,
+    machine: str,
+    forward: str,
+    backward: str | None = None,
+    instruction: str | None = None,
+    scaled: bool | None = None,
+    roles: str = "ff",
+) -> Tensor:
+    """Return A·B as a machine computes it, with gradients that are such products as well.
+
+    Parameters
+    ----------
+    a, b : (..., M, K), (..., K, N) Tensor
+        Floating-point numbers, which are converted to float32 and rounded to the formats.
+    machine, forward, backward, instruction, scaled
+        As of ``vitruvian.machines.Arithmetic``.
+    roles : str
+        One letter for each operand: "f" for activations and weights, "b" for gradients.
+
+    Returns
+    -------
+    (..., M, N) Tensor
+        The element type is that of A.
+    """
+    unit = Arithmetic(machine, forward, backward, instruction, scaled)
+    x, y = (v.detach().to(torch.float32).numpy() for v in (a, b))
+    d = unit.product(x, y, (_ROLES[roles[0]], _ROLES[roles[1]]))  # pyright: ignore
+    return torch.from_numpy(d).to(a.dtype)
+
+
+@gemm.register_fake
+def _(a: Tensor, b: Tensor, *_rule: Any, **_options: Any) -> Tensor:
+    lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return a.new_empty((*lead, a.shape[-2], b.shape[-1]))
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
+    a, b, *ctx.rule, ctx.roles = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    a, b = ctx.saved_tensors
+    role_a, role_b = ctx.roles
+    of_a = of_b = None
+    if ctx.needs_input_grad[0]:
+        of_a = gemm(gradient, b.mT, *ctx.rule, f"b{role_b}").sum_to_size(a.shape)
+    if ctx.needs_input_grad[1]:
+        of_b = gemm(a.mT, gradient, *ctx.rule, f"{role_a}b").sum_to_size(b.shape)
+    return of_a, of_b, *[None] * 6
+
+
+gemm.register_autograd(_backward, setup_context=_setup)
+
+
+class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as a function)
+    """A context in which the products of networks are those of a machine, forward and backward.
+
+    These functions, their methods and the modules built on them are replaced: ``linear``,
+    ``matmul``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``conv1d`` to ``conv3d``,
+    ``scaled_dot_product_attention`` and ``multi_head_attention_forward``. Everything else, such as
+    the addition of a bias and a softmax, is computed by PyTorch. A product belongs to the context
+    in which it is computed forward; its gradients may be computed after the context has ended.
+
+    Parameters
+    ----------
+    machine : str
+        A machine of the table, for example "h100".
+    forward, backward : str
+        Formats of activations and weights, and of gradients.
+    instruction : str, optional
+        By default the machine's first one that has these formats.
+    scaled : bool, optional
+        As of ``vitruvian.machines.Arithmetic``.
+
+    Raises
+    ------
+    UserError
+        If the machine does not have these formats; in the context, for a product that is not
+        replaced (``einsum``, recurrent layers, transposed convolutions and some others).
+    """
+
+    def __init__(
+        self,
+        *,
+        machine: str,
+        forward: str,
+        backward: str | None = None,
+        instruction: str | None = None,
+        scaled: bool | None = None,
+    ) -> None:
+        super().__init__()
+        Arithmetic(machine, forward, backward, instruction, scaled)  # refuses what does not exist
+        self._rule = (machine, forward, backward, instruction, scaled)
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is functional.multi_head_attention_forward:
+            with self:
+                return _ATTENTION(*args, **kwargs)
+        if func in _REPLACED and _is_floating(args, kwargs):
+            return _REPLACED[func](self._product, *args, **kwargs)
+        name = getattr(func, "__name__", "")
+        if func in _REFUSED and _is_floating(args, kwargs):
+            raise UserError(
+                f"products must be linear, matmul, convolutions or attention within arithmetic(), "
+                f"not {name}"
+            )
+        return func(*args, **kwargs)
+
+    def _product(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return the product of stacks of matrices."""
+        return gemm(a, b, *self._rule)
+
+
+Product = Callable[[Tensor, Tensor], Tensor]
+
+
+def _is_floating(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if the first tensor holds floating-point numbers, or tensors in a list do."""
+    for value in (*args, *kwargs.values()):
+        first = value[0] if isinstance(value, (list, tuple)) and value else value
+        if isinstance(first, Tensor):
+            return first.is_floating_point()
+    return False
+
+
+def _matmul(product: Product, input: Tensor, other: Tensor) -> Tensor:
+    a = input[None] if input.ndim == 1 else input
+    b = other[:, None] if other.ndim == 1 else other
+    if a.ndim > 2 and b.ndim == 2:  # one product of all rows
+        rows = a.reshape(-1, a.shape[-1])
+        d = product(rows, b).reshape(*a.shape[:-1], b.shape[-1])
+    else:
+        d = product(a, b)
+    d = d[..., 0] if other.ndim == 1 else d
+    return d.squeeze(-1 if other.ndim == 1 else -2) if input.ndim == 1 else d
+
+
+def _reversed_matmul(product: Product, other: Tensor, input: Tensor) -> Tensor:
+    return _matmul(product, input, other)
+
+
+def _strict(product: Product, input: Tensor, mat2: Tensor) -> Tensor:
+    return product(input, mat2)
+
+
+def _linear(product: Product, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    d = _matmul(product, input, weight.mT)
+    return d if bias is None else d + bias
+
+
+def _addmm(
+    product: Product,
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Tensor:
+    d = product(mat1, mat2)
+    d = d if alpha == 1 else alpha * d
+    return d if beta == 0 else d + (input if beta == 1 else beta * input)
+
+
+def _convolution(dimensions: int) -> Callable[..., Tensor]:
+    """Return a convolution as a product of a matrix of patches and the weights."""
+
+    def every(value: Any) -> list[Any]:
+        return list(value) if isinstance(value, (list, tuple)) else [value] * dimensions
+
+    def convolve(
+        product: Product,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        x = input if input.ndim == dimensions + 2 else input[None]
+        sizes, steps, gaps = weight.shape[2:], every(stride), every(dilation)
+        if padding == "same":
+            total = [gap * (size - 1) for size, gap in zip(sizes, gaps, strict=True)]
+            sides = [(t // 2, t - t // 2) for t in total]
+        else:
+            sides = [(p, p) for p in every(0 if padding == "valid" else padding)]
+        x = functional.pad(x, [p for side in reversed(sides) for p in side])
+        for axis, (size, step, gap) in enumerate(zip(sizes, steps, gaps, strict=True), 2):
+            x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
+        out = x.shape[2 : 2 + dimensions]
+        # (N, groups, C / groups, out…, size…) to (groups, N · out, C / groups · size)
+        patches = x.reshape(len(x), groups, -1, prod(out), prod(sizes)).permute(1, 0, 3, 2, 4)
+        patches = patches.reshape(groups, len(x) * prod(out), -1)
+        filters = weight.reshape(groups, len(weight) // groups, -1)
+        d = product(patches, filters.mT)  # (groups, N · out, O / groups)
+        d = d.reshape(groups, len(x), prod(out), -1).permute(1, 0, 3, 2)
+        d = d.reshape(len(x), len(weight), *out)
+        if bias is not None:
+            d = d + bias.reshape(-1, *[1] * dimensions)
+        return d if input.ndim == dimensions + 2 else d[0]
+
+    return convolve
+
+
+def _attention(
+    product: Product,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    if enable_gqa:
+        many = query.shape[-3]
+        key, value = (v.repeat_interleave(many // v.shape[-3], -3) for v in (key, value))
+    scores = product(query, key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attn_mask, float("-inf"))
+        else:
+            scores = scores + attn_mask
+    shares = torch.dropout(torch.softmax(scores, -1), dropout_p, dropout_p > 0)
+    return product(shares, value)
+
+
+def _without_checks(function: FunctionType) -> Any:
+    """Return a function of PyTorch that runs its own body even if a mode is active."""
+    checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    names = function.__globals__ | dict.fromkeys(checks, lambda *_: False)
+    copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+_ATTENTION = _without_checks(functional.multi_head_attention_forward)  # pyright: ignore
+
+_REPLACED: dict[Any, Callable[..., Tensor]] = {
+    functional.linear: _linear,
+    torch.matmul: _matmul,
+    Tensor.matmul: _matmul,
+    Tensor.__matmul__: _matmul,
+    Tensor.__rmatmul__: _reversed_matmul,
+    torch.mm: _strict,
+    Tensor.mm: _strict,
+    torch.bmm: _strict,
+    Tensor.bmm: _strict,
+    torch.addmm: _addmm,
+    Tensor.addmm: _addmm,
+    torch.baddbmm: _addmm,
+    Tensor.baddbmm: _addmm,
+    torch.conv1d: _convolution(1),
+    torch.conv2d: _convolution(2),
+    torch.conv3d: _convolution(3),
+    functional.scaled_dot_product_attention: _attention,
+}
+_NAMES = (
+    *("einsum", "tensordot", "inner", "dot", "vdot", "mv", "addmv", "addbmm", "chain_matmul"),
+    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bilinear", "lstm", "gru"),
+    *("rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "cdist"),
+    *("addmm_", "baddbmm_", "addmv_", "addbmm_", "multi_dot"),
+)
+_HOMES: tuple[Any, ...] = (torch, Tensor, functional, torch._VF, torch.linalg)  # pyright: ignore
+_REFUSED = {getattr(home, name) for home in _HOMES for name in _NAMES if hasattr(home, name)}

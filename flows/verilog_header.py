@@ -7,6 +7,7 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
+from vitruvian.flows.header_rules import stated
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
@@ -127,13 +128,31 @@ def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[st
 def _describe(shape: Any, codes: Mapping[str, str]) -> str:
     if isinstance(shape, data.ArrayLayout):
         width = Shape.cast(shape.elem_shape).width
-        return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
+        text = f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
+        if isinstance(shape.elem_shape, data.StructLayout):
+            text += ", in which"
+        return "\n    ".join([text, *_inner(shape.elem_shape, codes)])
     if isinstance(shape, data.StructLayout):
-        # A field with a single possible value has no bits and is left out.
-        parts = [_field(name, field, codes) for name, field in shape if field.width]
-        return "\n    ".join([f"{Shape.cast(shape).width} bits", *parts])
+        return "\n    ".join([f"{Shape.cast(shape).width} bits", *_inner(shape, codes)])
     cast = Shape.cast(shape)
     return f"{cast.width} bit{'s' if cast.width != 1 else ''}{', signed' if cast.signed else ''}"
+
+
+def _inner(shape: Any, codes: Mapping[str, str]) -> list[str]:
+    """Return a line for each field of a structure, and of the structures in it, indented."""
+    if not isinstance(shape, data.StructLayout):
+        return []
+    lines: list[str] = []
+    for name, field in shape:
+        # A field with a single possible value has no bits and is left out.
+        if not field.width:
+            continue
+        lines.append(_field(name, field, codes))
+        element = field.shape
+        if isinstance(element, data.ArrayLayout):
+            element = element.elem_shape
+        lines += [f"  {line}" for line in _inner(element, codes)]
+    return lines
 
 
 def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
@@ -147,6 +166,10 @@ def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
     if isinstance(field.shape, data.ArrayLayout):
         width = Shape.cast(field.shape.elem_shape).width
         text += f", {field.shape.length} x {width} bits"
+        if isinstance(field.shape.elem_shape, data.StructLayout):
+            text += ", in each of which"
+    if isinstance(field.shape, data.StructLayout):
+        text += ", in which"
     return text
 
 
@@ -164,6 +187,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
     """Yield lines that state what every dot product of the unit computes."""
     specs = _specs(component)
     if not specs:
+        yield from stated(component)
         yield from _scalar(component)
         return
     whose = "the unit is" if "" in specs else "an element is, of every precision,"

@@ -58,7 +58,6 @@ class LookaheadSequencer(Sequencer):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self.config
         went, went_slot = Signal(), Signal.like(self.slot)
         m.d.sync += [went.eq(self.go), went_slot.eq(self.slot)]
         conflict = self._build_conflict(m, went, went_slot)

@@ -167,6 +167,10 @@ class MatrixUnitConfig:
             check_int("window", self.window, self.least_window, 128)
         if self.complex_precisions:
             check_complex_slots(self.slots, self.slot_count)
+            fast = [p for p in self.complex_precisions if self.limbs(p) == 1]
+            if self.buffered and fast:
+                # The slot changes between the parts, and is looked at one cycle before the decision.
+                raise ValueError(f"buffered must be False if {fast[0]} takes one step for a part")
         for name in self.floats:
             self.spec(name)  # raises ValueError if the preset or the lanes rule out the precision
         if self.one_pair:

@@ -129,7 +129,7 @@ def test_icarus_finds_a_flipped_bit_and_nothing_else(unit: str, tmp_path: Path):
 
 
 def test_every_unit_with_vectors_has_a_small_one_here():
-    pipelines = {"intdot", "add", "compare", "minmax", "convert"}
+    pipelines = {"intdot", "blockdot", "add", "compare", "minmax", "convert"}
     assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines} == set(UNITS)
 
 

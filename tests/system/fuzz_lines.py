@@ -270,7 +270,7 @@ GRAMMARS = (
         ("vitruvian", "machines"),
         (_inputs("x.npy"),),
         ("--check", "--jobs=1"),
-        {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
+        {"--rows": _NUMBERS},
     ),
     Grammar(
         ("vitruvian", "conformance"),

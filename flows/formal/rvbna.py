@@ -171,17 +171,22 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
     return expected
 
 
-def _dot(h: Harness, *, stem: str, powers: int = 0) -> None:
-    """Compare the unit with C = +0 to the rule; the last ``powers`` codes of B have no fraction."""
+def _dot(h: Harness, *, stem: str, powers: int = 0, addend: bool = True) -> None:
+    """Compare the unit to the rule.
+
+    Without ``addend``, C is +0 and changes nothing. The last ``powers`` codes of B have a zero
+    fraction.
+    """
     spec = find(stem).rule
     assert isinstance(spec, DotSpec)
     unit = DotProduct(spec=spec)
-    h.add(unit, driven=[unit.c])
+    h.add(unit, driven=[] if addend else [unit.c])
     a, b = ([Value.cast(port[k]) for k in range(spec.k)] for port in (unit.a, unit.b))
     for code in b[spec.k - powers :]:
-        number = Number(code, spec.input_b)
-        h.assume(number.fraction == 0)
-    h.rule("sum", unit.d == dot_reference(h.m, spec, a, b))
+        h.assume(Number(code, spec.input_b).fraction == 0)
+    total = dot_reference(h.m, spec, a, b)
+    expected = add_reference(h.m, spec.output, total, unit.c) if addend else total
+    h.rule("sum", unit.d == expected)
 
 
 def _add(h: Harness, *, format: str) -> None:
@@ -226,26 +231,22 @@ _ADD = (
 )
 
 
-def _dot_proof(name: str, formats: str, terms: int, powers: int = 0) -> Proof:
-    """Return the proof for a pair of 8-bit formats."""
-    shown = f"K = {terms}, {formats} to fp32, C = +0"
-    if powers:
-        shown += f", {powers} operands powers of two or zero"
-    stem = f"rvbna_{formats}_n{terms}_fp32"
+def _dot_proof(formats: str, addend: bool) -> Proof:
+    """Return the proof for two pairs of an 8-bit format."""
     return proof_of_cases(
-        f"rvbna.dot.{name}",
-        f"DotProduct, RVBNA, {shown}",
-        "The products are aligned to odd and added, and the sum is rounded to odd once.",
+        f"rvbna.dot.{formats}",
+        f"DotProduct, RVBNA, K = 2, {formats} to fp32, {'any C' if addend else 'C = +0'}",
+        "The products are aligned to odd, and their sum and that with C are rounded to odd.",
         _dot,
         _DOT,
-        stem=stem,
-        powers=powers,
+        stem=f"rvbna_{formats}_n2_fp32",
+        addend=addend,
     )
 
 
 PROOFS = (
-    _dot_proof("e4m3", "e4m3", 2),
-    _dot_proof("e5m2", "e5m2", 2),
+    _dot_proof("e4m3", addend=True),
+    _dot_proof("e5m2", addend=False),
     proof_of_cases(
         "rvbna.add.fp32",
         "Adder, fp32, RTO",

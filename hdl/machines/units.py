@@ -132,7 +132,8 @@ def _dot_unit(rule: DotSpec) -> Callable[..., wiring.Component]:
         return GroupDot if rule.lanes == "sixteens" else ScaledDot
     if rule.accumulate == "aligned":
         return AlignedDotProduct
-    return DotProduct if rule.window is not None else ExactDotProduct
+    exact = rule.window is None and rule.accumulate == "tree"
+    return ExactDotProduct if exact else DotProduct
 
 
 def _checked(

@@ -250,12 +250,6 @@ GRAMMARS = (
         | {"--liberty": ("vt45", "zzz", ""), "--out": _FOLDERS, "--json": _OUTPUTS},
     ),
     Grammar(
-        ("vitruvian", "machines"),
-        (_inputs("x.npy"),),
-        ("--check", "--jobs=1"),
-        {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
-    ),
-    Grammar(
         ("vitruvian", "conformance"),
         (("rvbna_e4m3_n2_fp32", "h100_wgmma_e4m3_fp32", "amx_tdpbssd", "rvbna", "", "-1"),),
         ("--vectors=100",),

@@ -29,7 +29,7 @@ from vitruvian.flows.machines import pages
 from vitruvian.flows.report import markdown
 from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue import PARTS, UNITS
-from vitruvian.hdl.cube import CONFIGS
+from vitruvian.hdl.cube import BLACKWELL, CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.validate import one_of
@@ -256,7 +256,7 @@ def _configurations() -> str:
     columns = ["preset", "dataflow", "M × N × K", "precisions (K)", "accuracy", "pipeline"]
     columns += ["slots", "latency, cycles"]
     rows = []
-    for name, base in CONFIGS.items():
+    for name, base in (CONFIGS | BLACKWELL).items():
         for dataflow in ("broadcast",) if base.slot_memory else DATAFLOWS:
             c = replace(base, dataflow=dataflow)
             terms = ", ".join(f"{p} ({c.terms(p)})" for p in c.precisions)

@@ -22,7 +22,6 @@ from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError, WorkError
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.board import Board
-from vitruvian.flows.dsp_registers import absorb
 from vitruvian.flows.wrapper import TOP, Top, ports_of
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
@@ -226,8 +225,6 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
             "design.v", text, script, "netlist.json", task=f"map {work.name}"
         )
         store.put(key, netlist)
-    if work.board.family == "ecp5":
-        netlist = absorb(netlist, TOP)
     return fpga.Resources(**family.count(_cells(netlist))), netlist
 
 

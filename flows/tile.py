@@ -20,7 +20,7 @@ from vitruvian.flows.liberty import Cell, Library
 
 __all__ = ["Module", "Tile", "assemble"]
 
-#: What the names of inserted buffers begin with.
+#: The first part of the names of inserted buffers.
 BUFFER = "buffer$"
 
 

@@ -7,10 +7,12 @@ from typing import Any
 from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
+from vitruvian.flows.header_rules import stated
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.cube.blocks import SCALE_BITS, BlockUnitConfig
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
@@ -56,6 +58,7 @@ def header(variant: Variant, component: Any) -> str:
         lines.append(
             f"  {way} {'__'.join(map(str, path))}: {_described(path, member, value, codes)}"
         )
+    lines += _placed(component)
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
@@ -100,6 +103,17 @@ def _plain(member: Any) -> Any:
     return member.signature.flip() if member.flow == wiring.In else member.signature
 
 
+def _placed(component: Any) -> Iterator[str]:
+    """Yield the line that says where the scales of a matrix unit are."""
+    config = getattr(component, "config", None)
+    if isinstance(config, BlockUnitConfig):
+        low, bits = config.code_bits, config.bus_bits - config.code_bits
+        yield (
+            f"A row of a, and a column of b, has its codes at [0 +: {low}] and its scales, "
+            f"{SCALE_BITS} bits each in rising k, at [{low} +: {bits}]."
+        )
+
+
 def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[str, str]) -> str:
     """Return the width and fields of a port, and the meaning of its codes if it has any."""
     text = _describe(value.shape(), codes)
@@ -114,13 +128,31 @@ def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[st
 def _describe(shape: Any, codes: Mapping[str, str]) -> str:
     if isinstance(shape, data.ArrayLayout):
         width = Shape.cast(shape.elem_shape).width
-        return f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
+        text = f"{shape.length} x {width} bits, element i at [{width}*i +: {width}]"
+        if isinstance(shape.elem_shape, data.StructLayout):
+            text += ", in which"
+        return "\n    ".join([text, *_inner(shape.elem_shape, codes)])
     if isinstance(shape, data.StructLayout):
-        # A field with a single possible value has no bits and is left out.
-        parts = [_field(name, field, codes) for name, field in shape if field.width]
-        return "\n    ".join([f"{Shape.cast(shape).width} bits", *parts])
+        return "\n    ".join([f"{Shape.cast(shape).width} bits", *_inner(shape, codes)])
     cast = Shape.cast(shape)
     return f"{cast.width} bit{'s' if cast.width != 1 else ''}{', signed' if cast.signed else ''}"
+
+
+def _inner(shape: Any, codes: Mapping[str, str]) -> list[str]:
+    """Return a line for each field of a structure, and of the structures in it, indented."""
+    if not isinstance(shape, data.StructLayout):
+        return []
+    lines: list[str] = []
+    for name, field in shape:
+        # A field with a single possible value has no bits and is left out.
+        if not field.width:
+            continue
+        lines.append(_field(name, field, codes))
+        element = field.shape
+        if isinstance(element, data.ArrayLayout):
+            element = element.elem_shape
+        lines += [f"  {line}" for line in _inner(element, codes)]
+    return lines
 
 
 def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
@@ -134,6 +166,10 @@ def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
     if isinstance(field.shape, data.ArrayLayout):
         width = Shape.cast(field.shape.elem_shape).width
         text += f", {field.shape.length} x {width} bits"
+        if isinstance(field.shape.elem_shape, data.StructLayout):
+            text += ", in each of which"
+    if isinstance(field.shape, data.StructLayout):
+        text += ", in which"
     return text
 
 
@@ -151,6 +187,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
     """Yield lines that state what every dot product of the unit computes."""
     specs = _specs(component)
     if not specs:
+        yield from stated(component)
         yield from _scalar(component)
         return
     whose = "the unit is" if "" in specs else "an element is, of every precision,"
@@ -164,6 +201,7 @@ def _arithmetic(component: Any) -> Iterator[str]:
         else:
             text = f"{_products(spec.k, spec.input.name, spec.input_b.name)}"
             text += f"; c and d are {spec.output.name}"
+            text += _scales(spec)
             # The names of the complex precisions end in c.
             if name.endswith("c"):
                 text += "; each part of a complex result is such a sum"
@@ -228,6 +266,17 @@ def _products(k: int, a: str, b: str) -> str:
     return f"{k} product{'s' if k > 1 else ''} {a} x {b}"
 
 
+def _scales(spec: DotSpec) -> str:
+    """Return the end of a sentence about the scales of a rule."""
+    if spec.scale is None:
+        return ""
+    text = f"; each {spec.block} values of a, and of b, share a factor of {spec.scale.name}"
+    text += f" (code {spec.scale.nan:#04x} is NaN)"
+    if spec.lanes == "sixteens":
+        text += "; 16 products are added exactly, and their scaled sum is a term"
+    return text
+
+
 def _rule(spec: DotSpec) -> Iterator[str]:
     """Yield the window, the rounding and the NaN code of a fused dot product."""
     if spec.window is None:
@@ -240,6 +289,8 @@ def _rule(spec: DotSpec) -> Iterator[str]:
         }[spec.truncate]
         yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
         yield f"  {cut}."
+    if spec.emax_floor is not None and spec.scale is not None:
+        yield f"  The largest exponent counts as {spec.emax_floor} if it is smaller."
     rounding = _ROUNDINGS[spec.rounding]
     too_large = "NaN" if spec.output.infinity is None else "infinity"
     yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"

@@ -66,7 +66,8 @@ def run_rtl(
         for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
             if scale is not None:
                 each = terms // scale.shape[1]
-                inputs[name] = scale[:, step.terms.start // each : step.terms.stop // each]
+                part = scale[:, step.terms.start // each : step.terms.stop // each]
+                inputs[name] = part[:, 0] if part.shape[1] == 1 else part
         c = model.run(**inputs, **step.inputs)
     return c
 

@@ -11,6 +11,7 @@ from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
+from vitruvian.hdl.cube.element import ProcessingElement
 from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.unit import MatrixUnit
@@ -19,12 +20,16 @@ __all__ = ["PROOFS"]
 
 #: One INT8 element of the matrix unit, the smallest datapath with accumulators.
 _UNIT = MatrixUnitConfig(m=1, n=1, k=1, precisions=("int8",), pipeline=1, slots=2)
-#: The same with its slots in a memory, and with registers around it.
-_BUFFERED = replace(_UNIT, pipeline=2, slot_memory=True, buffered=True, multiplier="dsp")
+#: The same with its slots in a memory, which are read one cycle after the operands.
+_MEMORY = replace(_UNIT, pipeline=2, slot_memory=True, multiplier="dsp")
+#: A buffered unit whose slots are busy for as long. Its decisions are a cycle behind the transfers.
+_BUFFERED = replace(_MEMORY, pipeline=1, slots=3, buffered=True)
 #: Two of them, through which the operands hop.
 _SYSTOLIC = replace(_UNIT, m=2, n=1, dataflow="systolic", pipeline=0, slots=2)
 #: Bits of a result that the proof follows.
 _BITS = 1
+#: The inputs of a sequencer that belong to a beat.
+_FIELDS = ("start", "slot", "emit", "late")
 
 
 def _slot_queue(h: Harness) -> None:
@@ -65,11 +70,7 @@ def _unit(h: Harness, config: MatrixUnitConfig) -> None:
         return fractal[row][column][:_BITS]
 
     taken = transfers(unit.i)
-    if config.buffered:
-        beat, issued = _buffered(h, unit, taken)
-    else:
-        issued = taken
-        h.rule("c_with_beat", transfers(unit.c) == (taken & (beat.start == Start.FROM_C)))
+    h.rule("c_with_beat", transfers(unit.c) == (taken & (beat.start == Start.FROM_C)))
     slot = Mux(beat.slot >= config.slot_count, config.slot_count - 1, beat.slot)
     sums = Array(Signal(_BITS, name=f"sum{s}") for s in range(config.slot_count))
     start = Signal(_BITS)
@@ -82,17 +83,16 @@ def _unit(h: Harness, config: MatrixUnitConfig) -> None:
             h.m.d.comb += start.eq(sums[slot])
     total = Signal(_BITS)
     h.m.d.comb += total.eq(start + beat.a[row][:_BITS])
-    with h.m.If(issued):
+    with h.m.If(taken):
         h.m.d.sync += sums[slot].eq(total)
     track = Tracker(
         h,
-        entered=issued & beat.emit,
+        entered=taken & beat.emit,
         left=transfers(unit.o),
         offered=unit.o.valid,
         expected=total,
         actual=element(unit.o.payload),
-        # A buffered unit has two beats in front of its slots and a result behind them.
-        most=config.slot_count + 3 * config.buffered,
+        most=config.slot_count,
     )
     waiting = [track.level != 0]
     arrives(h, waiting=waiting, offered=unit.o.valid, cycles=config.latency_cycles, name="result")
@@ -100,25 +100,36 @@ def _unit(h: Harness, config: MatrixUnitConfig) -> None:
     arrives(h, waiting=stuck, offered=taken, cycles=config.latency_cycles, name="beat")
 
 
-def _buffered(h: Harness, unit: MatrixUnit, taken: Value) -> tuple[Any, Value]:
-    """Return the beat that is next to count, and 1 in the cycle in which it counts.
-
-    Two beats can wait in registers. A beat counts when it is the next one, and if it starts from C,
-    in the cycle in which C is taken.
-    """
-    beats = [Signal(unit.i.payload.shape(), name=f"waiting_beat{n}") for n in range(2)]
-    waits = Signal(range(4), name="waiting")
-    from_c = (waits != 0) & (beats[0].start == Start.FROM_C)
-    issued = Mux(from_c, transfers(unit.c), waits != 0)
-    h.m.d.sync += waits.eq(waits + taken - issued)
-    with h.m.If(issued):
-        h.m.d.sync += Value.cast(beats[0]).eq(Value.cast(beats[1]))
-    for n, beat in enumerate(beats):
-        with h.m.If(taken & (waits - issued == n)):
-            h.m.d.sync += Value.cast(beat).eq(Value.cast(unit.i.payload))
-    h.rule("c_with_beat", ~transfers(unit.c) | from_c)
-    h.rule("beats_wait_for_c", waits <= len(beats))
-    return beats[0], issued
+def _ahead(h: Harness) -> None:
+    """Run both sequencers with the same beats, which stand in a register."""
+    ahead, plain = LookaheadSequencer(config=_BUFFERED), Sequencer(config=replace(_MEMORY, slots=3))
+    for name, unit, others in (
+        ("ahead", ahead, ("go", "advance", "coming")),
+        ("plain", plain, ("go", "taken")),
+    ):
+        h.add(unit, name, driven=[getattr(unit, port) for port in (*_FIELDS, *others)])
+    assert ahead.config.slot_cycles - 1 == plain.config.slot_cycles
+    assert ahead.config.read_cycles - 1 == plain.config.read_cycles
+    full = Signal(name="beat_full")
+    fields = {
+        name: Signal(len(Value.cast(getattr(ahead, name))), name=f"beat_{name}") for name in _FIELDS
+    }
+    go = full & ahead.may_go & h.free("go", 1)
+    h.m.d.comb += [ahead.go.eq(go), ahead.advance.eq(~full | go)]
+    h.m.d.comb += [plain.go.eq(go), plain.taken.eq(ahead.taken)]
+    coming = {name: h.free(f"coming_{name}", len(field)) for name, field in fields.items()}
+    # A unit limits the slots of its beats, which have unused codes otherwise.
+    h.assume(coming["slot"] < ahead.config.slot_count)
+    h.m.d.comb += ahead.coming.eq(coming["slot"])
+    with h.m.If(ahead.advance):
+        h.m.d.sync += full.eq(h.free("comes", 1))
+        h.m.d.sync += [field.eq(coming[name]) for name, field in fields.items()]
+    for unit in (ahead, plain):
+        h.m.d.comb += [Value.cast(getattr(unit, name)).eq(field) for name, field in fields.items()]
+    h.rule("may_go", ~full | (ahead.may_go == plain.may_go))
+    h.rule("accumulate", ~full | (ahead.accumulate == plain.accumulate))
+    h.rule("offer", ahead.offer == plain.offer)
+    h.rule("head", ~ahead.offer | (ahead.head == plain.head))
 
 
 PROOFS = (
@@ -168,10 +179,10 @@ PROOFS = (
         ),
     ),
     Proof(
-        name="cube.buffered",
-        component="MatrixUnit, 1 × 1 × 1, INT8, 2 slots, pipeline 2, slots in a memory, buffered",
-        claim="The same holds if the state of a slot is read one cycle before the decision.",
-        build=partial(_unit, config=_BUFFERED),
+        name="cube.ahead",
+        component="LookaheadSequencer and Sequencer, 3 slots",
+        claim="To read a slot one cycle before the decision changes no decision and no result.",
+        build=_ahead,
         mutations=(
             Mutation(
                 name="the decision does not know the beat of the cycle before",
@@ -188,11 +199,40 @@ PROOFS = (
                 new="Signal(self.config.slot_cycles - 3)",
             ),
             Mutation(
-                name="a beat that accumulates reads its slot too early",
+                name="a slot is still owed in the cycle after its result was taken",
                 owner=LookaheadSequencer,
                 function="_build_state",
-                old="limits = (1, config.read_cycles)",
-                new="limits = (1, config.read_cycles + 1)",
+                old="owed[slot] & ~(self.taken & (self.head == slot))",
+                new="owed[slot]",
+            ),
+            Mutation(
+                name="a push and a pop leave a gap in the queue",
+                owner=LookaheadSequencer,
+                function="_build_queue",
+                old="Mux(push & last, slot, behind)",
+                new="behind",
+            ),
+        ),
+    ),
+    Proof(
+        name="cube.memory",
+        component="MatrixUnit, 1 × 1 × 1, INT8, 2 slots in a memory, pipeline 2",
+        claim="The same holds if the addend comes later than the operands.",
+        build=partial(_unit, config=_MEMORY),
+        mutations=(
+            Mutation(
+                name="the slot is read with the operands",
+                owner=ProcessingElement,
+                function="_build_memory",
+                old="_, slot, _ = self._delayed(m, config.addend_cycles)",
+                new="_, slot, _ = self._delayed(m, 0)",
+            ),
+            Mutation(
+                name="a sum from C adds to its slot",
+                owner=ProcessingElement,
+                function="_build_memory",
+                old="Mux(from_c, start.data, Mux(accumulate, own.data, 0))",
+                new="Mux(accumulate, own.data, 0)",
             ),
         ),
     ),

@@ -23,8 +23,8 @@ class Cost:
         Name of the component, or "" if no unit has the rule.
     reason : str
         The reason why there is no unit, or "".
-    terms : int
-        Products that the unit takes at once.
+    terms, steps : int
+        Products that the unit takes at once, and the steps that it needs for them.
     figures : tuple of (int, float, float)
         Delay target in ps, area in µm² and longest path in ps, for each target.
     """
@@ -33,6 +33,7 @@ class Cost:
     unit: str = ""
     reason: str = ""
     terms: int = 0
+    steps: int = 1
     figures: tuple[tuple[int, float, float], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -46,6 +47,7 @@ class Cost:
             "unit": self.unit or None,
             "reason": self.reason or None,
             "terms": self.terms,
+            "steps": self.steps,
             "targets": targets,
         }
 
@@ -106,5 +108,6 @@ def _cost(row: Machine, measured: Row) -> Cost:
         delay = measured.delay_ps(target)
         assert delay is not None, "a unit without registers has a path"
         figures.append((target, measured.area_um2(target), delay))
-    variant = measured.variant
-    return Cost(row, unit=variant.unit.name, terms=variant.macs, figures=tuple(figures))
+    unit, terms = measured.variant.unit.name, measured.variant.macs
+    steps = realise(row.rule, pipeline=0).phases
+    return Cost(row, unit=unit, terms=terms, steps=steps, figures=tuple(figures))

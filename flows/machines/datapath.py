@@ -197,7 +197,10 @@ def _pack(rule: DotSpec) -> Rank:
     if rule.zero == "exact":
         words = [f"an exact zero is +0; NaN 0x{rule.nan_code:X}"]
     if rule.flush_result:
-        words.append(f"subnormal results become zeros, judged {rule.flush_result} rounding")
+        when = f"{rule.flush_result} rounding"
+        if rule.flush_result == "unbounded":
+            when = "after rounding without a least exponent"
+        words.append(f"tiny results become zeros, judged {when}")
     return Rank((Box(f"D: {rule.output}", tuple(words)),))
 
 

@@ -96,9 +96,11 @@ def cost_table(entries: Sequence[tuple[Listed, Cost]]) -> Table:
         if not cost.unit:
             cells += ["no RTL", *[""] * (len(header) - len(cells) - 1)]
         else:
-            cells += [cost.unit, str(cost.terms)]
+            several = f" in {cost.steps} steps" if cost.steps > 1 else ""
+            cells += [cost.unit, f"{cost.terms}{several}"]
             for _, area, delay in cost.figures:
-                cells += [f"{area:.0f}", f"{area / cost.terms:.0f}", f"{delay / 1000:.2f}"]
+                each = area * cost.steps / cost.terms
+                cells += [f"{area:.0f}", f"{each:.0f}", f"{delay / 1000:.2f}"]
         lines.append(cells)
     return header, lines
 
@@ -147,4 +149,6 @@ def _label(listed: Listed) -> str:
     machines, instruction, formats = name_of(listed)
     many = machines.split(", ")
     few = ", ".join(many[:3]) + (" …" if len(many) > 3 else "")
-    return f"{few} {instruction.split(', ')[-1]} {formats.split(' ')[0]}"
+    # The variant of a phased rule stands last; other rules are named after their first instruction.
+    which = instruction.split(", ")[-1 if listed.row.kind == "phases" else 0].strip("–")
+    return " ".join([few, *([which] if which else []), formats.split(" ")[0]])

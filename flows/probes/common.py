@@ -5,7 +5,9 @@ from vitruvian.golden.machines.probe import KIT_VERSION
 __all__ = ["COMMON", "MAIN"]
 
 COMMON = f"""\
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -78,11 +78,12 @@ def _sparse() -> list[Instruction]:
         *(("f16", "f16", out, shape, 80) for out in ("f32", "f16") for shape in ("16", "32")),
         *(("bf16", "bf16", "f32", shape, 80) for shape in ("16", "32")),
         *(("tf32", "tf32", "f32", shape, 80) for shape in ("8", "16")),
-        *((a, b, out, "64", 89) for a in _FP8 for b in _FP8 for out in ("f32", "f16")),
+        *((a, b, "f32", "64", 89) for a in _FP8 for b in _FP8),
+        *((a, b, "f16", "64", 120) for a in _FP8 for b in _FP8),  # not on sm_89 and sm_90
         *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
     ]
     for a, b, out, k, device in rows:
-        text = f"mma.sp.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
+        text = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
         found.append(_one("sp", f"m16n8k{k}", a, b, out, device, text))
     return found
 
@@ -152,7 +153,7 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
     least = max(each.device for each in instructions)
     arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 120: "sm_120a"}
     makefile = (
-        f"# The least device for all of these instructions is {arch[least]}; others report theirs.\n"
+        f"# All of these instructions need {arch[least]}; a device runs those that it has.\n"
         "ARCH ?= native\n\n"
         "outputs.bin: probe inputs.bin\n\t./probe inputs.bin outputs.bin\n\n"
         "probe: probe.cu\n\tnvcc -O1 -std=c++17 -arch=$(ARCH) -o probe probe.cu\n"
@@ -161,7 +162,7 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
 
 
 def registers(each: Instruction) -> tuple[int, int, int]:
-    """Return the 32-bit registers of A, B and C that a thread holds (fp64: registers of 64 bits)."""
+    """Return the registers of A, B and C that a thread holds, of 32 bits, or of 64 for fp64."""
     if each.kind == "fp64":
         return 1, 1, 2
     wide = 32 if each.output != "fp16" else 16
@@ -206,7 +207,7 @@ def _kernel(each: Instruction) -> str:
         imm = "" if each.output == "int32" else f", 1, 1{transposed}"
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, %{next_name}, 1{imm};"
         ins.append('"l"(descriptor)')
-        before = "  LOAD_WGMMA_B(sizeof_b);\n"
+        before = "  LOAD_WGMMA_B();\n"
         around = ("  WGMMA_BEGIN();\n", "  WGMMA_END();\n")
     else:
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, {{{b_text}}}, {{{d_text}}}{tail};"
@@ -241,7 +242,7 @@ def _kernel(each: Instruction) -> str:
 __global__ void {each.name}(Case x, int *ran) {{
 #if {guard}
   {operand} A[{a}];
-{f"  {operand} B[{b}];" if b else "  const int sizeof_b = " + str(bits // 8) + ";"}
+{f"  {operand} B[{b}];" if b else ""}
   {code[each.output]} D[{c}];
 {extra}{before}  {load}
 {around[0]}  asm volatile("{asm}"

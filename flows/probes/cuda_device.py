@@ -221,9 +221,9 @@ __device__ inline void store_fp64(const Case &x, const double *D) {
     if (2 * t + i == g) keep(x, 8 * (int)blockIdx.x + g, (uint64_t)__double_as_longlong(D[i]));
 }
 
-/* wgmma reads B from shared memory: two core matrices of eight rows of 16 bytes, one for each half of
-   k, without a swizzle. Their distance along k is 128 bytes; there is only one along n. */
-#define LOAD_WGMMA_B(size)                                                                   \
+/* wgmma reads B from shared memory: two core matrices of eight rows of 16 bytes, one for each half
+   of k, without a swizzle. Their distance along k is 128 bytes; there is only one along n. */
+#define LOAD_WGMMA_B()                                                                   \
   __shared__ alignas(128) uint8_t shared_b[256];                                             \
   for (int i = threadIdx.x; i < 256; i += 128) {                                             \
     int n = i % 128 / 16, byte = i / 128 * 16 + i % 16;                                      \
@@ -232,7 +232,8 @@ __device__ inline void store_fp64(const Case &x, const double *D) {
   }                                                                                          \
   asm volatile("fence.proxy.async;" ::: "memory");                                           \
   __syncthreads();                                                                           \
-  uint64_t descriptor = (uint64_t)((uint32_t)__cvta_generic_to_shared(shared_b) & 0x3FFFF) >> 4; \
+  uint64_t descriptor = (uint64_t)__cvta_generic_to_shared(shared_b);                        \
+  descriptor = (descriptor & 0x3FFFF) >> 4;                                                  \
   descriptor |= (uint64_t)(128 >> 4) << 16 | (uint64_t)(256 >> 4) << 32
 struct Entry {
   const char *name;

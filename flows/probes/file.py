@@ -139,7 +139,7 @@ def read(path: Path) -> tuple[str, list[Section]]:
         place = _HEADER.size + number * _SECTION.size
         try:
             section, ran, d_at, d_bytes = _section(whole, place)
-        except (ValueError, KeyError, struct.error):
+        except (ValueError, KeyError, OverflowError, MemoryError, struct.error):
             raise UserError(f"section {number} of {path} must be whole, but it is not") from None
         data[place + 192 : place + 196] = bytes(4)
         data[d_at : d_at + d_bytes] = bytes(d_bytes)
@@ -158,6 +158,8 @@ def _section(data: bytes, place: int) -> tuple[Section, bool, int, int]:
     fields = _SECTION.unpack_from(data, place)
     name, a, b, c, scale = (text.split(b"\0")[0].decode() for text in fields[:5])
     status, rows, terms, scales, *_, offset = fields[5:]
+    if not rows or not terms or (scales and terms % scales):
+        raise ValueError("rows, terms and scales must fit")
     formats = [_format(f) for f in (a, b, c)]
     shapes = [(rows, terms), (rows, terms), (rows,)]
     dtypes = [_dtype(f) for f in formats]

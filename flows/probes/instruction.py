@@ -53,6 +53,12 @@ class Instruction:
     kind: str = ""
     device: int = 0
 
+    @property
+    def operands(self) -> tuple[object, ...]:
+        """The facts that the operands depend on; instructions that share them share operands."""
+        formats = (self.input, self.input_b, self.output)
+        return (*formats, self.terms, self.scale, self.block, self.sparse)
+
     def cases(self, seed: int) -> Cases:
         """Return the operands for this instruction."""
         return cases(

@@ -9,7 +9,7 @@ from vitruvian.files import write_all
 from vitruvian.flows.probes import cuda, hip, x86
 from vitruvian.flows.probes.file import Section, pack
 from vitruvian.flows.probes.instruction import Instruction
-from vitruvian.golden.machines.probe import KIT_VERSION
+from vitruvian.golden.machines.probe import KIT_VERSION, Cases
 
 __all__ = ["TARGETS", "chosen", "write"]
 
@@ -38,8 +38,8 @@ scales of A and B if there are any, and room for D. outputs.bin is the same file
 of each instruction and the name of the device filled in.
 """
 _BUILD = {
-    "cuda": "It needs nvcc; `make ARCH=sm_90a` chooses the GPU (sm_90a for wgmma, sm_120a for block "
-    "scales).",
+    "cuda": "It needs nvcc of CUDA 12.8 or later; `make ARCH=sm_90a` chooses the GPU (sm_90a for "
+    "wgmma, sm_120a for block scales).",
     "hip": "It needs hipcc; `make ARCH=gfx942` chooses the GPU.",
     "amx": "It needs GCC 11 or Clang 12, Linux 5.16 and a processor with AMX.",
     "avx512": "It needs GCC 10 or Clang 9 and a processor with AVX-512 BF16.",
@@ -90,9 +90,12 @@ def write(
     """
     instructions = chosen(target, patterns)
     sections: list[Section] = []
+    made: dict[tuple[object, ...], Cases] = {}
     for number, each in enumerate(instructions):
         progress(each.name, number, len(instructions))
-        sections.append(Section(each.name, each.cases(seed)))
+        if each.operands not in made:
+            made[each.operands] = each.cases(seed)
+        sections.append(Section(each.name, made[each.operands]))
     if target == "cuda":
         texts = cuda.program(instructions)
     elif target == "hip":

@@ -210,7 +210,8 @@ class DotSpec:
     def is_plain(self) -> bool:
         """True if the three steps above are the whole rule.
 
-        The fast models realise these rules, and the hardware generator all but ``zero="exact"``.
+        The fast models realise these rules, and so do all units of hardware that have dot products,
+        but for ``zero="exact"``. ``hdl.fp.dot`` realises other rules as well.
         """
         return not self.changes
 

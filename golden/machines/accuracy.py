@@ -54,11 +54,12 @@ class Listed:
     ----------
     row : Machine
         The first of them.
-    machines, instructions : tuple of str
+    stems, machines, instructions : tuple of str
         The names of all of them.
     """
 
     row: Machine
+    stems: tuple[str, ...]
     machines: tuple[str, ...]
     instructions: tuple[str, ...]
 
@@ -116,6 +117,7 @@ def listed() -> list[Listed]:
     return [
         Listed(
             rows[0],
+            tuple(row.stem for row in rows),
             tuple(dict.fromkeys(row.machine for row in rows)),
             tuple(dict.fromkeys(row.instruction for row in rows)),
         )

@@ -7,6 +7,7 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import to_float
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply, rule_of
 from vitruvian.golden.machines.spec import ChainSpec
@@ -66,8 +67,10 @@ class Arithmetic:
 
     def _rule(self, role_a: Role, role_b: Role) -> DotSpec | ChainSpec | PhaseSpec:
         rule = rule_of(self.machine, self.instruction, self._formats(role_a, role_b), None)
-        if isinstance(rule, IntDotSpec) or rule.output.name != "fp32":
+        if isinstance(rule, IntDotSpec | IntPhaseSpec) or rule.output.name != "fp32":
             raise ValueError("formats must be those of a rule with fp32 results")
+        if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
+            raise ValueError("formats must be those of a rule without shared exponents")
         return rule
 
     def product(

@@ -152,10 +152,7 @@ def multiply(
     if out is not None:
         full = (*np.broadcast_shapes(lead, z.shape[:-2]), *shape)
         _check_out(out, full, code_dtype(rule.output) if codes else number_dtype(rule.output))
-    if isinstance(rule, DotSpec) and rule.is_plain and family(rule) in (None, "chopped"):
-        d = mmad_any(x, y, z, spec=rule, threads=threads)
-        progress(d.size, d.size)
-    elif tensor_scale is not None:
+    if tensor_scale is not None:
         d = _product(x, y, np.zeros_like(z), rule, scales, threads, progress)
         with np.errstate(all="ignore"):
             values = d.view(np.float32) * np.float32(factor) + z.view(np.float32)
@@ -223,7 +220,7 @@ def _product(
     threads: int,
     progress: Progress,
 ) -> np.ndarray:
-    """Compute a stack of products by a rule that is not plain, one matrix after the other."""
+    """Compute a stack of products, one matrix after the other."""
     step = getattr(rule, "k", None) or 1
     missing = -a.shape[-1] % step  # a shorter step is one with zeros
     if missing:
@@ -252,9 +249,9 @@ def _product(
         if not x.a.shape[1] or not d.size:
             d[i] = x.c
         elif x.c.size * x.a.shape[1] >= _MANY and family(rule):
-            d[i] = fast_product(x, rule, lambda part: _by_rows(part, rule), threads, report)
+            d[i] = fast_product(x, rule, lambda part: _plain(part, rule), threads, report)
         else:
-            d[i] = _by_rows(x, rule, report)
+            d[i] = _plain(x, rule, report)
         done += x.c.shape[0]
     progress(total, total)
     return d
@@ -265,6 +262,13 @@ def _extended(array: np.ndarray, zeros: int, axis: int) -> np.ndarray:
     width = [(0, 0)] * array.ndim
     width[axis] = (0, zeros)
     return np.pad(array, width)
+
+
+def _plain(x: Operands, rule: Rule, progress: Progress = lambda done, total: None) -> np.ndarray:
+    """Compute a product without the loops of ``fast``."""
+    if isinstance(rule, DotSpec) and rule.is_plain:
+        return mmad_any(x.a, x.b, x.c, spec=rule)
+    return _by_rows(x, rule, progress)
 
 
 def _by_rows(x: Operands, rule: Rule, progress: Progress = lambda done, total: None) -> np.ndarray:

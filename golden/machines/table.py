@@ -29,6 +29,7 @@ __all__ = [
     "machines",
     "missing",
     "output_format",
+    "read_rows",
     "spec",
 ]
 
@@ -119,7 +120,7 @@ def machines() -> dict[str, Machine]:
     """Return the rows of all makers by their stems."""
     rows: dict[str, Machine] = {}
     for file in _files():
-        for row in _rows(file):
+        for row in read_rows(file):
             rows.setdefault(row.stem, row)
     return rows
 
@@ -256,8 +257,14 @@ def _spellings(stem: str) -> Iterator[str]:
         yield f"{machine}_{name}_{formats}"
 
 
-def _rows(file: dict[str, Any]) -> Iterator[Machine]:
-    """Yield one ``Machine`` for each combination of a maker's file."""
+def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
+    """Yield one ``Machine`` for each combination of a maker's file.
+
+    Parameters
+    ----------
+    file : dict
+        The parsed file.
+    """
     names = _FORMATS | file.get("names", {})
     for row in file["row"]:
         pairs = row.get("pairs", ())
@@ -325,7 +332,12 @@ def _rule(
     if kind == "integer phases":
         return IntPhaseSpec(phases=variant)
     if kind == "integer":
-        return IntDotSpec(k=row["k"], signed_a=a == "int8", signed_b=b == "int8")
+        return IntDotSpec(
+            k=row["k"],
+            signed_a=a == "int8",
+            signed_b=b == "int8",
+            saturate=parameters.get("saturate", False),
+        )
     if kind == "phases":
         parameters = {"input": a, "output": output, "phases": variant, **parameters}
         return PhaseSpec(**parameters)

@@ -34,7 +34,7 @@ class Pair:
     position, next_position : int
         Positions of the two products in the graph's body.
     crosses : bool
-        Whether the second product belongs to the next iteration.
+        True if the second product belongs to the next iteration.
     kind : {"oei", "stream", None}
         "oei": both products read the same matrix; an element is held from its use by the first
         product until its use by the second. "stream": one reads the matrix and the other its

@@ -29,7 +29,7 @@ class Run:
         The results that the graph names.
     iterations : int
     converged : bool
-        Whether the graph's stop condition ended the run. A graph without one has converged.
+        True if the graph's stop condition ended the run, or if the graph has none.
     failure : str or None
         The message of the failure that ended the run.
     reads : int

@@ -56,7 +56,7 @@ class Instruction:
     d, a, b : int
         Numbers of registers, or of streams.
     end : bool
-        Whether the program ends with this instruction.
+        True if the program ends with this instruction.
     """
 
     op: str

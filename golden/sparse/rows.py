@@ -8,7 +8,7 @@ from vitruvian.golden.sparse.operators import combine, product
 
 __all__ = ["KINDS", "is_rows"]
 
-#: What a beat can do, in the order of the codes.
+#: The operations of a beat, in the order of the codes.
 KINDS = ("add", "write", "read")
 
 

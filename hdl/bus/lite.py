@@ -64,8 +64,8 @@ class LiteUnit(wiring.Component):
     #: Lines of the header of emitted Verilog.
     clocking = CLOCKING
     notes = (
-        "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the offsets,",
-        "  the fields and the codes; docs/units/bus.md describes them.",
+        "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the offsets, "
+        "the fields and the codes; docs/units/bus.md describes them.",
     )
 
     if TYPE_CHECKING:

@@ -60,10 +60,20 @@ class SerialUnit(wiring.Component):
     ):
         if not isinstance(core, Core):
             raise TypeError(f"core must be a Core, not {core!r}")
-        self.core = core
+        self.core, self.config = core, core.config
         self.divisor = divisor_of(clock_hz, baud)
         self.clock_hz, self.baud, self.quiet_bits = clock_hz, baud, quiet_bits
         super().__init__({"rx": In(1), "tx": Out(1), "led": Out(1)})
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines of the header of emitted Verilog: the line and the registers."""
+        return [
+            f"Line: {self.divisor} clock cycles for a bit ({self.baud} baud at {self.clock_hz} Hz)"
+            ", 8 data bits, no parity, 1 stop bit; docs/units/serial.md describes the frames.",
+            "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the "
+            "offsets, the fields and the codes; docs/units/bus.md describes them.",
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -8,6 +8,7 @@ from vitruvian.hdl.catalogue import (
     blocks,
     bus,
     dots,
+    machines,
     matrix,
     scu,
     serial,
@@ -23,7 +24,7 @@ __all__ = ["PARTS", "UNITS"]
 _ALL = (
     *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
     *(*sparse.UNITS, *sparse_oei.UNITS, *serial.UNITS, *bus.UNITS),
-    *blocks.UNITS,
+    *(*blocks.UNITS, *machines.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
 PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -29,7 +29,8 @@ def dot_spec(c: Configuration) -> DotSpec:
 
 
 def _component(spec: DotSpec) -> type[ExactDotProduct | DotProduct]:
-    return ExactDotProduct if spec.window is None else DotProduct
+    exact = spec.window is None and spec.accumulate == "tree"
+    return ExactDotProduct if exact else DotProduct
 
 
 def _rule(text: str) -> str:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib.wiring import In
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib.wiring import In, Out
 
-from .control import Sequencer, SlotQueue
+from .control import Sequencer
 from .ports import Start
 
 __all__ = ["LookaheadSequencer"]
@@ -30,6 +30,9 @@ class LookaheadSequencer(Sequencer):
         The slot of the beat that enters the register if ``advance`` is set.
     advance : In(1)
         Set if a new beat enters the register in this cycle, or none is in it.
+    full, room : In(1), In(1)
+        Set if a result is in the output register, and if it leaves in this cycle. ``taken`` follows
+        from these, so it is an output: the wires of the register itself lead across the array.
 
     Notes
     -----
@@ -40,14 +43,21 @@ class LookaheadSequencer(Sequencer):
     if TYPE_CHECKING:
         coming: Signal
         advance: Signal
+        full: Signal
+        room: Signal
 
     def _members(self) -> dict[str, Any]:
-        return {**super()._members(), "coming": In(self.config.slot_bits), "advance": In(1)}
+        return {
+            **super()._members(),
+            "coming": In(self.config.slot_bits),
+            "advance": In(1),
+            "full": In(1),
+            "room": In(1),
+            "taken": Out(1),
+        }
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self.config
-        m.submodules.queue = queue = SlotQueue(depth=config.slot_count)
         went, went_slot = Signal(), Signal.like(self.slot)
         m.d.sync += [went.eq(self.go), went_slot.eq(self.slot)]
         conflict = self._build_conflict(m, went, went_slot)
@@ -62,13 +72,10 @@ class LookaheadSequencer(Sequencer):
             self.accumulate.eq(
                 (self.start != Start.ZERO) & (holds | conflict | (self.start == Start.FROM_C))
             ),
-            # The queue has the slot long before its result is complete.
-            queue.push.eq(went & emitted),
-            queue.slot.eq(went_slot),
-            queue.pop.eq(self.taken),
-            self.head.eq(queue.head),
-            self.offer.eq(self._build_complete(m) != 0),
+            self.taken.eq(self.offer & (~self.full | self.room)),
         ]
+        self._build_queue(m, went & emitted, went_slot)
+        self._build_complete(m)
         with m.Switch(self.start):
             with m.Case(Start.ZERO):
                 m.d.comb += ready.eq(1)
@@ -134,12 +141,40 @@ class LookaheadSequencer(Sequencer):
         m.d.sync += found.eq(Mux(self.advance, look(self.coming), look(self.slot)))
         return found[0], found[1], found[2], found[3]
 
-    def _build_complete(self, m: Module) -> Signal:
-        """Return the number of results that are complete and not taken."""
+    def _build_queue(self, m: Module, push: Value, slot: Value) -> None:
+        """Keep the slots of the coming results in order; ``head`` is the first one.
+
+        The bits ``used`` tell which entries are in use. Unlike a number, they are decoded already,
+        so that one look-up table lies between ``taken`` and ``head``. The queue has a slot long
+        before the result is complete.
+        """
+        depth = self.config.slot_count
+        entries = [Signal(len(slot), name=f"entry{n}", reset_less=True) for n in range(depth)]
+        used = Signal(depth)
+        _build_thermometer(m, used, push, self.taken)
+        m.d.comb += self.head.eq(entries[0])
+        for n, entry in enumerate(entries):
+            below = used[n - 1] if n else Const(1, 1)
+            behind = entries[min(n + 1, depth - 1)]
+            # The entry behind the last one in use, or the last one if all entries move up.
+            free, last = below & ~used[n], used[n] & (~used[n + 1] if n + 1 < depth else 1)
+            with m.If(self.taken):
+                m.d.sync += entry.eq(Mux(push & last, slot, behind))
+            with m.Elif(push & free):
+                m.d.sync += entry.eq(slot)
+
+    def _build_complete(self, m: Module) -> None:
+        """Count the results that are complete and not taken; ``offer`` is set if there are any."""
         on_the_way = Signal(self.config.slot_cycles - 2)
-        complete = Signal(range(self.config.slot_count + 1))
-        m.d.sync += [
-            on_the_way.eq(Cat(self.go & self.emit, on_the_way)),
-            complete.eq(complete + on_the_way[-1] - self.taken),
-        ]
-        return complete
+        complete = Signal(self.config.slot_count)
+        m.d.sync += on_the_way.eq(Cat(self.go & self.emit, on_the_way))
+        _build_thermometer(m, complete, on_the_way[-1], self.taken)
+        m.d.comb += self.offer.eq(complete[0])
+
+
+def _build_thermometer(m: Module, bits: Signal, up: Value, down: Value) -> None:
+    """Count in a register whose lowest bits are ones, as many as the number says."""
+    with m.If(up & ~down):
+        m.d.sync += bits.eq(Cat(Const(1, 1), bits))
+    with m.Elif(down & ~up):
+        m.d.sync += bits.eq(bits[1:])

@@ -16,9 +16,10 @@ from .config import MatrixUnitConfig
 if TYPE_CHECKING:
     from .datapath import Beat
 
-__all__ = ["BlockDatapath", "BlockUnitConfig"]
+__all__ = ["SCALE_BITS", "BlockDatapath", "BlockUnitConfig"]
 
-_SCALE_BITS = 8
+#: Bits of a scale on the bus.
+SCALE_BITS = 8
 #: The parameters of which a unit with block scales has only the default.
 _FIXED: dict[str, object] = {
     "preset": "b200",
@@ -101,7 +102,7 @@ class BlockUnitConfig(MatrixUnitConfig):
         """Bits of a row of A, and of a column of B, with the scales."""
         spec = self.spec_of_element
         assert spec.block is not None
-        return self.code_bits + _SCALE_BITS * (spec.k // spec.block)
+        return self.code_bits + SCALE_BITS * (spec.k // spec.block)
 
     @property
     def macs(self) -> int:

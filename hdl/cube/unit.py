@@ -86,19 +86,16 @@ class MatrixUnit(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config = self.config
-        sequencer = (
-            LookaheadSequencer(config=config) if config.buffered else Sequencer(config=config)
-        )
+        sequencer = ahead = LookaheadSequencer(config=config) if config.buffered else None
+        if sequencer is None:
+            sequencer = Sequencer(config=config)
         m.submodules.sequencer = sequencer
         m.submodules.grid = grid = Grid(config=config)
 
         i, o, bus = self.i, self.o, grid
-        if config.buffered:
-            i, o, bus = (
-                self._build_input(m, sequencer),
-                self._build_output(m),
-                self._build_entry(m, grid),
-            )
+        if ahead is not None:
+            i, o = self._build_input(m, ahead), self._build_output(m, ahead)
+            bus = self._build_entry(m, grid)
         beat = i.payload
 
         # The sequencer decides about the slot, and the streams about the data.
@@ -119,7 +116,7 @@ class MatrixUnit(wiring.Component):
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
             sequencer.go.eq(go),
-            sequencer.taken.eq(o.valid & o.ready),
+            *([sequencer.taken.eq(o.valid & o.ready)] if ahead is None else []),
             o.valid.eq(sequencer.offer),
         ]
         if config.complex_precisions:
@@ -207,10 +204,11 @@ class MatrixUnit(wiring.Component):
         ]
         return held
 
-    def _build_output(self, m: Module) -> Any:
+    def _build_output(self, m: Module, sequencer: LookaheadSequencer) -> Any:
         """Return a stream whose values reach ``o`` one cycle later."""
         early = stream.Signature(fractal_layout(self.config)).create(path=("early",))
         _behind(m, early, self.o, "output")
+        m.d.comb += [sequencer.full.eq(self.o.valid), sequencer.room.eq(self.o.ready)]
         return early
 
     def _slot(self, beat: Any) -> Value:

@@ -17,7 +17,7 @@ from .fma import FusedMultiplyAdd, check_flushing, cleared, flushed
 from .mul import Multiplier
 from .parts.pipeline import PipelineStages, check_pipeline
 
-__all__ = ["ChainDot"]
+__all__ = ["ChainDot", "ChainStep"]
 
 _MULTIPLIER_RANKS = 2  # the deepest pipeline of a multiplier
 
@@ -28,6 +28,10 @@ class _Timed:
 
     value: Value
     at: int
+
+
+class ChainStep(FusedMultiplyAdd):
+    """A fused multiply-add of a chain, which tools build once for all of its steps."""
 
 
 class ChainDot(wiring.Component):
@@ -70,7 +74,7 @@ class ChainDot(wiring.Component):
     """
 
     #: Units that tools build once, whatever their number.
-    shared = (FusedMultiplyAdd, Adder, Multiplier)
+    shared = (ChainStep, Adder, Multiplier)
 
     if TYPE_CHECKING:
         a: data.View
@@ -86,12 +90,12 @@ class ChainDot(wiring.Component):
             raise ValueError(f"k must be a power of two for rounded products, not {terms!r}")
         check_pipeline(pipeline, STAGES)
         step, out = spec.step, spec.output
-        if step.rounding != "RNE" or step.nan_code != out.canonical_nan:
-            raise ValueError(f"rounding must be RNE with the NaN {out.canonical_nan:#x}")
+        roundings = ("RNE", "RTO") if spec.products == "rounded" else ("RNE",)
+        if step.rounding not in roundings or step.nan_code != out.canonical_nan:
+            allowed = " or ".join(roundings)
+            raise ValueError(f"rounding must be {allowed} with the NaN {out.canonical_nan:#x}")
         if spec.products == "rounded" and spec.input != spec.input_b:
             raise ValueError(f"input_b must be {spec.input.name!r}, not {spec.input_b.name!r}")
-        if spec.products == "rounded" and step.flush:
-            raise ValueError("flush must be False for rounded products; use zero_subnormals")
         check_flushing(step)
         self.spec, self.k, self.pipeline = spec, terms, pipeline
         self.latency = self._latency()
@@ -164,7 +168,7 @@ class _Builder:
 
     def multiply_add(self, a: _Timed, b: _Timed, c: _Timed, name: str) -> _Timed:
         """Return the rounded a·b + c."""
-        fma = FusedMultiplyAdd(spec=self.spec.step, pipeline=self.unit.pipeline)
+        fma = ChainStep(spec=self.spec.step, pipeline=self.unit.pipeline)
         self.m.submodules[name] = fma
         start = max(a.at, b.at, c.at)
         for port, operand in ((fma.a, a), (fma.b, b), (fma.c, c)):
@@ -174,7 +178,7 @@ class _Builder:
     def add(self, x: _Timed, y: _Timed, name: str, *, flush: bool, flush_result: bool) -> _Timed:
         """Return the rounded x + y."""
         out, pipeline = self.spec.output, self.unit.pipeline
-        adder = Adder(format=out, pipeline=pipeline)
+        adder = Adder(format=out, pipeline=pipeline, rounding=self.spec.step.rounding)
         self.m.submodules[name] = adder
         start = max(x.at, y.at)
         for port, operand in ((adder.a, x), (adder.b, y)):
@@ -226,13 +230,17 @@ class _Rounded(_Builder):
     def build(self) -> _Timed:
         """Return D."""
         spec, out = self.spec, self.spec.output
-        flush = spec.step.flush_result is not None
+        flush, rounding = spec.step.flush_result is not None, spec.step.rounding
         products: list[_Timed] = []
         for k, (a, b) in enumerate(self.operands()):
             ranks = min(self.unit.pipeline, _MULTIPLIER_RANKS)
-            unit = Multiplier(format=spec.input, output=out, pipeline=ranks)
+            unit = Multiplier(format=spec.input, output=out, rounding=rounding, pipeline=ranks)
             self.m.submodules[f"multiply{k}"] = unit
-            self.m.d.comb += [unit.a.eq(a.value), unit.b.eq(b.value)]
+            for port, operand in ((unit.a, a), (unit.b, b)):
+                small = spec.step.flush and spec.input.emin == out.emin
+                code = flushed(operand.value, spec.input) if small else operand.value
+                self.m.d.comb += port.eq(code)
             products.append(_Timed(flushed(unit.d, out) if flush else unit.d, unit.latency))
         total = self.pairwise(products, flush_result=flush)
-        return self.add(total, self.addend(), "add_c", flush=False, flush_result=flush)
+        # A sum of flushed results has no subnormals, so only C is flushed by this.
+        return self.add(total, self.addend(), "add_c", flush=spec.step.flush, flush_result=flush)

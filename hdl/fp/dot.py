@@ -1,6 +1,7 @@
 """Fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
@@ -9,15 +10,15 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.spec import DotSpec
 
 from .add import Adder
+from .core.after import AFTER_PIPELINES, geometry_after
 from .core.dotcore import DotCore
-from .core.geometry import Geometry, with_floor
-from .core.late import late_pipelines, sums_of
-from .core.operands import form_of
+from .core.geometry import Geometry, Lane, with_floor
+from .core.late import exact_window, late_pipelines, sums_of
+from .core.operands import form_of, form_of_addend
 from .core.products import lane, product_lane, product_lanes
 from .core.rules import check_dot_rule
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline, delayed
-from .parts.unpack import unpack
 
 __all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
@@ -51,6 +52,23 @@ def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
     return with_floor(geometry, spec.emax_floor, bias)
 
 
+def _pipelines(spec: DotSpec) -> Mapping[int, object]:
+    """Return the pipeline depths that a rule can have."""
+    if spec.accumulate == "late":
+        return late_pipelines(spec)
+    return AFTER_PIPELINES if spec.accumulate == "after" else DEEP_PIPELINES
+
+
+def _with_window(spec: DotSpec) -> DotSpec:
+    """Return a rule with a window, which a sum of two products that C is added to need not have."""
+    if spec.window is not None:
+        return spec
+    window = exact_window(spec)
+    if window is None:
+        raise ValueError("spec must have a window; without one use ExactDotProduct")
+    return replace(spec, window=window, truncate="floor")
+
+
 class DotProduct(wiring.Component):
     """Fused dot product of K pairs and an addend, bit-exact with ``golden.fp.fused_dot``.
 
@@ -82,7 +100,8 @@ class DotProduct(wiring.Component):
     Raises
     ------
     ValueError
-        If the pipeline depth or the multiplier is unknown, if ``spec`` has no window, or if the
+        If the pipeline depth or the multiplier is unknown, if ``spec`` has a step that the datapath
+        does not have, if its sum is exact and has C or more than two products as terms, or if the
         result has a format without NaN.
     """
 
@@ -93,10 +112,8 @@ class DotProduct(wiring.Component):
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         check_dot_rule(spec)
-        self.late = spec.accumulate == "late"
-        check_pipeline(pipeline, late_pipelines(spec) if self.late else DEEP_PIPELINES)
-        if spec.window is None:
-            raise ValueError("spec must have a window; without one use ExactDotProduct")
+        check_pipeline(pipeline, _pipelines(spec))
+        self.rule = _with_window(spec)
         if not spec.output.has_nan:
             raise ValueError(f"output must be a format with NaN, not {spec.output.name!r}")
         self.spec = spec
@@ -115,20 +132,20 @@ class DotProduct(wiring.Component):
     @property
     def geometry(self) -> Geometry:
         """The widths of the back end."""
-        return geometry_of(self.spec, addend=not self.late)
+        return geometry_of(self.rule, addend=self.rule.accumulate == "tree")
 
     @property
     def _pairs(self) -> list[tuple[Value, Value]]:
         """The codes of every pair of operands."""
-        return [(Value.cast(self.a[k]), Value.cast(self.b[k])) for k in range(self.spec.k)]
+        return [(Value.cast(self.a[k]), Value.cast(self.b[k])) for k in range(self.rule.k)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self.late:
-            self._build_late(m)
+        if self.rule.accumulate != "tree":
+            (self._build_late if self.rule.accumulate == "late" else self._build_after)(m)
             return m
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
-        m.d.comb += self.d.eq(self._build_sum(m, self.spec, stages, self._pairs, self.c))
+        m.d.comb += self.d.eq(self._build_sum(m, self.rule, stages, self._pairs, self.c))
         return m
 
     def _build_sum(
@@ -140,6 +157,36 @@ class DotProduct(wiring.Component):
         c: Value | None,
     ) -> Value:
         """Return the code of the sum of the products and, if it is a term, of the code ``c``."""
+        lanes = self._build_lanes(m, spec, stages, pairs)
+        core = self._core(m, spec, geometry_of(spec, addend=c is not None), stages)
+        if c is None:
+            return core.build(lanes, None)
+        c = stages.cross_extra("operand", c, "operand_c")
+        return core.build(lanes, form_of_addend(spec).unpack(m, c, name="c"))
+
+    def _core(
+        self, m: Module, spec: DotSpec, geometry: Geometry, stages: PipelineStages
+    ) -> DotCore:
+        """Return a back end by the rule of a sum."""
+        return DotCore(
+            m,
+            geometry=geometry,
+            rounding=spec.rounding,
+            nan_code=spec.nan_code,
+            stages=stages,
+            multiplier=self.multiplier,
+            zero=spec.zero,
+            flush=spec.flush_result is not None,
+        )
+
+    def _build_lanes(
+        self,
+        m: Module,
+        spec: DotSpec,
+        stages: PipelineStages,
+        pairs: Sequence[tuple[Value, Value]],
+    ) -> list[Lane]:
+        """Return the products of all pairs."""
         forms = form_of(spec, spec.input), form_of(spec, spec.input_b)
         lanes = []
         for k, pair in enumerate(pairs):
@@ -151,23 +198,25 @@ class DotProduct(wiring.Component):
             b = forms[1].unpack(m, codes[1], name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
             lanes += product_lanes(m, spec, a, b, forms, name=name, multiplier=multiplier)
-        core = DotCore(
-            m,
-            geometry=geometry_of(spec, addend=c is not None),
-            rounding=spec.rounding,
-            nan_code=spec.nan_code,
-            stages=stages,
-            multiplier=self.multiplier,
-            zero=spec.zero,
-        )
-        if c is None:
-            return core.build(lanes, None)
-        c = stages.cross_extra("operand", c, "operand_c")
-        return core.build(lanes, unpack(m, c, spec.output, name="c"))
+        return lanes
+
+    def _build_after(self, m: Module) -> None:
+        """Add C exactly to the exact sum of the truncated products, and round once."""
+        spec, (first, second) = self.rule, AFTER_PIPELINES[self.pipeline]
+        geometry = geometry_of(spec, addend=False)
+        m.submodules.products = part = Module()
+        stages = PipelineStages(part, first)
+        lanes = self._build_lanes(part, spec, stages, self._pairs)
+        total = self._core(part, spec, geometry, stages).build_total(lanes)
+        c = delayed(stages, first, self.c, "later_c")
+        m.submodules.addition = part = Module()
+        core = self._core(part, spec, geometry_after(geometry), PipelineStages(part, second))
+        code = core.build([total], form_of_addend(spec).unpack(part, c, name="c"))
+        m.d.comb += self.d.eq(code)
 
     def _build_late(self, m: Module) -> None:
         """Add C to the rounded sum of the products, with a rounding of its own."""
-        spec, ranks = self.spec, late_pipelines(self.spec)[self.pipeline]
+        spec, ranks = self.rule, late_pipelines(self.rule)[self.pipeline]
         pairs, c = self._pairs, self.c
         total: Value | None = None
         for i, (inner, chosen) in enumerate(sums_of(spec)):

@@ -1,5 +1,6 @@
 """The exact dot product: a fixed-point sum over the whole range of the products, rounded once."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -81,7 +82,7 @@ class ExactDotProduct(wiring.Component):
         d: Signal
 
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_rule(spec)
+        check_rule(replace(spec, zero="ieee"))
         if spec.window is not None:
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:

@@ -106,11 +106,12 @@ def check_flushing(spec: DotSpec) -> None:
     Raises
     ------
     ValueError
-        If results are flushed before they are rounded, or if only some subnormals of an operand
-        are below the least normal number of the output.
+        If results are flushed before they are rounded to nearest even, or if only some subnormals
+        of an operand are below the least normal number of the output.
     """
-    if spec.flush_result == "before":
-        raise ValueError("flush_result must be None or 'after', not 'before'")
+    # Truncated and odd results are below the least normal number if the exact ones are.
+    if spec.flush_result == "before" and spec.rounding == "RNE":
+        raise ValueError("flush_result must be None or 'after' with RNE, not 'before'")
     for f in (spec.input, spec.input_b):
         kept = f.emin - f.fraction_bits >= spec.output.emin
         if spec.flush and not kept and f.emin != spec.output.emin:

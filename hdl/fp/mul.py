@@ -29,8 +29,9 @@ class Multiplier(wiring.Component):
         Format of ``a`` and ``b``.
     output : FloatFormat or str, optional
         Format of ``d``, by default ``format``. An FP32 product of FP16 operands is exact.
-    rounding : {"RNE", "RZ"}
-        Rounding to nearest even, or towards zero.
+    rounding : {"RNE", "RZ", "RTO"}
+        Rounding to nearest even, towards zero, or to odd. An overflow gives infinity with RNE and
+        RTO, and the largest number with RZ.
     pipeline : int
         Number of register ranks, 0 (combinational) to 2.
     multiplier : {"booth", "dsp"}
@@ -71,7 +72,7 @@ class Multiplier(wiring.Component):
     ):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
-        one_of("rounding", rounding, ROUNDINGS)
+        one_of("rounding", rounding, (*ROUNDINGS, "RTO"))
         check_pipeline(pipeline, _STAGES)
         self.multiplier = check_multiplier(multiplier)
         self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline

@@ -90,7 +90,8 @@ class MatrixPhase(wiring.Component):
     Raises
     ------
     ValueError
-        If no machine has this pair of formats, or if the pipeline depth is unknown.
+        If no machine has this pair of formats, if the operands have shared exponents, or if the
+        pipeline depth is unknown.
     """
 
     if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class MatrixPhase(wiring.Component):
         d: Signal
 
     def __init__(self, *, spec: PhaseSpec, pipeline: int = 0):
+        if spec.shared_bits is not None:
+            raise ValueError(
+                f"shared_bits must be None, not {spec.shared_bits!r}; "
+                f"the unit takes operands that are unpacked to {spec.input.name}"
+            )
         allowed = ("fp32", "fp16") if spec.narrow else ("fp32", "bf16")
         if spec.output.name not in allowed:
             raise ValueError(

@@ -19,8 +19,10 @@ from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.fma import FusedMultiplyAdd
+from vitruvian.hdl.fp.groups import GroupDot
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.phases import MatrixPhase
+from vitruvian.hdl.fp.scaled import ScaledDot
 
 __all__ = ["NoUnit", "Realisation", "Step", "realise"]
 
@@ -105,9 +107,7 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
     """
     depth = _PIPELINE if pipeline is None else pipeline
     if isinstance(rule, DotSpec):
-        component = DotProduct if rule.window is not None else ExactDotProduct
-        if rule.accumulate == "aligned":
-            component = AlignedDotProduct
+        component = _dot_unit(rule)
         try:
             return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
         except NoUnit:
@@ -124,6 +124,16 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
         found = _checked(MatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)
         return replace(found, phases=rule.phases)
     raise NoUnit(f"no unit computes by a rule of the kind {type(rule).__name__}")
+
+
+def _dot_unit(rule: DotSpec) -> Callable[..., wiring.Component]:
+    """Return the class of the unit for a fused dot product."""
+    if rule.scale is not None:
+        return GroupDot if rule.lanes == "sixteens" else ScaledDot
+    if rule.accumulate == "aligned":
+        return AlignedDotProduct
+    exact = rule.window is None and rule.accumulate == "tree"
+    return ExactDotProduct if exact else DotProduct
 
 
 def _checked(

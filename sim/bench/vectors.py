@@ -28,6 +28,7 @@ from .arrays import Arrays, words_of_port
 from .bus import vectors as bus
 from .cube.traffic import make_traffic
 from .fp.batch import int_results
+from .fp.blocks import block_vectors, port_values
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
 from .fp_small.batch import SMALL, expected, unit_of
 from .fp_small.stimuli import codes, pairs
@@ -275,8 +276,15 @@ def _pixels(
     )
 
 
+def _block_dot(unit: Any, count: int, seed: int) -> Arrays:
+    operands = block_vectors(unit.spec, count, seed=seed)
+    d = fused_dot(**operands, spec=unit.spec)
+    return Arrays(inputs=port_values(unit.spec, operands), outputs={"d": d})
+
+
 _MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "dot": _dot,
+    "blockdot": _block_dot,
     "intdot": _int_dot,
     **dict.fromkeys(("cube", "m3xu", "simd2"), _tile),
     "simd2-int": _int_tile,

@@ -9,6 +9,7 @@ from vitruvian.hdl.bus.core import KINDS
 from vitruvian.hdl.bus.registers import IDENTITY, MAP, VERSION
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.cube.choices import PRECISIONS
+from vitruvian.hdl.simd2.intconfig import IntConfig
 
 from .client import Client, NoAnswerError
 
@@ -74,7 +75,7 @@ class Board:
         return KINDS[code] if code < len(KINDS) else f"kind {code}"
 
     @cached_property
-    def config(self) -> MatrixUnitConfig:
+    def config(self) -> MatrixUnitConfig | IntConfig:
         """The parameters of the unit, as far as its registers tell them.
 
         Raises
@@ -82,26 +83,23 @@ class Board:
         UserError
             If the host cannot drive this unit.
         """
-        mask, operations = self.values["precisions"], self.values["operations"]
-        if self.kind != "cube" or self.field("result_words", "index"):
-            raise UserError(f"board must have a dense unit of the kind cube, not {self.kind}")
-        try:
-            config = MatrixUnitConfig(
-                m=self.field("shape", "m"),
-                n=self.field("shape", "n"),
-                k=self.field("shape", "k"),
-                precisions=tuple(x for n, x in enumerate(PRECISIONS) if mask >> n & 1),
-                operations=tuple(op.mnemonic for op in Op if operations >> op.code & 1),
-                slots=self.field("unit", "slots"),
-                # INT8 has results of 32 bits, whatever the others have.
-                output="fp16" if self.field("unit", "word_bits") == 16 else "fp32",
+        if self.kind not in ("cube", "simd2-int") or self.field("result_words", "index"):
+            raise UserError(
+                f"board must have a dense unit of the kind cube or simd2-int, not {self.kind}"
             )
+        try:
+            config = self._int_config() if self.kind == "simd2-int" else self._cube_config()
         except ValueError as error:
             raise UserError(f"board must have a unit that the host knows: {error}") from None
+        if isinstance(config, IntConfig):
+            row, column = (config.k * config.bits,) * 2
+            word_bits = config.bits
+        else:
+            row, column, word_bits = config.bus_bits, config.b_bus_bits, config.word_bits
         words = {
-            "a": (config.m * config.bus_bits, self.field("operand_words", "a")),
-            "b": (config.n * config.b_bus_bits, self.field("operand_words", "b")),
-            "d": (config.m * config.n * config.word_bits, self.field("result_words", "d")),
+            "a": (config.m * row, self.field("operand_words", "a")),
+            "b": (config.n * column, self.field("operand_words", "b")),
+            "d": (config.m * config.n * word_bits, self.field("result_words", "d")),
         }
         for name, (bits, given) in words.items():
             if -(-bits // 32) != given:
@@ -109,6 +107,43 @@ class Board:
                     f"board must take {-(-bits // 32)} words of {name} for its shape, not {given}"
                 )
         return config
+
+    @property
+    def cube_config(self) -> MatrixUnitConfig:
+        """The parameters of a unit of the kind cube.
+
+        Raises
+        ------
+        UserError
+            If the unit is another one.
+        """
+        config = self.config
+        if isinstance(config, IntConfig):
+            raise UserError(f"board must have a unit of the kind cube, not {self.kind}")
+        return config
+
+    def _int_config(self) -> IntConfig:
+        operations = self.values["operations"]
+        return IntConfig(
+            m=self.field("shape", "m"),
+            n=self.field("shape", "n"),
+            k=self.field("shape", "k"),
+            bits=self.field("shape", "lane_bits"),
+            operations=tuple(op for op in Op if operations >> op.code & 1),
+        )
+
+    def _cube_config(self) -> MatrixUnitConfig:
+        mask, operations = self.values["precisions"], self.values["operations"]
+        return MatrixUnitConfig(
+            m=self.field("shape", "m"),
+            n=self.field("shape", "n"),
+            k=self.field("shape", "k"),
+            precisions=tuple(x for n, x in enumerate(PRECISIONS) if mask >> n & 1),
+            operations=tuple(op.mnemonic for op in Op if operations >> op.code & 1),
+            slots=self.field("unit", "slots"),
+            # INT8 has results of 32 bits, whatever the others have.
+            output="fp16" if self.field("unit", "word_bits") == 16 else "fp32",
+        )
 
     def check_errors(self) -> None:
         """Raise WorkError if the unit has reported an error since the last call."""
@@ -121,7 +156,12 @@ class Board:
     def describe(self) -> str:
         """Return a line about the unit."""
         config = self.config
+        if isinstance(config, IntConfig):
+            precisions = [f"int{config.bits}"]
+            operations = [op.mnemonic for op in config.operations]
+        else:
+            precisions, operations = [*config.precisions], [*config.operations]
         return (
-            f"{config.m}×{config.n} outputs, {config.k} lanes, {', '.join(config.precisions)}; "
-            f"{', '.join(config.operations)}"
+            f"{config.m}×{config.n} outputs, {config.k} lanes, {', '.join(precisions)}; "
+            f"{', '.join(operations)}"
         )

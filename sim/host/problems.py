@@ -12,7 +12,7 @@ from vitruvian.golden.fp import from_float, to_float
 from vitruvian.validate import one_of
 
 from .board import Board
-from .products import expected, matmul, precisions_of
+from .products import expected, matmul, operations_of, precisions_of
 
 __all__ = ["PROBLEMS", "Result", "solve", "trained"]
 
@@ -118,7 +118,7 @@ def solve(
     if not precisions:
         raise UserError(
             f"board must have a precision that takes one step, not only "
-            f"{', '.join(board.config.precisions)}"
+            f"{', '.join(board.cube_config.precisions)}"
         )
     precision = one_of("precision", precision or precisions[0], precisions)
     result = Result()
@@ -150,8 +150,9 @@ def _matmul(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Genera
     size = size or (16,)
     m, n, k = size * 3 if len(size) == 1 else size
     shapes = (m, k), (k, n)
-    if solver.precision == "int8":
-        a, b = (rng.integers(-128, 128, shape, dtype=np.int8) for shape in shapes)
+    if solver.precision.startswith("int"):
+        kind = np.iinfo(solver.precision)
+        a, b = (rng.integers(kind.min, kind.max, s, kind.dtype, endpoint=True) for s in shapes)
     else:
         a, b = (from_float(rng.normal(size=shape), solver.precision) for shape in shapes)
     solver.product(a, b, None)
@@ -160,9 +161,9 @@ def _matmul(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Genera
 
 def _apsp(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Generator) -> None:
     """Find all shortest paths of a random graph by squaring its matrix of distances."""
-    config = solver.board.config
-    if "minplus" not in config.operations:
-        names = ", ".join(config.operations)
+    operations = operations_of(solver.board.config)
+    if "minplus" not in operations:
+        names = ", ".join(operations)
         raise UserError(f"board must have the operation minplus for apsp, not only {names}")
     if solver.precision != "fp16":
         raise UserError(f"precision must be fp16 for apsp, not {solver.precision}")
@@ -211,8 +212,10 @@ def trained() -> tuple[np.ndarray, np.ndarray, Any]:
 def _digits(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Generator) -> None:
     """Classify handwritten digits that the network was not trained on."""
     del rng  # the digits are real
-    if solver.precision == "int8":
-        raise UserError("precision must be a floating-point one for digits, not int8")
+    if solver.precision.startswith("int"):
+        raise UserError(
+            f"precision must be a floating-point one for digits, not {solver.precision}"
+        )
     (count,) = size or (16,)
     pixels, labels, network = trained()
     values, labels = pixels[TRAINED : TRAINED + count], labels[TRAINED : TRAINED + count]

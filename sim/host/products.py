@@ -11,12 +11,14 @@ from vitruvian.golden.simd2 import mmo
 from vitruvian.hdl.bus.registers import MAP
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
 from vitruvian.hdl.cube.choices import WIDE
+from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.sim.rtl.tiles import INT8, cut_fractals, cut_operands, join_fractals, phases_of
 from vitruvian.validate import one_of
 
 from .board import Board
+from .integers import cut_addends, cut_integers, integer_expected, join_integers
 
-__all__ = ["BoardProduct", "expected", "matmul", "precisions_of"]
+__all__ = ["BoardProduct", "expected", "matmul", "operations_of", "precisions_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +37,21 @@ class BoardProduct:
     beats: int
 
 
-def precisions_of(config: MatrixUnitConfig) -> list[str]:
+def precisions_of(config: MatrixUnitConfig | IntConfig) -> list[str]:
     """Return the precisions of a unit that the host can use: those that take one step.
 
     The layout of the others depends on the width of the multipliers, which a board does not tell.
     """
+    if isinstance(config, IntConfig):
+        return [f"int{config.bits}"]
     return [name for name in config.precisions if name not in WIDE]
+
+
+def operations_of(config: MatrixUnitConfig | IntConfig) -> list[str]:
+    """Return the operations of a unit, in the order of their codes."""
+    if isinstance(config, IntConfig):
+        return [op.mnemonic for op in config.operations]
+    return list(config.operations)
 
 
 def matmul(
@@ -77,13 +88,20 @@ def matmul(
     """
     config = board.config
     one_of("precision", precision, precisions_of(config))
-    one_of("operation", operation, config.operations)
-    if config.one_pair and operation != "mma":
+    one_of("operation", operation, operations_of(config))
+    if isinstance(config, MatrixUnitConfig) and config.one_pair and operation != "mma":
         raise UserError(f"board must take FP16 operands for {operation}, not FP32")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.size or not b.size:
         raise UserError(f"a and b must be (M, K) and (K, N), not {a.shape} and {b.shape}")
     if c is not None and c.shape != (len(a), b.shape[1]):
         raise UserError(f"c must be (M, N) = {(len(a), b.shape[1])}, not {c.shape}")
+    if isinstance(config, IntConfig):
+        octets = cut_integers(config, a, b, operation)
+        run = _Run(board, precision, operation, octets[0].shape[1])
+        d = run.tiles(*octets, None if c is None else cut_addends(config, c))
+        board.check_errors()
+        signed = d.view(f"<i{config.bits // 8}")
+        return BoardProduct(d=join_integers(signed, len(a), b.shape[1]), beats=run.beats)
     left, right = cut_operands(config, a[None], b.T[None], precision, operation)
     addends = None
     if c is not None:
@@ -97,7 +115,7 @@ def matmul(
 
 
 def expected(
-    config: MatrixUnitConfig,
+    config: MatrixUnitConfig | IntConfig,
     a: np.ndarray,
     b: np.ndarray,
     c: np.ndarray | None = None,
@@ -117,6 +135,8 @@ def expected(
     accuracy : str
         Preset of the unit, which the registers of a board do not tell.
     """
+    if isinstance(config, IntConfig):
+        return integer_expected(config, a, b, c, operation)
     if operation == "mma":
         spec = replace(config, preset=accuracy).spec(precision)
         width = config.result_bits(precision) // 8
@@ -138,9 +158,11 @@ class _Run:
         self.beats = 0
         config = self.config
         self._code = {
-            "precision": config.precisions.index(precision),
-            "operation": config.operations.index(operation),
+            "precision": 0 if isinstance(config, IntConfig) else config.precisions.index(precision),
+            "operation": operations_of(config).index(operation),
         }
+        self._word_bits = board.field("unit", "word_bits")
+        self._slots = board.field("unit", "slots")
         self._result_words = board.field("result_words", "d")
 
     def tiles(self, left: np.ndarray, right: np.ndarray, c: np.ndarray | None) -> np.ndarray:
@@ -155,11 +177,11 @@ class _Run:
         c : (rows, columns, m, n) ndarray, optional
         """
         config = self.config
-        word = np.dtype(f"<u{config.word_bits // 8}")
+        word = np.dtype(f"<u{self._word_bits // 8}")
         d = np.empty((len(left), len(right), config.m, config.n), word)
         for row in range(len(left)):
-            for first in range(0, len(right), config.slot_count):
-                group = range(first, min(first + config.slot_count, len(right)))
+            for first in range(0, len(right), self._slots):
+                group = range(first, min(first + self._slots, len(right)))
                 for phase in range(self.phases):
                     self.client.write("a_data", words_of(left[row, phase]))
                     for slot, column in enumerate(group):

@@ -26,7 +26,7 @@ __all__ = [
     "scan",
 ]
 
-#: What a scan ends with: all entries, a full chunk, or a mistake
+#: The ends of a scan: all entries, a full chunk, or a mistake
 (
     DONE,
     MORE,
@@ -118,7 +118,7 @@ def scan(
     at : int
         Where to begin: the begin of a line.
     places, values, whole : bool
-        Whether a line has a row and a column, whether it has a value, and whether values are whole.
+        True if a line has a row and a column; if it has a value; if values are whole numbers.
     shape : (2,) ndarray of int64
     symmetry : int
         0 general, 1 symmetric, 2 skew-symmetric.

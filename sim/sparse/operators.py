@@ -43,7 +43,7 @@ class Operator:
         Scalars and small tensors that it needs before it starts.
     output : str
     reduces : bool
-        Whether the output needs the whole inputs.
+        True if the output needs the whole inputs.
     output_values : int
         Elements of the output; 0 if it stays on chip.
     operations : int

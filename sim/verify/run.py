@@ -21,6 +21,7 @@ _LIGHT = 4
 PROVIDERS = (
     "vitruvian.sim.bench.fp.batch",
     "vitruvian.sim.bench.fp.blocks",
+    "vitruvian.sim.bench.fp.machines",
     "vitruvian.sim.bench.fp_small.batch",
     "vitruvian.sim.bench.m3xu.batch",
     "vitruvian.sim.bench.m3xu.mma",

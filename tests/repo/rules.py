@@ -12,7 +12,7 @@ OURS = ("golden", "hdl", "sim", "flows")
 #: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
 BASIC = ("vitruvian.errors", "vitruvian.validate")
 
-#: What sim and flows must not use: these modules import them, not the other way round.
+#: Modules that sim and flows must not use: these modules import them, not the other way round.
 FACE = (
     "vitruvian.cli",
     "vitruvian.commands",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.support.probes import probe_file
 from vitruvian.sim.davinci.chip.file import CHIPS
 
 __all__ = ["chip_files", "make_inputs"]
@@ -71,10 +72,24 @@ def make_inputs(folder: Path) -> None:
     put("absurd.npy", absurd.getvalue())
     np.save(folder / "y.npy", np.zeros(128, np.float16))
     np.save(folder / "nan.npy", np.full(128, np.nan, np.float16))
+    _put_probes(folder)
     put("good.onnx", b"\x08\x07\x12\x04test")
     put("junk.onnx", rng.bytes(4096))
     put("empty.onnx", b"")
     put("text.onnx", "model")
+
+
+def _put_probes(folder: Path) -> None:
+    """Write results of the probe kit: good ones, and files that were spoilt."""
+    good = bytearray(probe_file())
+    (folder / "probe.bin").write_bytes(good)
+    (folder / "short.probe.bin").write_bytes(good[:-7])
+    good[8] = 99
+    (folder / "old.probe.bin").write_bytes(good)
+    good[8], good[-100] = 1, good[-100] ^ 0xFF
+    good[400] ^= 1
+    (folder / "changed.probe.bin").write_bytes(good)
+    np.savez(folder / "probe.npz", a=np.zeros((2, 2), "u2"), b=np.zeros((2, 2), "u2"), d=[0, 0])
 
 
 _COUNTERS = "component,item,work,active_us,total_us\n"

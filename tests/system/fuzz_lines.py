@@ -5,39 +5,13 @@ import random
 from collections.abc import Iterator
 
 from tests.system.fuzz_inputs import chip_files
+from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
+from tests.system.fuzz_values import FOLDERS as _FOLDERS
+from tests.system.fuzz_values import NUMBERS as _NUMBERS
+from tests.system.fuzz_values import OUTPUTS as _OUTPUTS
+from tests.system.fuzz_values import inputs as _inputs
 
 __all__ = ["GRAMMARS", "Grammar", "lines"]
-
-_BAD_TEXT = (
-    *("", " ", "-1", "0", "-0", "1e9", "1e999", "nan", "inf", "9" * 40, "9" * 5000),
-    *("999999999999", "0x10", "½", "٣", "é", "💥", "a\nb", "../..", "/", "%s%n", "{}", "None"),
-    *("[1]", "1,,2", "8-4", "1x1x1", "0x0x0", "100000x100000x100000", "1x", "x", ",", "*"),
-    *("999999999x999999999x999999999", "2**99", "fp16", "zzz", "apsp", "a" * 300, "\udcff"),
-    *("$(id)", "1_000", "+5", "1.5", "true"),
-)
-_NUMBERS = ("1", "2", "3", "7")
-
-
-def _inputs(*good: str) -> tuple[str, ...]:
-    """Return the names of input files, good ones first."""
-    bad = "junk.bin empty utf16.txt nul.txt picture.png folder.json deep.json loop.mtx missing.x"
-    return (*(f"IN/{name}" for name in (*good, *bad.split())), "IN/new\nline.txt", "/dev/null")
-
-
-_FOLDERS = ("new", "new/folder", "IN/junk.bin", "IN/good.json/x", "/proc/no", "", ".", "-", "é")
-_OUTPUTS = (
-    *(
-        "out.json",
-        "new/folder/out.json",
-        "out.json.gz",
-        "out.svg",
-        "out.png",
-        "out.npz",
-        "é💥.json",
-    ),
-    *("out.bmp", "out", "IN/good.json/x.json", "IN/folder.json", "/proc/no/out.json", "/dev/full"),
-    *("", ".", "n" * 300 + ".json", "/dev/null/out.svg", "-", "IN/junk.bin/x.npz"),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +98,8 @@ _UNITS = {
     "--json": _OUTPUTS,
 }
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
+
+_PROBES = ("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz")
 
 GRAMMARS = (
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
@@ -268,6 +244,13 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "machines"),
+        (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
+        (),
+        dict.fromkeys(("--errors", "--area", "--no-cache"))
+        | {"--liberty": ("vt45", "zzz", ""), "--out": _FOLDERS, "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "machines"),
         (_inputs("x.npy"),),
         ("--check", "--jobs=1"),
         {"--no-rtl": None, "--rows": _NUMBERS, "--json": _OUTPUTS},
@@ -277,6 +260,30 @@ GRAMMARS = (
         (("rvbna_e4m3_n2_fp32", "h100_wgmma_e4m3_fp32", "amx_tdpbssd", "rvbna", "", "-1"),),
         ("--vectors=100",),
         {"--vectors": ("500", "99"), "--out": ("out.hex", *_OUTPUTS), "--json": _OUTPUTS},
+    ),
+    Grammar(
+        ("vitruvian", "probe", "write"),
+        (),
+        ("--target=avx512", "--out=new"),
+        {
+            "--target": ("avx512", "rocm"),
+            "--instruction": ("avx512_vdpbf16ps", "*", "[", "zzz"),
+            "--out": _FOLDERS,
+            "--seed": _NUMBERS,
+            "--input": ("fp16",),
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "probe", "read"),
+        (_inputs(*_PROBES, "x.npy"),),
+        (),
+        {
+            "--out": _FOLDERS,
+            "--input": ("fp16", "bf16", "e4m3_e5m2", "fp99"),
+            "--target": ("cuda",),
+            "--json": _OUTPUTS,
+        },
     ),
     Grammar(
         ("vitruvian", "sparse"),

@@ -154,6 +154,43 @@ def test_header_says_window_rounding_and_nan(preset: str):
     assert "4 products fp16 x fp16; c and d are fp32" in text
 
 
+#: Unit -> what its header must say of its arithmetic, and of its order or its rate.
+STATED = {
+    "vector": ("0x7e00 (fp16) and 0x7fc00000 (fp32)", "a reduction takes up to"),
+    "scu-im2col": ("Arithmetic: none", "Order: a beat is 1 row of 32 bytes."),
+    "scu-col2im": ("d = a + b of fp16", "Order: a beat is 1 row of 32 bytes."),
+    "sparse-os": ("aril: the vector's element", "(2i and 2i + 1 first)"),
+    "sparse-is": ("aril: the vector's element", "y[column] = y[column] plus (a times x)"),
+    "sparse-ewise": ("1 or 0; a number is true", "Program: a write stores an instruction"),
+    "sparse-buffer": ("Arithmetic: none", "Order: index, group 0 first"),
+    "sparse-control": ("Arithmetic: none", "Order: in step s"),
+    "sparse-oei": ("aril: the vector's element", "then y, then status"),
+    "serial": ("Window: ", "Line: 12 clock cycles for a bit (1000000 baud at 12000000 Hz)"),
+}
+
+
+@pytest.mark.parametrize("unit", STATED)
+def test_header_says_arithmetic_and_order(unit: str):
+    text = header_of(unit)
+    assert all(words in text for words in STATED[unit]), text
+    rounds = "none" not in STATED[unit][0]
+    assert ("Rounding: once" in text) == rounds
+    assert ("NaN: every NaN result" in text) == rounds
+    assert "Latency: " in text
+
+
+def test_header_says_the_fields_of_structures_in_structures():
+    text = header_of("sparse-oei")
+    assert "second at [345 +: 5], in which plus at [0 +: 2]: 0 add, 1 min, 2 max, 3 or" in text
+    assert "op at [0 +: 4]: 0 load, 1 store" in text
+    assert "lanes at [0 +: 320], 8 x 40 bits, in each of which value at [0 +: 32]" in text
+
+
+def test_header_of_a_smaller_vector_unit_lists_its_operations():
+    assert "Operations: dup, add, sub" in header_of("vector", groups="add")
+    assert "Operations:" not in header_of("vector")
+
+
 def test_header_of_integers_says_how_sums_overflow():
     assert "4 products uint8 x int8; c and d are int32; the exact sum, clipped" in header_of(
         "intdot", k=4, unsigned_a=True, saturate=True

@@ -14,9 +14,11 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.errors import WorkError
 from vitruvian.golden.fp import from_float
+from vitruvian.golden.simd2.integer import int_mmo
 from vitruvian.hdl.bus.core import Core
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
+from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.sim.bench.bus.serial import Faults, FaultyStream, SummingRegisters
 from vitruvian.sim.board.model import LineModel
 from vitruvian.sim.board.stream import ModelStream
@@ -27,6 +29,7 @@ from vitruvian.sim.host.products import expected, matmul
 
 #: The smallest boards: one precision and one slot, so some of their signals have no bits.
 INT8 = MatrixUnitConfig(m=2, n=2, k=1, precisions=("int8",), slots=1, pipeline=0)
+INTEGERS = IntConfig(m=2, n=1, k=2, bits=8, pipeline=1)
 MINPLUS = MatrixUnitConfig(
     m=2, n=1, k=1, precisions=("fp16",), operations=("mma", "minplus"), slots=2, pipeline=1
 )
@@ -128,6 +131,33 @@ def test_ports_that_lead_to_no_board(tmp_path, capsys):
     assert "baud must be a rate of this system (9600, " in refused(capsys, *words, "--baud", "7")
     os.close(file)
     os.close(other)
+
+
+def test_every_operation_on_an_integer_board(monkeypatch, capsys):
+    """K is padded with elements that do not change a result; wrapped sums are right as well."""
+    model = line_model(INTEGERS)
+    board = Board.find(Client(ModelStream(model), timeout=0))
+    rng = np.random.default_rng(3)
+    for op in INTEGERS.operations:
+        shapes = (3, 3), (3, 2), (3, 2)
+        a, b, c = (rng.integers(-128, 127, s, np.int8, endpoint=True) for s in shapes)
+        for addend in (c, None):
+            product = matmul(board, a, b, addend, precision="int8", operation=op.mnemonic)
+            assert np.array_equal(product.d, int_mmo(op, a, b, addend, 8)), op
+            assert product.beats == 2 * 2 * 2
+    with monkeypatch.context() as patch:
+        # With another padding, the shortest distance would be that of the padding.
+        patch.setattr("vitruvian.sim.host.integers._filler", lambda op, bits: (0, 0))
+        ones = np.ones((3, 3), np.int8)
+        product = matmul(board, ones, ones, precision="int8", operation="minplus")
+        assert (product.d == 0).all() and (int_mmo("minplus", ones, ones, bits=8) == 2).all()
+    with terminal(model) as port:
+        line = ["host", "matmul", "--port", port.path, "--size", "3", "--check"]
+        assert main(line) == 0
+        out = capsys.readouterr().out
+        assert "9 values compared, 0 differ" in out and "2×1 outputs, 2 lanes, int8; mma" in out
+        text = refused(capsys, "apsp", "--port", port.path)
+        assert text == "error: precision must be fp16 for apsp, not int8"
 
 
 def test_boards_that_are_refused(capsys):

@@ -205,7 +205,7 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["verify", "nothing"], "fp.DotProduct, fp.ExactDotProduct, fp.IntDotProduct, "),
+        (["verify", "nothing"], "fp.ChainDot, fp.DotProduct, fp.ExactDotProduct, "),
         (["verify", "--vectors", "3"], "must be a whole number from 100 to 10000000, not '3'"),
         (["silicon", "missing.npz"], "name must begin with one of v100, a100"),
         (["silicon", "a100_fp16.npz"], "No such file"),

@@ -26,14 +26,14 @@ With --check, compare golden, and RTL where a unit has the rule, with sets of re
 NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such files. By default, the
 sets in ../shared/data are compared if they are there, and otherwise the worked examples.
 
-With --accuracy, compute the errors of each rule on random operands, and with --area, measure the
+With --errors, compute the errors of each rule on random operands, and with --area, measure the
 area and the delay of its unit. Rows with the same rule are one line."""
 
 _EPILOG = """\
 Example: vitruvian machines h100
          vitruvian machines b200_nvf4_ue4m3_fp32
          vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz
-         vitruvian machines --accuracy --area --liberty nangate45 --out docs/results"""
+         vitruvian machines --errors --area --liberty nangate45 --out docs/results"""
 
 
 def register(name: str, commands: Any) -> None:
@@ -51,9 +51,9 @@ def register(name: str, commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vitruvian.golden.machines import grouped, machines, missing, unknown
 
-    wanted = options.accuracy or options.area
+    wanted = options.errors or options.area
     if options.check and wanted:
-        raise UserError("--check must come without --accuracy and --area")
+        raise UserError("--check must come without --errors and --area")
     if not wanted:
         refuse_results_options(options)
     if options.check:

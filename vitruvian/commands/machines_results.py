@@ -1,4 +1,4 @@
-"""The options ``--accuracy`` and ``--area`` of the command ``machines``."""
+"""The options ``--errors`` and ``--area`` of the command ``machines``."""
 
 import argparse
 import re
@@ -30,7 +30,7 @@ _PICTURE = "machines_accuracy.svg"
 def add_results(parser: argparse.ArgumentParser) -> None:
     """Add the options of the results to the parser."""
     parser.add_argument(
-        "--accuracy",
+        "--errors",
         action="store_true",
         help="Compute the errors of the rules on random operands, compared with the exact sums.",
     )
@@ -51,12 +51,12 @@ def add_results(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_results_options(options: argparse.Namespace) -> None:
-    """Raise UserError if an option of the results is given without ``--accuracy`` or ``--area``."""
+    """Raise UserError if an option of the results is given without ``--errors`` or ``--area``."""
     if options.liberty != "vt45":
         raise UserError("--liberty must come with --area")
     for name in ("out", "no_cache"):
         if getattr(options, name):
-            raise UserError(f"--{name.replace('_', '-')} must come with --accuracy or --area")
+            raise UserError(f"--{name.replace('_', '-')} must come with --errors or --area")
 
 
 def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
@@ -67,13 +67,13 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
     if options.liberty != "vt45" and not options.area:
         raise UserError("--liberty must come with --area")
     stems = {row.stem for row in rows}
-    chosen = [entry for entry in listed() if entry.row.stem in stems]
+    chosen = [entry for entry in listed() if stems & set(entry.stems)]
     if not chosen:
         raise UserError("NAME must be a row with floating point and one format for both operands")
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
     document: dict[str, Any] = {}
     accuracy: list[Accuracy] = []
-    if options.accuracy:
+    if options.errors:
         accuracy = _accuracy(chosen, cache=not options.no_cache)
         for maker in dict.fromkeys(entry.row.maker for entry in chosen):
             own = [entry for entry in accuracy if entry.listed.row.maker == maker]

@@ -46,7 +46,7 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="Read these files of results.")
     parser.add_argument(
-        "--target", metavar="TARGET", help=f"Write a program for {', '.join(_TARGETS)}."
+        "--target", metavar="TARGET", help=f"Probe a device of this kind: {', '.join(_TARGETS)}."
     )
     parser.add_argument(
         "--instruction",

@@ -145,8 +145,13 @@ def _integers(
 
 
 def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
-    """Clear codes, so that at most half of each group are not zero; nonzero ones stay first."""
-    chunks = a.reshape(len(a), -1, group)
-    order = rng.random(chunks.shape) + (chunks == 0)
-    kept = np.argsort(np.argsort(order, axis=2), axis=2) < group // 2
+    """Clear codes, so that at most half of each group are not zero.
+
+    Four groups have the same places as the next four, because then the layout of an instruction's
+    metadata does not matter to a program. Places with more numbers are kept first.
+    """
+    chunks = a.reshape(len(a), -1, 4, group)
+    filled = (chunks != 0).sum(axis=1)
+    order = np.argsort(np.argsort(rng.random(filled.shape) - filled, axis=2), axis=2)
+    kept = (order < group // 2)[:, None]
     return np.where(kept, chunks, 0).astype(a.dtype).reshape(a.shape)

@@ -6,8 +6,15 @@ normal form are equal. The proofs use the largest and the least exponents of pro
 - lo: no nonzero product, and no C that is one of the terms, has a bit below 2^lo;
 - hi: no exponent E_a + E_b, and none of such a C, is above hi.
 
+Bits below q = 2^(E_max − F) are cut, so that lo may be replaced by the least E_max − F where sums
+are meant (by one less with "floor", whose sticky bit is below q).
+
 1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be cut
    without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max.
+   If it is at most the least exponent of a product, only a C that is alone is cut there. That does
+   not show if the rounding of the result is coarser: by a bit with "floor", by two with "odd" (a
+   sticky bit remains), and at all with "magnitude" and RZ.
+   A product that is alone has at most f_a + f_b fraction bits below its own exponent.
 2. *Window.* If hi − F ≤ lo, nothing is ever cut; then F, the way to truncate and the exponents that
    products are aligned by do not matter. With "floor" it is enough that products are never cut and
    C loses at most its last bit, which the sticky bit then is. An exact sum of the products that C
@@ -28,9 +35,12 @@ normal form are equal. The proofs use the largest and the least exponents of pro
    flushing before rounding is flushing after it; and so it is if tiny results are never rounded,
    as their least place is not above lo. If C is flushed, a tiny result needs a C that products
    nearly cancel, with a bit below 2^(lo − f); without one, no result is tiny.
-7. *Zeros.* Without flushing, if the least place of the result is not above lo, no nonzero sum
-   becomes zero, and "exact" is "positive". Products that C is added to late may be zero as well.
-8. *Overflow of products.* It cannot happen if the largest product is a number of the result.
+7. *Zeros.* Without flushing, if the least place of the result is not above lo, or with rounding to
+   odd, no nonzero sum becomes zero, and "exact" is "positive". Products that C is added to late
+   may be zero as well.
+8. *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
+   are two blocks of K = 2.
+9. *Overflow of products.* It cannot happen if the largest product is a number of the result.
 """
 
 from dataclasses import replace
@@ -81,13 +91,22 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     if rule.product_exponent == "leading":
         hi, low_exponent = hi + 1, lo
     products, hi_products = lo, hi
+    low_product = low_exponent
     if tree:
         lo = min(lo, out.emin - out.fraction_bits)
         hi, low_exponent = max(hi, out.emax), min(low_exponent, out.emin)
     window, floor = rule.window, rule.emax_floor
     if floor is not None and (window is None or floor - window <= lo or floor <= low_exponent):
         floor = found["emax_floor"] = None
+    if floor is not None and window is not None and tree and floor <= low_product:
+        finer = {"floor": 1, "odd": 2, "magnitude": 0 if rule.rounding == "RZ" else 1 << 20}
+        if floor - window + finer[rule.truncate] <= least:
+            floor = found["emax_floor"] = None
     uncut = window is None or (max(hi, floor or hi) - window <= lo)
+    if not tree and rule.k == 1 and floor is None and not rule.slices:
+        # A product alone has the largest exponent, and its own fraction bits.
+        own = a.fraction_bits + b.fraction_bits + (rule.product_exponent == "leading")
+        uncut = uncut or window is None or window >= own
     if tree and rule.truncate == "floor" and window is not None and floor is None:
         # A floor of E_max could cut a C that is alone; without one, a C that is largest is not cut.
         ends = (hi_products - window <= lo + 1, hi - window <= products)
@@ -100,6 +119,9 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
         extra = {"floor": 0, "odd": 1}.get(rule.truncate, 1 << 20) - (rule.rounding != "RNE")
         if window >= exact + extra and rule.product_exponent == "sum" and not rule.slices:
             found |= {"window": None, "truncate": "magnitude"}
+    lo_cut = lo
+    if window is not None and not uncut:
+        lo_cut = max(lo, low_exponent - window - (rule.truncate == "floor"))
     subnormal = max(a.emin + b.emax, a.emax + b.emin)
     same = conversion_key(a, rule.convert) + conversion_key(b, rule.convert)
     if a.storage_bits <= 16 and rule.convert is not None:
@@ -116,7 +138,7 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
         if not tree:
             size = rule.k * _largest(a) * _largest(b) * Fraction(2) ** (a.emax + b.emax - products)
             bits = min(bits, int(size).bit_length() - 1)
-        if rule.result_bits >= bits and least <= lo:
+        if rule.result_bits >= bits and least <= lo_cut:
             found["result_bits"] = out.fraction_bits
             if tree or rule.rounding != "RTO":
                 found["rounding"] = "RNE"
@@ -130,14 +152,17 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     if uncut and rule.accumulate == "late" and rule.lanes == "together" and fits and quiet:
         found |= {"accumulate": "tree", "result_bits": out.fraction_bits}
         found["rounding"] = "RTO" if rule.rounding == "RTO" else "RNE"
+    if rule.lanes == "halves" and rule.k == 4 and rule.accumulate != "late":
+        found |= {"k": 2, "lanes": "together"}
     exactly = found["rounding"] in ("RTO",) or (
         found["rounding"] == "RZ" and rule.accumulate != "late"
     )
-    if rule.flush_result is not None and (exactly or least <= lo):
+    if rule.flush_result is not None and (exactly or least <= lo_cut):
         found["flush_result"] = "after"
     if never_tiny:
         found["flush_result"] = None
-    if found["flush_result"] is None and rule.zero == "exact" and least <= lo:
+    kept = least <= lo_cut or found["rounding"] == "RTO"
+    if found["flush_result"] is None and rule.zero == "exact" and kept:
         found["zero"] = "positive"
     largest = _largest(a) * _largest(b) * Fraction(2) ** (a.emax + b.emax)
     if rule.product_overflow and largest < Fraction(2) ** (out.emax + 1):

@@ -1,16 +1,17 @@
 """Search for the parameters of a rule that gives all results."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.fp.codec import unpack
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.phases import PhaseSpec
+from vitruvian.golden.machines.probe.basis import Basis, evidence
 from vitruvian.golden.machines.probe.cases import Results
 from vitruvian.golden.machines.probe.naming import candidates
 from vitruvian.golden.machines.probe.score import Scorer, possible
@@ -18,7 +19,7 @@ from vitruvian.golden.machines.probe.space import changed, dot_values, value_of,
 from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Basis", "Inferred", "infer"]
+__all__ = ["Inferred", "infer"]
 
 Progress = Callable[[str], object]
 
@@ -26,31 +27,6 @@ _FEW = 10  # rows with which hopeless combinations are sorted out
 _BEAM = 6  # combinations that are refined
 _NEARLY = 0.1  # wrong rows of all, below which a combination is refined at once
 _ORDER_FREE = 3  # terms of which only one is not zero, if the order shall not matter
-
-
-@dataclass(frozen=True)
-class Basis:
-    """The evidence for one parameter.
-
-    Attributes
-    ----------
-    name : str
-        The parameter.
-    value : object
-        The value that explains all results.
-    same : tuple
-        Other values that explain all results as well; the outputs do not determine which is right.
-    other : object
-        The nearest value that does not, or None if every value explains the results.
-    row : int or None
-        The first row in which this nearest value would give another result.
-    """
-
-    name: str
-    value: object
-    same: tuple[object, ...]
-    other: object
-    row: int | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +85,7 @@ def infer(data: Results, *, known: bool = True, progress: Progress = lambda _: N
     best = _with_nan(best, codes)
     wrong = scorer.differs(best)
     first = int(np.flatnonzero(wrong)[0]) if wrong.any() else None
-    basis = () if wrong.any() else tuple(_basis(best, scorer))
+    basis = () if wrong.any() else tuple(evidence(best, scorer))
     return Inferred(best, int(wrong.sum()), first, tuple(codes), basis)
 
 
@@ -119,7 +95,7 @@ def _attempts(scorer: Scorer, known: bool, progress: Progress) -> Iterator[Itera
     if not isinstance(data.output, FloatFormat):
         yield _integers(data)
         return
-    table = [rule for rule in candidates(data)] if known else []
+    table = list(candidates(data)) if known else []
     if known:
         progress("known machines")
         yield table
@@ -290,7 +266,7 @@ def _product_exponents(data: Results) -> np.ndarray:
 
 
 def _windows(data: Results, few: np.ndarray) -> list[object]:
-    """Return likely windows: the lowest bits of the results, measured from the largest exponents."""
+    """Return likely windows: distances of results' lowest bits from the largest exponents."""
     some = data.rows(few)
     out = some.output
     assert isinstance(out, FloatFormat)
@@ -314,14 +290,19 @@ def _windows(data: Results, few: np.ndarray) -> list[object]:
 
 
 def _result_bits(data: Results) -> list[int]:
-    """Return the fraction bits of the results that occur, and all of the format's."""
+    """Return the fraction bits of the results that occur, and all of the format's.
+
+    The results without C are counted by themselves, because a C that is added late has all bits.
+    """
     out = data.output
     assert isinstance(out, FloatFormat)
-    d = unpack(data.d, out)
+    d, c = unpack(data.d, out), unpack(data.c, out)
     normal = d.significand >> out.fraction_bits == 1
-    low = np.bitwise_or.reduce(d.significand[normal], initial=1 << out.fraction_bits)
-    zeros = int(low & -low).bit_length() - 1
-    return list(dict.fromkeys((max(out.fraction_bits - zeros, 1), out.fraction_bits)))
+    found: list[int] = []
+    for rows in (normal, normal & (c.significand == 0)):
+        low = np.bitwise_or.reduce(d.significand[rows], initial=1 << out.fraction_bits)
+        found.append(max(out.fraction_bits - int(low & -low).bit_length() + 1, 1))
+    return list(dict.fromkeys((*found, out.fraction_bits)))
 
 
 # ------------------------------------------------------------------ chains
@@ -444,64 +425,3 @@ def _with_nan(rule: Rule, codes: list[int]) -> Rule:
     if step.nan_code == codes[0]:
         return rule
     return changed(rule, "nan", codes[0]) or rule
-
-
-# ------------------------------------------------------------------ evidence
-
-
-def _basis(rule: Rule, scorer: Scorer) -> Iterator[Basis]:
-    """Yield the evidence for each parameter: values that do as well, and the nearest that do not."""
-    for name, allowed in values(rule, scorer.data).items():
-        value = value_of(rule, name)
-        numbers = [v for v in allowed if isinstance(v, int) and not isinstance(v, bool)]
-        if len(numbers) > 1 and name != "accumulators":
-            others = _interval(rule, name, numbers, scorer)
-            others += [v for v in allowed if v is None and value is not None]
-        else:
-            others = [v for v in allowed if v != value]
-        same: list[object] = []
-        told: list[tuple[int, object]] = []
-        for other in others:
-            rows = _first(rule, name, other, scorer)
-            if rows is None:
-                same.append(other)
-            elif rows >= 0:
-                told.append((rows, other))
-        # The hardest neighbour to tell apart is the one that the value rests on.
-        row, other = max(told, default=(None, None), key=lambda x: x[0])
-        yield Basis(name, value, tuple(same), other, row)
-
-
-def _first(rule: Rule, name: str, value: object, scorer: Scorer) -> int | None:
-    """Return the first row that tells another value, None if no row does, −1 if it is impossible."""
-    other = changed(rule, name, value)
-    if other is None or not possible(other):
-        return -1
-    rows = np.flatnonzero(scorer.differs(other))
-    return int(rows[0]) if len(rows) else None
-
-
-def _interval(rule: Rule, name: str, numbers: list[int], scorer: Scorer) -> list[object]:
-    """Return the numbers around a value that do as well, and the nearest on both sides that do not.
-
-    The values that do as well are taken to be an interval, whose ends are found by bisection.
-    """
-    value = value_of(rule, name)
-    if value is None:
-        # The interval begins at the least number, which changes least.
-        below, above, middle = [], sorted(numbers), []
-    else:
-        below = sorted((v for v in numbers if v < value), reverse=True)  # pyright: ignore
-        above = sorted(v for v in numbers if v > value)  # pyright: ignore
-        middle = []
-    for side in (below, above):
-        low, high = 0, len(side)
-        step = 1
-        while low < high:  # gallop, then bisect
-            probe = min(low + step - 1, high - 1)
-            if _first(rule, name, side[probe], scorer) is None:
-                low, step = probe + 1, step * 2
-            else:
-                high, step = probe, 1
-        middle += side[: low + 1]
-    return list(middle)

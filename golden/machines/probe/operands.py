@@ -53,7 +53,7 @@ def exponents(format: FloatFormat) -> tuple[int, int]:
 def split(
     rng: np.random.Generator, exponent: np.ndarray, a: FloatFormat, b: FloatFormat
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Split exponents of products at random into exponents of normal factors, as far as possible."""
+    """Split exponents of products into those of normal factors at random, as far as possible."""
     low = np.clip(exponent - b.emax, a.emin, a.emax)
     high = np.clip(exponent - b.emin, a.emin, a.emax)
     first = rng.integers(np.minimum(low, high), np.maximum(low, high) + 1)

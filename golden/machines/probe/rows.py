@@ -55,7 +55,7 @@ class Rows:
         return self.a.fraction_bits + self.b.fraction_bits
 
     def new(self, count: int) -> dict[str, np.ndarray]:
-        """Append ``count`` rows of zeros, with scales of 1, and return their arrays to be filled."""
+        """Append ``count`` rows of zeros, with scales of 1, and return their arrays."""
         part = {
             "a": np.zeros((count, self.terms), code_dtype(self.a)),
             "b": np.zeros((count, self.terms), code_dtype(self.b)),

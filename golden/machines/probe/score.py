@@ -1,5 +1,7 @@
 """Compare rules with results, row by row."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vitruvian.golden.fp.codec import unpack
@@ -19,9 +21,15 @@ def possible(rule: Rule) -> bool:
     """Return True if golden can compute a combination of parameters."""
     if not isinstance(rule, DotSpec) or rule.is_plain:
         return True
-    # The general steps keep sums in 64 bits; groups have a multiple of their size.
+    # Late additions and halves are made of plain sums, if nothing else is changed. The general
+    # steps keep sums in 64 bits, so they need a window; groups have a multiple of their size.
+    inner = replace(
+        rule,
+        accumulate="tree" if rule.accumulate == "late" else rule.accumulate,
+        lanes="together" if rule.lanes == "halves" else rule.lanes,
+    )
     return (
-        (rule.window is not None)
+        (rule.window is not None or inner.is_plain)
         and rule.k % _GROUPS[rule.lanes] == 0
         and (rule.lanes != "parity" or rule.accumulate == "aligned")
         and (rule.lanes != "sixteens" or rule.scale is not None)

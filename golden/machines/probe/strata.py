@@ -125,7 +125,7 @@ def carries(rows: Rows) -> None:
 
 
 def ties(rows: Rows) -> None:
-    """Sums half-way between results of every precision, and just beside."""
+    """Append sums half-way between results of every precision, and just beside."""
     precision = np.arange(1, rows.out.fraction_bits + 3).repeat(4)
     n = len(precision)
     tiny = rows.rng.integers(1, 24, n)
@@ -154,9 +154,17 @@ def floors(rows: Rows) -> None:
     rows.put(part, 0, exponent)
     # A tiny term of the other sign changes the result wherever it is kept at all.
     tiny = np.arange(low, min(low + 420, 12))
-    part = rows.new(len(tiny))
-    rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)), 0)
-    rows.put(part, 1, tiny, 1, exact=True)
+    least = rows.out.emin - rows.out.fraction_bits
+    for repetition in range(2):
+        above = np.maximum(tiny + rows.rng.integers(1, 30, len(tiny)), least)
+        part = rows.new(len(tiny))
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, tiny, 1, exact=True)
+        # Beside a tie, which such a term decides
+        part = rows.new(len(tiny))
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, np.full(len(tiny), least - 1), 0, exact=True)
+        rows.put(part, 2 + repetition, tiny, exact=True)
     part = rows.new(len(tiny))
     rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)))
     rows.put(part, 1, tiny)
@@ -249,7 +257,7 @@ def tiny_results(rows: Rows) -> None:
 
 
 def overflows(rows: Rows) -> None:
-    """Sums beside the largest number, and products beyond it."""
+    """Append sums beside the largest number, and products beyond it."""
     out = rows.out
     n = 40
     ones = (1 << out.fraction_bits) - 1

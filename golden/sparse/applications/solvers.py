@@ -30,7 +30,7 @@ def _axpy(out: str, x: str, scale: str, y: str, *, function: str = "add") -> tup
     return ewise(f"{out}_step", "mul", scale, y), ewise(out, function, x, f"{out}_step")
 
 
-#: Whether the squared norm ``rr`` is at most ``small``. It is not if ``rr`` is a NaN.
+#: The stop condition: the squared norm ``rr`` is at most ``small``. It fails if ``rr`` is a NaN.
 _STOP: tuple[Node, ...] = (
     ewise("below", "less", "rr", "small"),
     ewise("at_limit", "equal", "rr", "small"),

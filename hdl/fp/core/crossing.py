@@ -28,8 +28,9 @@ def cross_lanes(
         The addend, if there is one.
     """
     moved = [lane.cross(stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]
-    skips = c is None or stages.skips(stage)
-    return moved, c if skips else c.cross(stages, stage, f"{stage}_c")
+    if c is None or stages.skips(stage):
+        return moved, c
+    return moved, c.cross(stages, stage, f"{stage}_c")
 
 
 def cross_lists(stages: PipelineStages, stage: str, **lists: Sequence[Value]) -> list[list[Value]]:

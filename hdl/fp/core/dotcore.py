@@ -77,6 +77,8 @@ class DotCore:
         (``hdl.fp.parts.multiply.MULTIPLIERS``).
     zero : {"ieee", "positive", "exact"}
         The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
+    flush : bool
+        If True, a rounded result below the least normal number is a zero of its sign.
 
     Raises
     ------
@@ -99,6 +101,7 @@ class DotCore:
         bypass: Bypass | None = None,
         multiplier: str = "booth",
         zero: str = "ieee",
+        flush: bool = False,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -109,7 +112,7 @@ class DotCore:
         self.pieces, self.bypass = dict(pieces or {}), bypass
         self.plain = multiplier == "dsp"
         self.terms = Terms(m, geometry, short)
-        self.zeros = ZeroSigns(whole=zero, short=short)
+        self.zeros, self.flush = ZeroSigns(whole=zero, short=short), flush
         if bypass is not None and not geometry.sticky:
             raise ValueError("a bypass must come with floor and a sticky bit")
         if bypass is not None and zero != "ieee":
@@ -132,6 +135,41 @@ class DotCore:
         held : sequence of (Value, Value, Value), optional
             Significand, sign and exponent of every lane, from the caller's own registers.
         """
+        return self._build_result(*self._build_rows(lanes, c, held))
+
+    def build_total(self, lanes: Sequence[Lane]) -> Lane:
+        """Return ``sum(lanes)`` without a rounding, as a single term of another sum.
+
+        Parameters
+        ----------
+        lanes : sequence of Lane
+            The products, in front of the stage ``product``. Their magnitudes are truncated.
+        """
+        m, g = self.m, self.g
+        total, _, side, _ = self._build_sum(*self._build_rows(lanes, None, None))
+        magnitude, nonzero = Signal(g.magnitude_bits, name="total_magnitude"), Signal()
+        exponent = Signal((g.exponent_max + g.integer_bits).bit_length(), name="total_exponent")
+        m.d.comb += [
+            magnitude.eq((total[:-1] ^ side.below.replicate(g.magnitude_bits)) + side.below),
+            nonzero.eq(total.any()),
+            exponent.eq(Mux(nonzero, side.top - g.offset + (g.integer_bits - 2), 0)),
+        ]
+        return Lane(
+            sign=Mux(nonzero & ~side.special, side.below, side.minus),
+            exponent=exponent,
+            significand=magnitude,
+            fraction=g.magnitude_bits - 2,
+            nan=side.nan,
+            inf=side.special,
+        )
+
+    def _build_rows(
+        self,
+        lanes: Sequence[Lane],
+        c: Unpacked | None,
+        held: Sequence[tuple[Value, Value, Value]] | None,
+    ):
+        """Return the rows of the sum, their carry-ins, the lost bits, the flags and C's sign."""
         cross = self.stages.cross
         lanes, c = self._early("lane", lanes, c)
         largest = maximum(self.m, [lane.exponent for lane in lanes], name="largest")
@@ -179,7 +217,7 @@ class DotCore:
         else:
             rows, ones = reduce_rows(self.m, rows, width=bits, name="sum", ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the final adder"
-        return self._build_result(rows, ones, lost, side, c_sign)
+        return rows, ones, lost, side, c_sign
 
     # ---------------------------------------------------------------- exponents
 
@@ -295,7 +333,8 @@ class DotCore:
 
     # ---------------------------------------------------------------- result
 
-    def _build_result(self, rows, ones, lost, side: SideBand, c_sign) -> Value:
+    def _build_sum(self, rows, ones, lost, side: SideBand, c_sign):
+        """Return sum, lost bits, flags and bypass words behind the stage ``sum``."""
         m, g, stages = self.m, self.g, self.stages
         rows, words = self._registered(rows)
         carry = stages.cross("sum", ones[0], "s2_carry") if ones else None
@@ -307,7 +346,11 @@ class DotCore:
         total = Signal(g.sum_bits, name="total")
         fast = "total" in stages.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
-        side = replace(side, below=total[-1])
+        return total, lost, replace(side, below=total[-1]), words
+
+    def _build_result(self, rows, ones, lost, side: SideBand, c_sign) -> Value:
+        total, lost, side, words = self._build_sum(rows, ones, lost, side, c_sign)
+        g = self.g
         inverted = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         if self.bypass is not None:
             result = self.bypass.select(words)
@@ -383,12 +426,15 @@ class DotCore:
                 chop=side.short if target.short else None,
                 chopped_bits=target.short.result_bits if target.short else None,
                 tells_zero=self.zeros.by_result(target),
+                flush=self.flush,
             )
             for target in targets
         ]
         side = replace(side, nonzero=number.nonzero).cross(stages, stages.rounding, "s4")
         codes = [
-            code_of(x, side, y, zeros=self.zeros, bypassed=self.bypass is not None)
+            code_of(
+                x, side, y, zeros=self.zeros, bypassed=self.bypass is not None, flush=self.flush
+            )
             for x, y in zip(packed, targets, strict=True)
         ]
         return codes[0] if side.small is None else Mux(side.small, codes[1], codes[0])

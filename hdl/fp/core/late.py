@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["LateStages", "late_pipelines", "sums_of"]
+__all__ = ["LateStages", "exact_window", "late_pipelines", "sums_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,3 +76,26 @@ def sums_of(spec: DotSpec) -> list[tuple[DotSpec, tuple[int, ...]]]:
         for group in groups
         if group
     ]
+
+
+def exact_window(spec: DotSpec) -> int | None:
+    """Return a window with which the sum of one or two products is correctly rounded, or None.
+
+    The window is for floor truncation with a sticky bit and RNE. Let f be the fraction bits of a
+    product, g those of an operand, h those of the result, and q = 2^(E_max − F) the unit.
+
+    The product P of E_max is not truncated, as F ≥ f. If the other product is truncated, it has a
+    smaller exponent, so the operands of P are not both subnormal, and |P| ≥ 2^(E_max − g). The
+    other is then below 2^(E_max − F + f + 1), which F ≥ f + g + 2 makes at most |P| / 2. So the sum
+    is at least 2^(E_max − g − 1), and with F ≥ g + h + 2 its last place is at least 2q: the tie is
+    a multiple of q, and the sticky bit tells on which side of it the sum lies.
+
+    Parameters
+    ----------
+    spec : DotSpec
+        A rule without a window.
+    """
+    if spec.accumulate != "late" or spec.k > 2 or spec.rounding != "RNE" or spec.convert:
+        return None
+    a, b = spec.input.fraction_bits, spec.input_b.fraction_bits
+    return max(a, b) + 2 + max(a + b, spec.output.fraction_bits)

@@ -10,7 +10,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from ..parts.normalise import normalise
 from ..parts.unpack import Unpacked, unpack
 
-__all__ = ["OperandForm", "form_of"]
+__all__ = ["OperandForm", "form_of", "form_of_addend"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +130,18 @@ def form_of(spec: DotSpec, source: FloatFormat) -> OperandForm:
                 f"one with its exponents, not {target.name!r}"
             )
         form = replace(form, normalised=True)
-    if not spec.flush or lowest >= spec.output.emin:
-        return form
+    flushed = spec.flush and lowest < spec.output.emin
+    if not flushed:
+        # The leading one of a product is in one of two places if both operands have a hidden bit.
+        leading = spec.product_exponent == "leading"
+        return replace(form, normalised=form.normalised or leading)
     if target.emin != spec.output.emin or form.normalised:
         raise ValueError(
             f"flush must be False in hardware for {source.name!r} and {spec.output.name!r}"
         )
     return replace(form, flushed=True)
+
+
+def form_of_addend(spec: DotSpec) -> OperandForm:
+    """Return the form of C."""
+    return OperandForm(source=spec.output, format=spec.output, flushed=spec.flush)

@@ -215,6 +215,7 @@ def code_of(
     *,
     zeros: ZeroSigns,
     bypassed: bool,
+    flush: bool = False,
 ) -> Value:
     """Return the code: the rounded exponent and fraction with a sign, or a special.
 
@@ -230,6 +231,8 @@ def code_of(
         Rules for the sign of a zero.
     bypassed : bool
         If True, a bypass may replace the sum. The sign of a zero is then always ``minus``.
+    flush : bool
+        If True, a result below the least normal number is a zero of its sign.
     """
     output, short = target.output, target.short
     f, e = output.fraction_bits, output.exponent_bits
@@ -240,6 +243,10 @@ def code_of(
     below = side.below if side.flip is None else side.below ^ side.flip
     special, is_nan = side.special, side.nan
     nonzero = zeros.nonzero(packed, side, target)
+    if flush:
+        fraction = fraction & field.any().replicate(f)
+        if zeros.by_result(target):
+            nonzero = nonzero & field.any()
     if bypassed:
         sign = Mux(nonzero & ~special, below, side.minus)
     elif zeros.always_positive:

@@ -3,15 +3,14 @@
 from vitruvian.golden.fp.formats import Specials
 from vitruvian.golden.fp.spec import DotSpec
 
-from .operands import form_of
+from .operands import form_of, form_of_addend
 
 __all__ = ["check_dot_rule"]
 
 # Parameter -> the values that the datapath has; it has every value of the others.
 _REALISED = {
-    "flush": (False,),
-    "flush_result": (None,),
-    "accumulate": ("tree", "late"),
+    "flush_result": (None, "after"),
+    "accumulate": ("tree", "late", "after"),
     "lanes": ("together", "halves"),
     "scale": (None,),
     "product_overflow": (False,),
@@ -40,3 +39,9 @@ def check_dot_rule(spec: DotSpec) -> None:
         raise ValueError("accumulate must be 'late' in hardware with the lanes 'halves'")
     if spec.slices is not None and spec.product_exponent == "leading":
         raise ValueError("product_exponent must be 'sum' in hardware with slices, not 'leading'")
+    late = spec.accumulate == "late"
+    if late and (spec.flush or spec.flush_result is not None):
+        raise ValueError("flush and flush_result must be off in hardware if C is added late")
+    if spec.accumulate == "after" and (spec.truncate != "magnitude" or spec.rounding != "RNE"):
+        raise ValueError("an exact addition of C must come with truncated magnitudes and RNE")
+    form_of_addend(spec)

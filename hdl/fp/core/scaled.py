@@ -112,13 +112,14 @@ class ScaledCore(DotCore):
         super().__init__(m, geometry=geometry, zero="positive", **options)
         self.scale = scale
 
-    def _early(self, stage: str, lanes: Any, c: Unpacked):
+    def _early(self, stage: str, lanes: Any, c: Unpacked | None):
         self.scale = self.stages.cross_extra(stage, self.scale, f"{stage}_scale")
         return super()._early(stage, lanes, c)
 
-    def _build_exponents(self, largest: Value, c: Unpacked):
+    def _build_exponents(self, largest: Value, c: Unpacked | None):
         """Return E_max (product scale, without the scale) and C's distance from it."""
         m, g = self.m, self.g
+        assert c is not None, "a scaled sum has an addend"
         own: Value = c.exponent
         if g.zero_code != 1:
             own = Mux(c.zero, g.zero_code, own)

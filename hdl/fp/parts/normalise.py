@@ -123,6 +123,7 @@ def round_and_pack(
     chop: Value | None = None,
     chopped_bits: int | None = None,
     tells_zero: bool = False,
+    flush: bool = False,
 ) -> Packed:
     """Return the exponent and fraction (no sign) of the rounded number.
 
@@ -155,6 +156,9 @@ def round_and_pack(
         Number of fraction bits to round to if ``chop`` is set.
     tells_zero : bool
         If True, compute ``nonzero`` of the result.
+    flush : bool
+        If True, the caller replaces a subnormal result by zero, so only its exponent field counts:
+        a number that rounds up to the least normal number has one, and it is at least half of that.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
     left: Value = Const(0, 1)
@@ -173,7 +177,13 @@ def round_and_pack(
     word, nonzero = rank(word, "word"), rank(number.nonzero, "nonzero")
     rest, rest_all, tail = rank(rest, "rest"), rank(rest_all, "rest_all"), rank(tail, "tail")
     chop = None if chop is None else rank(chop, "chop")
-    if denormalise:
+    if denormalise and flush:
+        below = field < 1
+        rest = rest | (word[0] & below)
+        half = Cat(word[1:], Const(0, 1)) & (field == 0).replicate(len(word))
+        word = Mux(below, half, word)[: len(word)]
+        left = word[-2:].any()
+    elif denormalise:
         under = Signal(len(field), name="result_under")
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)

@@ -11,11 +11,12 @@ from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Configuration
 from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.sim.board.model import LineModel
 from vitruvian.sim.board.stream import ModelStream
 from vitruvian.sim.host.board import Board
 from vitruvian.sim.host.client import Client
-from vitruvian.sim.host.products import expected, matmul
+from vitruvian.sim.host.products import expected, matmul, operations_of, precisions_of
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
@@ -32,14 +33,18 @@ _QUIET_BITS = 64
 
 
 def random_operands(
-    rng: np.random.Generator, config: MatrixUnitConfig, precision: str, *, addend: bool
+    rng: np.random.Generator,
+    config: MatrixUnitConfig | IntConfig,
+    precision: str,
+    *,
+    addend: bool,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return random matrices of random sizes that fit each other.
 
     Parameters
     ----------
     rng : numpy Generator
-    config : MatrixUnitConfig
+    config : MatrixUnitConfig or IntConfig
     precision : str
         A real precision of the unit.
     addend : bool
@@ -47,7 +52,13 @@ def random_operands(
     """
     m, n, k = (int(size) for size in rng.integers(1, _MOST_SIZE, 3, endpoint=True))
     shapes = ((m, k), (k, n))
-    if precision == "int8":
+    if isinstance(config, IntConfig):
+        kind = np.iinfo(precision)
+        a, b, c = (
+            rng.integers(kind.min, kind.max, shape, kind.dtype, endpoint=True)
+            for shape in (*shapes, (m, n))
+        )
+    elif precision == "int8":
         a, b = (rng.integers(-128, 128, shape, dtype=np.int8) for shape in shapes)
         c = rng.integers(-(1 << 20), 1 << 20, (m, n), dtype=np.int32)
     else:
@@ -57,7 +68,12 @@ def random_operands(
 
 
 def compare_products(
-    model: LineModel, config: MatrixUnitConfig, *, results: int, seed: int, faults: Faults
+    model: LineModel,
+    config: MatrixUnitConfig | IntConfig,
+    *,
+    results: int,
+    seed: int,
+    faults: Faults,
 ) -> Result:
     """Compare products of a board with golden, over a line with faults.
 
@@ -65,7 +81,7 @@ def compare_products(
     ----------
     model : LineModel
         The compiled board, just after its reset.
-    config : MatrixUnitConfig
+    config : MatrixUnitConfig or IntConfig
         The parameters of its unit.
     results : int
         Least number of results for each precision and operation.
@@ -78,8 +94,8 @@ def compare_products(
     client = Client(FaultyStream(ModelStream(model), faults, seed=seed), timeout=0)
     board = Board.find(client)
     total = Result(vectors=0, mismatches=0)
-    for precision in config.precisions:
-        for operation in config.operations:
+    for precision in precisions_of(config):
+        for operation in operations_of(config):
             done = 0
             while done < results:
                 a, b, c = random_operands(rng, config, precision, addend=bool(done % 2))
@@ -111,7 +127,8 @@ def checks() -> Iterator[Check]:
     """Yield a row for every checked configuration of the unit ``serial``."""
     for chosen in _SERIAL.checked:
         c = _SERIAL.default(chosen)
-        label = " ".join(f"{k}={v}" for k, v in {"preset": c["preset"], **chosen}.items())
+        named = {"preset": c["preset"]} if c["preset"] else {}
+        label = " ".join(f"{k}={v}" for k, v in {**named, **chosen}.items())
         yield Check(
             unit="bus.SerialUnit",
             configuration=f"{label}: products over a line with faults",

@@ -243,7 +243,7 @@ def _draw(
     if isinstance(spec, DotSpec):
         centre = centre + schedule.edge * spec.output.emax
     scaled = isinstance(spec, DotSpec) and spec.scale is not None
-    draw = draw_blocks if scaled else draw_operands
+    draw: Any = draw_blocks if scaled else draw_operands
     x, y = draw(rng, spec, centre[mine], config.m, config.n)
     z = draw_addends(rng, spec, centre[schedule.beat[sums]], config.m, config.n)
     ties = schedule.from_c[mine] & (rng.random(len(mine)) < NEAR_TIES)

@@ -20,7 +20,7 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors
 
-__all__ = ["block_vectors", "checks", "compare_blocks", "run_blocks", "run_set"]
+__all__ = ["block_vectors", "checks", "compare_blocks", "port_values", "run_blocks", "run_set"]
 
 _UNIT = UNITS["blockdot"]
 
@@ -46,7 +46,7 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
     dict of str to ndarray
         ``a`` and ``b`` (count, K), ``c`` (count,), ``scale_a`` and ``scale_b`` (count, K / block).
     """
-    assert spec.scale is not None and spec.block is not None
+    assert spec.scale is not None and spec.block is not None and spec.scale.nan is not None
     a, b, c = dot_vectors(spec, count, seed=seed)
     rng = np.random.default_rng([seed, 1])
     scale, blocks = spec.scale, spec.k // spec.block
@@ -73,6 +73,14 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
     moves = (field != ones) & (rng.random(count) < 2 / 3)
     c = (c.astype(np.int64) + (np.where(moves, moved, 0) << fraction)).astype(c.dtype)
     return {"a": a, "b": b, "c": c, "scale_a": codes[0], "scale_b": codes[1]}
+
+
+def port_values(spec: DotSpec, operands: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the values of a unit's inputs for the operands of ``block_vectors``."""
+    if unit_of(spec) is ScaledDot:
+        return operands | {key: operands[key][:, 0] for key in ("scale_a", "scale_b")}
+    # The ports have no bits above the codes.
+    return operands | {key: operands[key] & (1 << spec.input.width) - 1 for key in "ab"}
 
 
 def run_blocks(
@@ -126,15 +134,16 @@ def compare_blocks(
     """
     unit = unit or unit_of(spec)
     model = compile_unit(unit, spec=spec, **options)
+    inputs: dict[str, Any] = port_values(spec, operands)
     if expected is None:
         expected = fused_dot(**operands, spec=spec)
-    inputs = dict(operands)
-    if unit_of(spec) is ScaledDot:
-        inputs |= {key: operands[key][:, 0] for key in ("scale_a", "scale_b")}
-    else:
-        # The ports have no bits above the codes.
-        inputs |= {key: operands[key] & (1 << spec.input.width) - 1 for key in "ab"}
-    return compare(name, got=model.run(**inputs), expected=expected, operands=operands, seed=seed)
+    return compare(
+        name,
+        got=model.run(**inputs),
+        expected=expected,
+        operands=operands,
+        seed=seed,
+    )
 
 
 def checks() -> Iterator[Check]:

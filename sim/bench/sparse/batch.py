@@ -151,12 +151,12 @@ def checks() -> Iterator[Check]:
         )
     unit = UNITS["sparse-is"]
     for partial_configuration in unit.checked:
-        config: ISConfig = unit.component(unit.default(partial_configuration))[1]["config"]
+        core: ISConfig = unit.component(unit.default(partial_configuration))[1]["config"]
         yield Check(
             unit="sparse.ISCore",
             configuration=(
-                f"{config.lanes} lanes of {config.depth} {format_label(config)}: conflicts, stalls"
+                f"{core.lanes} lanes of {core.depth} {format_label(core)}: conflicts, stalls"
             ),
-            run=partial(_run_rows, config),
-            weight=5 + config.lanes,
+            run=partial(_run_rows, core),
+            weight=5 + core.lanes,
         )

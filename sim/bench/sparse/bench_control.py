@@ -76,7 +76,7 @@ class _Bench:
         }
         self.status = Scoreboard("status", seed=self.harness.seed, digits=1)
         self.work = _Work(self)
-        #: What has started before each step may start, and what has started and finished.
+        #: The events before which no step may start, and those that have started and finished.
         self.steps: list[Counter[str]] = []
         self.started: Counter[str] = Counter()
         self.finished: Counter[str] = Counter()

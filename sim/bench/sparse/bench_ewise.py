@@ -134,7 +134,7 @@ def _executed(
     -------
     done : list of Write or Step
     cut : bool
-        Whether a program was cut off.
+        True if a program was cut off.
     """
     done: list[Write | Step] = []
     store: dict[int, Instruction] = {}

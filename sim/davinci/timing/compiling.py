@@ -84,7 +84,7 @@ def tell_compiling(tell: Callable[[str], object]) -> None:
         sys.meta_path.insert(0, _AtImport(lambda name: _told[-1](name)))
 
 
-#: What ``tell_compiling`` was called with; the last function is the one that is called.
+#: The functions that ``tell_compiling`` was called with; the last one is the one that is called.
 _told: list[Callable[[str], object]] = []
 
 _EVENTS = "numba.core.event"

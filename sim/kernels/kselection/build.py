@@ -35,7 +35,7 @@ _SEED = 0
 
 
 class _Method(Protocol):
-    """What a method has besides ``Selector``."""
+    """The properties of a method besides ``Selector``."""
 
     def __call__(self, core: Core, shape: KnnShape, n: int) -> Selector: ...
 

@@ -45,6 +45,13 @@ def test_blocks_have_a_factor_for_each_matrix():
     assert got.any()
 
 
+def test_a_rule_for_integers_or_shared_exponents_is_refused():
+    with pytest.raises(ValueError, match="a rule with fp32 results"):
+        Arithmetic("amx_tdpbssd", "int8")
+    with pytest.raises(ValueError, match="a rule without shared exponents"):
+        Arithmetic("bh_mvmul_bfp8_fp32_hifi4", "bfp8")
+
+
 def test_zeros_infinities_and_large_numbers():
     h100 = Arithmetic("h100", "e4m3")
     assert not h100.product(A * 0, B).any()

@@ -145,6 +145,26 @@ def test_a_mistake_in_scales_is_one_line(options, message):
         vitruvian.gemm(np.ones((1, 1)), np.ones((1, 1)), machine="b200_mxf4_fp32", scale_a=[[0]])
 
 
+def test_progress_of_a_stack_of_products():
+    seen = []
+    a = RNG.standard_normal((2, 130, 32)).astype(np.float16)
+    d = vitruvian.gemm(a, a[0].T, machine="h100", progress=lambda *step: seen.append(step))
+    assert seen == sorted(seen) and seen[-1] == (260, 260) and len(seen) > 4
+    np.testing.assert_array_equal(d[1], vitruvian.gemm(a[1], a[0].T, machine="h100"))
+
+
+def test_infinities_and_nans_in_a_large_product():
+    a = RNG.standard_normal((70, 48)).astype(np.float16)
+    b = RNG.standard_normal((48, 60)).astype(np.float16)
+    a[3, 5], a[60, 0], b[7, 9], b[8, 9] = np.inf, np.nan, -np.inf, np.inf
+    for row in ("h100_mma_fp16_fp32", "cdna3_mfma_fp16_fp32", "cdna1_mfma_fp16_fp32"):
+        codes = [v.view(np.uint16) for v in (a, b)]
+        got = vitruvian.gemm(codes[0], codes[1], machine=row)
+        expected = by_dots(row, codes[0], codes[1], np.zeros((70, 60), np.uint32))
+        np.testing.assert_array_equal(got, expected)
+        assert (got[60] == 0x7FFFFFFF).all()
+
+
 def test_progress_of_a_product_without_fast_loops():
     seen = []
     a = np.ones((3, 16), np.float16)

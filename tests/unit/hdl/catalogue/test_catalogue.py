@@ -7,7 +7,7 @@ from vitruvian.golden.fp import FORMATS, PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.catalogue.semirings import OPERATIONS, operations_of
-from vitruvian.hdl.catalogue.unit import Unit
+from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.sim.verify.run import collect
 
@@ -62,6 +62,20 @@ def test_every_format_and_every_preset_is_checked():
 
 def test_parts_are_documented_beside_a_unit():
     assert {part.package for part in PARTS} <= {unit.package for unit in UNITS.values()}
+
+
+def test_a_rule_of_a_machine_chooses_the_unit():
+    read = UNITS["dot"].options["rule"].read
+    assert read("rvbna_bf16_n2_fp32") == "rvbna_bf16_n2_fp32"
+    c = UNITS["dot"].default({"rule": "rvbna_bf16_n2_fp32"})
+    assert c["preset"] is None and UNITS["dot"].macs(c) == 2
+    assert Variant(UNITS["dot"], c).label == "rvbna-bf16-n2-fp32-p3"
+    with pytest.raises(UserError, match="rule must be of the kind dot, not 'amx_tdpbssd'"):
+        read("amx_tdpbssd")
+    with pytest.raises(UserError, match="that the hardware has, not 'cdna1_mfma_bf16_fp32': input"):
+        read("cdna1_mfma_bf16_fp32")
+    with pytest.raises(UserError, match="rule must be given without k, which it determines"):
+        UNITS["dot"].default({"rule": "rvbna_bf16_n2_fp32", "k": 4})
 
 
 def test_names_of_operations():

@@ -8,6 +8,7 @@ import pytest
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.machines import ChainSpec, compute, find
 from vitruvian.hdl.fp import chain, fma
+from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.fp.fma import FusedMultiplyAdd
 from vitruvian.sim import rtl
@@ -43,6 +44,7 @@ def differing(spec: ChainSpec, k: int, pipeline: int = 0) -> int:
     [
         ("avx512_vdpbf16ps", 2, 0),
         ("cdna2_mfma_bf16_fp32", 2, 3),
+        ("arm_bfdot_ebf0", 2, 1),
         pytest.param("amx_tdpbf16ps", 3, 2, marks=pytest.mark.long),
         pytest.param("amx_tdpfp16ps", 2, 0, marks=pytest.mark.long),
         pytest.param("amx_tmmultf32ps", 2, 1, marks=pytest.mark.long),
@@ -70,6 +72,10 @@ def _unflushed(code, format):
     return code
 
 
+def _to_nearest(**parameters):
+    return Adder(**parameters | {"rounding": "RNE"})
+
+
 def _signed(code, format):
     return fma.flushed(code, format)
 
@@ -78,6 +84,7 @@ def _signed(code, format):
     ("stem", "module", "name", "mutant"),
     [
         pytest.param("avx512_vdpbf16ps", fma, "flushed", _unflushed, id="no flushing"),
+        pytest.param("arm_bfdot_ebf0", chain, "Adder", _to_nearest, id="sums not odd"),
         pytest.param(
             *("cdna2_mfma_bf16_fp32", chain, "cleared", _signed),
             id="zeros keep their signs",
@@ -121,7 +128,9 @@ def test_a_rule_that_does_not_fit_is_refused(stem, changes, k, message):
 
 def test_flushing_before_rounding_is_refused():
     step = replace(rule("avx512_vdpbf16ps").step, flush_result="before")
-    with pytest.raises(ValueError, match="flush_result must be None or 'after', not 'before'"):
+    with pytest.raises(
+        ValueError, match="flush_result must be None or 'after' with RNE, not 'before'"
+    ):
         FusedMultiplyAdd(spec=step)
     with pytest.raises(ValueError, match="k must be 1, not 2"):
         FusedMultiplyAdd(spec=replace(step, k=2))

@@ -21,7 +21,7 @@ from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
 from vitruvian.sparse.solving import OPTIONS, solve
 
-#: What each application needs besides the matrix, for 40 vertices
+#: The arguments of each application besides the matrix, for 40 vertices
 NEEDED: dict[str, dict[str, Any]] = {
     "labelprop": {"labels": [0, 1] + [-1] * 38, "tolerance": 1e-4},
     "gcn": {"features": np.eye(40, 3), "weights": [np.ones((3, 2))]},

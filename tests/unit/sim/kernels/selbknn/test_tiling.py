@@ -58,7 +58,7 @@ def problem(**changes):
 
 
 def test_selections_are_k_over_t():
-    """Of 64 queries, the mean in each tile is within five standard errors of k / t."""
+    """The mean of 64 queries in each tile is within five standard errors of k / t."""
     k, tiles, n, m = 6, 5, 40, 64
     values = np.random.default_rng(4).normal(size=(m, n * tiles)).astype(np.float16)
     selected, steps = selections(values, k, n)

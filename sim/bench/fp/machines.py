@@ -1,0 +1,67 @@
+"""Batch checks of the units that realise rows of the table of machines."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines import ChainSpec, PhaseSpec, compute, find
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.machines import realise
+from vitruvian.sim.machine_rtl import run_rtl
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result, compare
+
+from .stimuli import dot_vectors
+
+__all__ = ["checks", "operands", "run_row"]
+
+_UNIT = UNITS["machine"]
+
+
+def operands(
+    rule: DotSpec | ChainSpec | PhaseSpec, terms: int, count: int, *, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return random operands of all classes of ``dot_vectors`` for a rule.
+
+    Parameters
+    ----------
+    rule : DotSpec, ChainSpec or PhaseSpec
+    terms : int
+        Number of products.
+    count : int
+        Number of vectors.
+    seed : int
+    """
+    formats = DotSpec(
+        input=rule.input, input_b=rule.input_b, output=rule.output, k=terms, window=24
+    )
+    return dot_vectors(formats, count, seed=seed)
+
+
+def run_row(stem: str, vectors: int, seed: int) -> Result:
+    """Compare the unit of a row with golden."""
+    rule = find(stem).rule
+    assert isinstance(rule, DotSpec | ChainSpec | PhaseSpec)
+    unit = realise(rule)
+    a, b, c = operands(rule, unit.k, vectors, seed=seed)
+    return compare(
+        stem,
+        got=np.asarray(run_rtl(unit, a, b, c)),
+        expected=np.asarray(compute(rule, a, b, c)),
+        operands={"a": a, "b": b, "c": c},
+        seed=seed,
+    )
+
+
+def checks() -> Iterator[Check]:
+    """Yield a row for every checked configuration of the unit ``machine``."""
+    for c in map(_UNIT.default, _UNIT.checked):
+        component, _ = _UNIT.component(c)
+        yield Check(
+            unit=f"fp.{component.__name__}",
+            configuration=c["row"].replace("_", " "),
+            run=partial(run_row, c["row"]),
+            weight=8,
+        )

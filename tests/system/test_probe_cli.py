@@ -1,0 +1,141 @@
+"""The command ``probe``: write programs, and read what they return."""
+
+import json
+import platform
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.hidden_rules import hidden_rule
+from tests.support.probes import answered, probe_file
+from vitruvian.cli import main
+from vitruvian.flows.probes.file import Section, pack
+from vitruvian.golden.machines.probe.equal import equal_rules
+from vitruvian.golden.machines.table import read_rows
+
+
+def flags():
+    """Return the instruction sets that this machine's kernel lists."""
+    try:
+        return set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return set()
+
+
+@pytest.mark.parametrize(
+    ("target", "needs"), [("amx", {"amx_bf16", "amx_int8"}), ("avx512", {"avx512_bf16"})]
+)
+def test_the_program_names_this_processor(target, needs, tmp_path, capsys):
+    if not needs <= flags() or platform.machine() != "x86_64" or shutil.which("gcc") is None:
+        pytest.skip(f"this machine has no gcc or not {', '.join(sorted(needs))}")
+    folder = tmp_path / "kit"
+    assert main(["probe", "write", "--target", target, "--out", str(folder)]) == 0
+    subprocess.run(["make", "CC=gcc"], cwd=folder, check=True, capture_output=True, timeout=120)
+    capsys.readouterr()
+    assert main(["probe", "read", str(folder / "outputs.bin"), "--json", "-"]) == 0
+    text = capsys.readouterr().out
+    records = json.loads(text[text.index("{") :])["instructions"]
+    assert all(record["instruction"] in record["machines"] for record in records)
+    assert len(records) == {"amx": 5, "avx512": 1}[target]
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "text"),
+    [
+        ("cuda", "probe.cu", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"),
+        (
+            "cuda",
+            "probe.cu",
+            "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32",
+        ),
+        ("hip", "probe.hip", "__builtin_amdgcn_mfma_f32_16x16x32_fp8_bf8"),
+    ],
+)
+def test_a_program_is_written_whole(target, source, text, tmp_path, capsys):
+    pattern = {"cuda": "*m16n8k[13][62]_[bf]*16_f32", "hip": "*_fp8_bf8"}[target]
+    arguments = ["probe", "write", "--target", target, "--instruction", pattern]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == sorted(["Makefile", "README.md", "inputs.bin", source])
+    assert text in (tmp_path / source).read_text()
+    assert "instructions; run make there" in capsys.readouterr().out
+
+
+def test_an_unknown_rule_becomes_a_machine_file(tmp_path, capsys):
+    rule, data = hidden_rule(1)
+    file = tmp_path / "outputs.bin"
+    file.write_bytes(answered(pack([Section("mystery", data)], 1), [data.d.tobytes()]))
+    out = tmp_path / "machines"
+    arguments = ["probe", "read", str(file), "--out", str(out), "--json", str(tmp_path / "x.json")]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "mystery (a device): no known machine" in printed and "window" in printed
+    text = (out / "mystery.toml").read_text()
+    (row,) = read_rows(tomllib.loads(text))
+    assert equal_rules(row.rule, rule)
+    (record,) = json.loads((tmp_path / "x.json").read_text())["instructions"]
+    basis = {row["parameter"]: row for row in record["basis"]}
+    assert record["wrong"] == 0 and basis["window"]["row"] is not None
+
+
+def test_a_named_machine_needs_no_inference(tmp_path, capsys):
+    file = tmp_path / "outputs.bin"
+    file.write_bytes(probe_file())
+    assert main(["probe", "read", str(file)]) == 0
+    assert "as avx512_vdpbf16ps" in capsys.readouterr().out
+
+
+def error_of(arguments, capsys):
+    """Return the one line on standard error of a command that ends with exit code 2."""
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert code == 2
+    return line
+
+
+def test_results_that_fit_no_rule_are_refused(tmp_path, capsys):
+    d = np.random.default_rng(0).integers(0, 1 << 32, 760, np.uint32)
+    path = tmp_path / "outputs.bin"
+    from vitruvian.flows.probes.kit import chosen
+
+    each = chosen("amx", ["amx_tdpbssd"])[0]
+    path.write_bytes(answered(pack([Section(each.name, each.cases(1))], 1), [d.tobytes()]))
+    line = error_of(["probe", "read", str(path), "--out", str(tmp_path / "new")], capsys)
+    assert "must fit a rule, but 760 of 760 rows do not fit the closest" in line
+    assert "first row 0; the closest machine is amx_tdpb" in line
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["write"], "write must come with --target cuda|hip|amx|avx512"),
+        (["write", "--target", "amx"], "write must come with --out FOLDER"),
+        (["write", "--target", "tpu", "--out", "new"], "target must be one of cuda, hip, amx, avx"),
+        (["write", "x", "--target", "amx", "--out", "new"], "write must come without FILE"),
+        (["write", "--target", "amx", "--out", "new", "--instruction", "z"], "instruction must be"),
+        (["write", "--target", "amx", "--out", "new", "--input", "fp16"], "--input must come with"),
+        (["read"], "read must come with at least one FILE"),
+        (["read", "x", "--target", "amx"], "--target must come with write"),
+        (["read", "missing.bin"], "missing.bin must be a file that can be read"),
+        (["guess"], "argument ACTION: invalid choice"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert message in error_of(["probe", *arguments], capsys)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("length", [5, 60, 300, -1])
+def test_a_truncated_file_is_one_line(length, tmp_path, capsys):
+    path = tmp_path / "outputs.bin"
+    path.write_bytes(probe_file()[:length])
+    assert "must" in error_of(["probe", "read", str(path)], capsys)

@@ -1,0 +1,105 @@
+"""Files of the probe kit, good ones and spoilt ones."""
+
+import numpy as np
+import pytest
+
+from tests.support.probes import answered, probe_file
+from vitruvian.errors import UserError
+from vitruvian.flows.probes import kit
+from vitruvian.flows.probes.file import Section, pack, read
+from vitruvian.flows.probes.npz import read_npz
+from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.machines.probe import Results, cases
+
+CASES = cases(FORMATS["fp16"], FORMATS["fp32"], 4)
+
+
+def test_operands_and_results_come_back(tmp_path):
+    d = np.arange(len(CASES.c), dtype=np.uint32)
+    data = answered(pack([Section("one", CASES), Section("two", CASES)], 7), [d.tobytes(), None])
+    path = tmp_path / "outputs.bin"
+    path.write_bytes(data)
+    device, sections = read(path)
+    assert device == "a device" and [s.name for s in sections] == ["one"]
+    assert isinstance(sections[0].cases, Results)
+    for name in "abc":
+        np.testing.assert_array_equal(getattr(sections[0].cases, name), getattr(CASES, name))
+    np.testing.assert_array_equal(sections[0].cases.d, d)
+
+
+def test_scaled_operands_come_back(tmp_path):
+    each = next(i for i in kit.TARGETS["cuda"] if i.name.startswith("mxf4nvf4"))
+    given = each.cases(1)
+    d = np.zeros(len(given.c), np.uint32)
+    path = tmp_path / "outputs.bin"
+    path.write_bytes(answered(pack([Section(each.name, given)], 1), [d.tobytes()]))
+    (section,) = read(path)[1]
+    assert section.cases.block == 16 and section.cases.scale == given.scale
+    np.testing.assert_array_equal(section.cases.scale_b, given.scale_b)
+
+
+GOOD = probe_file(step=20)
+SPOILT = [
+    (GOOD[:-1], "it is truncated"),
+    (GOOD[:140], "it is truncated"),
+    (GOOD[:8] + b"\2" + GOOD[9:], "must be of version 1 of the probe kit, not 2"),
+    (GOOD[:400] + bytes([GOOD[400] ^ 1]) + GOOD[401:], "but they were changed"),
+    (GOOD[:200] + b"\0\0\0zzz" + GOOD[206:], "but"),
+    (b"VTPROBE", "must be an outputs file of the probe kit"),
+    (GOOD[:320] + b"\0" + GOOD[321:], "no instruction has run"),
+    (GOOD[:352] + b"\xff" * 8 + GOOD[360:], "whole"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), SPOILT)
+def test_a_spoilt_file_is_refused_in_one_line(data, message, tmp_path):
+    path = tmp_path / "outputs.bin"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=message) as error:
+        read(path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": np.zeros((2, 4), "u2"), "b": np.zeros((2, 4), "u2")}, "not lack d"),
+        ({"a": np.zeros((2, 4), "u2"), "b": np.zeros((2, 5), "u2"), "d": [0, 0]}, "one shape"),
+        ({"a": np.zeros((2, 4)), "b": np.zeros((2, 4), "u2"), "d": [0, 0]}, "a in .* 2 axes"),
+        ({"a": np.zeros(2, "u2"), "b": np.zeros((2, 4), "u2"), "d": [0, 0]}, "a in .* 2 axes"),
+    ],
+)
+def test_an_npz_file_without_codes_is_refused(arrays, message, tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(UserError, match=message):
+        read_npz(path, "fp16")
+
+
+def test_an_npz_file_says_its_formats(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, a=CASES.a, b=CASES.b, c=CASES.c, d=CASES.c)
+    with pytest.raises(UserError, match=r"format of .* must be given with --input"):
+        read_npz(path, None)
+    (section,) = read_npz(path, "bf16_fp16")[1]
+    assert (section.cases.input.name, section.cases.input_b.name) == ("bf16", "fp16")
+    assert section.cases.output.name == "fp32"
+
+
+@pytest.mark.parametrize(
+    ("target", "patterns", "message"),
+    [
+        ("rocm", [], "target must be one of cuda, hip, amx, avx512, not 'rocm'"),
+        ("amx", ["zzz"], "instruction must be one of amx_tdpbf16ps, .*, not 'zzz'"),
+    ],
+)
+def test_what_there_is_not_is_refused(target, patterns, message):
+    with pytest.raises(UserError, match=message):
+        kit.chosen(target, patterns)
+
+
+@pytest.mark.parametrize("target", kit.TARGETS)
+def test_names_are_unique_and_fit_into_a_file(target):
+    names = [each.name for each in kit.TARGETS[target]]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and len(name) < 64 for name in names)

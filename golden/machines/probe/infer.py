@@ -299,7 +299,10 @@ def _result_bits(data: Results) -> list[int]:
     d, c = unpack(data.d, out), unpack(data.c, out)
     normal = d.significand >> out.fraction_bits == 1
     found: list[int] = []
-    for rows in (normal, normal & (c.significand == 0)):
+    alone = normal & (c.significand == 0)
+    # A C that an earlier block gave is late as well; two terms are in one block.
+    first = alone & ~(_product_exponents(data)[:, 2:] > -(1 << 19)).any(axis=1)
+    for rows in (normal, alone, first):
         low = np.bitwise_or.reduce(d.significand[rows], initial=1 << out.fraction_bits)
         found.append(max(out.fraction_bits - int(low & -low).bit_length() + 1, 1))
     return list(dict.fromkeys((*found, out.fraction_bits)))

@@ -23,7 +23,7 @@ KINDS = [
     ("ada_mma_e4m3_fp32", "result_bits", 14),
     ("b200_mmasync_e4m3_fp32", "lanes", "together"),
     ("cdna3_mfma_fp16_fp32", "product_overflow", True),
-    ("b200_nvf4_ue4m3_fp32", "emax_floor", -138),
+    ("b200_nvf4_ue4m3_fp32", "window", 34),
     ("amx_tdpbssd", "signed_a", False),
     ("avx512_vdpbf16ps", "descending", False),
     ("bh_mvmul_bf16_fp32_hifi4", "phases", 3),
@@ -142,7 +142,7 @@ def test_equal_rules_have_equal_results():
 @pytest.mark.parametrize(
     "change",
     [
-        {"window": 19},
+        {"window": 24},
         {"rounding": "RZ"},
         {"emax_floor": -100},
         {"zero": "ieee"},
@@ -154,7 +154,7 @@ def test_equal_rules_have_equal_results():
 )
 def test_other_rules_are_not_equal_and_are_told_apart(change):
     rule = DotSpec(
-        input="fp8e4m3", output="fp32", k=4, window=20, truncate="magnitude", zero="positive"
+        input="fp8e4m3", output="fp32", k=4, window=25, truncate="magnitude", zero="positive"
     )
     other = replace(rule, **change)
     assert not equal_rules(rule, other)

@@ -9,12 +9,13 @@ normal form are equal. The proofs use the largest and the least exponents of pro
 Bits below q = 2^(E_max − F) are cut, so that lo may be replaced by the least E_max − F where sums
 are meant (by one less with "floor", whose sticky bit is below q).
 
-1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be cut
-   without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max.
-   If it is at most the least exponent of a product, only a C that is alone is cut there; with K = 1
-   and a late C, only a product that is alone. That does not show if the rounding of the result is coarser: by a bit with "floor", by two with "odd" (a
-   sticky bit remains), and at all with "magnitude" and RZ.
-   A product that is alone has at most f_a + f_b fraction bits below its own exponent.
+1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be
+   cut without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max. If
+   it is at most the least exponent of a product, only a C that is alone is cut there; with K = 1
+   and a late C, only a product that is alone. That does not show if the rounding of the result is
+   coarser: by a bit with "floor", by two with "odd" (a sticky bit remains), and at all with
+   "magnitude" and RZ. A product that is alone has at most f_a + f_b fraction bits below its own
+   exponent.
 2. *Window.* If hi − F ≤ lo, nothing is ever cut; then F, the way to truncate and the exponents that
    products are aligned by do not matter. With "floor" it is enough that products are never cut and
    C loses at most its last bit, which the sticky bit then is. An exact sum of the products that C

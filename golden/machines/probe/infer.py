@@ -234,7 +234,8 @@ def _ordinary(data: Results) -> tuple[np.ndarray, np.ndarray]:
     In the rows with few terms only the first ones are not zero.
     """
     out = data.output
-    ordinary = np.ones(len(data.d), bool)
+    assert isinstance(out, FloatFormat)
+    ordinary: np.ndarray = np.ones(len(data.d), bool)
     exponent = np.full(len(data.d), -(1 << 20))
     parts = [(data.c, out), (data.d, out), (data.a, data.input), (data.b, data.input_b)]
     for number, (codes, format) in enumerate(parts):
@@ -338,7 +339,7 @@ def _chains(scorer: Scorer) -> list[Rule]:
                 continue
             if products == "fused" and many == 1 and not descending and k != 1:
                 continue  # every k is the same
-            if products == "rounded" and k is not None and k & (k - 1):
+            if products == "rounded" and isinstance(k, int) and k & (k - 1):
                 continue
             found.append(
                 ChainSpec(

@@ -36,7 +36,9 @@ def _one(
     tail = f"_{more['scale']}_{more['block']}" if "scale" in more else ""
     return Instruction(
         f"{kind}_{shape}_{formats}_{out}{tail}",
-        *(_FORMATS[x][0] for x in (a, b, out)),
+        _FORMATS[a][0],
+        _FORMATS[b][0],
+        _FORMATS[out][0],
         terms,
         kind=kind,
         text=text,

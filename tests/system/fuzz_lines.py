@@ -275,7 +275,6 @@ GRAMMARS = (
         {
             "--out": _FOLDERS,
             "--input": ("fp16", "bf16", "e4m3_e5m2", "fp99"),
-            "--target": ("cuda",),
             "--json": _OUTPUTS,
         },
     ),

@@ -66,7 +66,7 @@ def test_a_program_is_written_whole(target, source, text, tmp_path, capsys):
 
 
 def test_an_unknown_rule_becomes_a_machine_file(tmp_path, capsys):
-    rule, data = hidden_rule(1)
+    rule, data = hidden_rule(2)
     file = tmp_path / "outputs.bin"
     file.write_bytes(answered(pack([Section("mystery", data)], 1), [data.d.tobytes()]))
     out = tmp_path / "machines"

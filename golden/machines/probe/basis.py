@@ -77,11 +77,11 @@ def _interval(rule: Rule, name: str, numbers: list[int], scorer: Scorer) -> list
     value = value_of(rule, name)
     if value is None:
         # The interval begins at the least number, which changes least.
-        below, above, middle = [], sorted(numbers), []
+        below, above = list[int](), sorted(numbers)
     else:
         below = sorted((v for v in numbers if v < value), reverse=True)  # pyright: ignore
         above = sorted(v for v in numbers if v > value)  # pyright: ignore
-        middle = []
+    middle: list[int] = []
     for side in (below, above):
         low, high = 0, len(side)
         step = 1

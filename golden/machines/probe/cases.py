@@ -154,4 +154,5 @@ def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
     filled = (chunks != 0).sum(axis=1)
     order = np.argsort(np.argsort(rng.random(filled.shape) - filled, axis=2), axis=2)
     kept = (order < group // 2)[:, None]
-    return np.where(kept, chunks, 0).astype(a.dtype).reshape(a.shape)
+    thinned: np.ndarray = np.where(kept, chunks, 0)
+    return thinned.astype(a.dtype).reshape(a.shape)

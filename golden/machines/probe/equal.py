@@ -9,12 +9,13 @@ normal form are equal. The proofs use the largest and the least exponents of pro
 Bits below q = 2^(E_max − F) are cut, so that lo may be replaced by the least E_max − F where sums
 are meant (by one less with "floor", whose sticky bit is below q).
 
-1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be cut
-   without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max.
-   If it is at most the least exponent of a product, only a C that is alone is cut there. That does
-   not show if the rounding of the result is coarser: by a bit with "floor", by two with "odd" (a
-   sticky bit remains), and at all with "magnitude" and RZ.
-   A product that is alone has at most f_a + f_b fraction bits below its own exponent.
+1. *Floor of E_max.* If floor − F ≤ lo, no bit is cut where the floor is E_max, nor would one be
+   cut without it, where the unit is smaller. If floor ≤ the least exponent, it never is E_max. If
+   it is at most the least exponent of a product, only a C that is alone is cut there; with K = 1
+   and a late C, only a product that is alone. That does not show if the rounding of the result is
+   coarser: by a bit with "floor", by two with "odd" (a sticky bit remains), and at all with
+   "magnitude" and RZ. A product that is alone has at most f_a + f_b fraction bits below its own
+   exponent.
 2. *Window.* If hi − F ≤ lo, nothing is ever cut; then F, the way to truncate and the exponents that
    products are aligned by do not matter. With "floor" it is enough that products are never cut and
    C loses at most its last bit, which the sticky bit then is. An exact sum of the products that C
@@ -98,7 +99,10 @@ def _normalise(rule: DotSpec, found: dict[str, Any]) -> None:
     window, floor = rule.window, rule.emax_floor
     if floor is not None and (window is None or floor - window <= lo or floor <= low_exponent):
         floor = found["emax_floor"] = None
-    if floor is not None and window is not None and tree and floor <= low_product:
+    one = (tree and floor is not None and floor <= low_product) or (
+        rule.accumulate == "late" and rule.k == 1
+    )
+    if floor is not None and window is not None and one and not rule.slices:
         finer = {"floor": 1, "odd": 2, "magnitude": 0 if rule.rounding == "RZ" else 1 << 20}
         if floor - window + finer[rule.truncate] <= least:
             floor = found["emax_floor"] = None

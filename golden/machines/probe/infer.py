@@ -234,7 +234,8 @@ def _ordinary(data: Results) -> tuple[np.ndarray, np.ndarray]:
     In the rows with few terms only the first ones are not zero.
     """
     out = data.output
-    ordinary = np.ones(len(data.d), bool)
+    assert isinstance(out, FloatFormat)
+    ordinary: np.ndarray = np.ones(len(data.d), bool)
     exponent = np.full(len(data.d), -(1 << 20))
     parts = [(data.c, out), (data.d, out), (data.a, data.input), (data.b, data.input_b)]
     for number, (codes, format) in enumerate(parts):
@@ -299,7 +300,10 @@ def _result_bits(data: Results) -> list[int]:
     d, c = unpack(data.d, out), unpack(data.c, out)
     normal = d.significand >> out.fraction_bits == 1
     found: list[int] = []
-    for rows in (normal, normal & (c.significand == 0)):
+    alone = normal & (c.significand == 0)
+    # A C that an earlier block gave is late as well; two terms are in one block.
+    first = alone & ~(_product_exponents(data)[:, 2:] > -(1 << 19)).any(axis=1)
+    for rows in (normal, alone, first):
         low = np.bitwise_or.reduce(d.significand[rows], initial=1 << out.fraction_bits)
         found.append(max(out.fraction_bits - int(low & -low).bit_length() + 1, 1))
     return list(dict.fromkeys((*found, out.fraction_bits)))
@@ -335,7 +339,7 @@ def _chains(scorer: Scorer) -> list[Rule]:
                 continue
             if products == "fused" and many == 1 and not descending and k != 1:
                 continue  # every k is the same
-            if products == "rounded" and k is not None and k & (k - 1):
+            if products == "rounded" and isinstance(k, int) and k & (k - 1):
                 continue
             found.append(
                 ChainSpec(

@@ -1,7 +1,7 @@
 """Write a rule as a file of the form that the table of machines has."""
 
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
@@ -85,12 +85,14 @@ def _changed(rule: Any, without: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
+    """Return a value as TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
         return f"{value:#X}".replace("X", "x") if value > 1 << 12 else str(value)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+        pairs = cast(dict[str, Any], value)
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in pairs.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
+        return "[" + ", ".join(_toml(v) for v in cast(list[Any], value)) + "]"
     return f'"{value}"'

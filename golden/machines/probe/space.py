@@ -116,7 +116,7 @@ def known_slices(input: str) -> tuple[tuple[tuple[int, int], ...], ...]:
         for m in machines().values()
         if isinstance(m.rule, DotSpec) and m.rule.slices and m.input.name == input
     )
-    return tuple(s for s in found if s is not None)
+    return tuple(found)
 
 
 def value_of(rule: Rule, name: str) -> object:

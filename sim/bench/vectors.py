@@ -17,6 +17,7 @@ from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
+from vitruvian.hdl.fp.scaled import ScaledDot
 from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
 from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.hdl.vector import VectorUnit
@@ -28,6 +29,7 @@ from .arrays import Arrays, words_of_port
 from .bus import vectors as bus
 from .cube.traffic import make_traffic
 from .fp.batch import int_results
+from .fp.blocks import block_vectors
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
 from .fp_small.batch import SMALL, expected, unit_of
 from .fp_small.stimuli import codes, pairs
@@ -149,6 +151,19 @@ def _dot(unit: Any, count: int, seed: int) -> Arrays:
     a, b, c = dot_vectors(unit.spec, count, seed=seed)
     d = fused_dot(a, b, c, unit.spec)
     return Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": d})
+
+
+def _block_dot(unit: Any, count: int, seed: int) -> Arrays:
+    """Return operands with scales; the ports of some units have no bits above the codes."""
+    spec = unit.spec
+    operands = block_vectors(spec, count, seed=seed)
+    d = fused_dot(**operands, spec=spec)
+    inputs = dict(operands)
+    if isinstance(unit, ScaledDot):
+        inputs |= {key: operands[key][:, 0] for key in ("scale_a", "scale_b")}
+    else:
+        inputs |= {key: operands[key] & (1 << spec.input.width) - 1 for key in "ab"}
+    return Arrays(inputs=inputs, outputs={"d": d})
 
 
 def _int_dot(unit: Any, count: int, seed: int) -> Arrays:
@@ -278,6 +293,7 @@ def _pixels(
 _MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "dot": _dot,
     "intdot": _int_dot,
+    "blockdot": _block_dot,
     **dict.fromkeys(("cube", "m3xu", "simd2"), _tile),
     "simd2-int": _int_tile,
     "mma": instructions,

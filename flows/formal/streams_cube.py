@@ -104,7 +104,7 @@ def _ahead(h: Harness) -> None:
     """Run both sequencers with the same beats, which stand in a register."""
     ahead, plain = LookaheadSequencer(config=_BUFFERED), Sequencer(config=replace(_MEMORY, slots=3))
     for name, unit, others in (
-        ("ahead", ahead, ("go", "advance", "coming")),
+        ("ahead", ahead, ("waits", "coming")),
         ("plain", plain, ("go", "taken")),
     ):
         h.add(unit, name, driven=[getattr(unit, port) for port in (*_FIELDS, *others)])
@@ -114,14 +114,14 @@ def _ahead(h: Harness) -> None:
     fields = {
         name: Signal(len(Value.cast(getattr(ahead, name))), name=f"beat_{name}") for name in _FIELDS
     }
-    go = full & ahead.may_go & h.free("go", 1)
-    h.m.d.comb += [ahead.go.eq(go), ahead.advance.eq(~full | go)]
-    h.m.d.comb += [plain.go.eq(go), plain.taken.eq(ahead.taken)]
+    # In a beat of one step, the last one is also the end.
+    h.assume(ahead.last & ahead.done)
+    h.m.d.comb += [ahead.waits.eq(full), plain.go.eq(ahead.go), plain.taken.eq(ahead.taken)]
     coming = {name: h.free(f"coming_{name}", len(field)) for name, field in fields.items()}
     # A unit limits the slots of its beats, which have unused codes otherwise.
     h.assume(coming["slot"] < ahead.config.slot_count)
     h.m.d.comb += ahead.coming.eq(coming["slot"])
-    with h.m.If(ahead.advance):
+    with h.m.If(~full | ahead.go):
         h.m.d.sync += full.eq(h.free("comes", 1))
         h.m.d.sync += [field.eq(coming[name]) for name, field in fields.items()]
     for unit in (ahead, plain):

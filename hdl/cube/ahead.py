@@ -28,11 +28,13 @@ class LookaheadSequencer(Sequencer):
     -------
     coming : In(slot_bits)
         The slot of the beat that enters the register if ``advance`` is set.
-    advance : In(1)
-        Set if a new beat enters the register in this cycle, or none is in it.
+    waits, from_outside, last, done : In(1)
+        Set if a beat is in the register; if C is offered; in the last step of a sum; and in the
+        last step of the beat. ``go`` follows from these, so it is an output. The unit computes it
+        again for its data: these wires lead across the array, and those here do not.
     full, room : In(1), In(1)
         Set if a result is in the output register, and if it leaves in this cycle. ``taken`` follows
-        from these, so it is an output: the wires of the register itself lead across the array.
+        from these, so it is an output.
 
     Notes
     -----
@@ -42,7 +44,10 @@ class LookaheadSequencer(Sequencer):
 
     if TYPE_CHECKING:
         coming: Signal
-        advance: Signal
+        waits: Signal
+        from_outside: Signal
+        last: Signal
+        done: Signal
         full: Signal
         room: Signal
 
@@ -50,7 +55,8 @@ class LookaheadSequencer(Sequencer):
         return {
             **super()._members(),
             "coming": In(self.config.slot_bits),
-            "advance": In(1),
+            **{name: In(1) for name in ("waits", "from_outside", "last", "done")},
+            "go": Out(1),
             "full": In(1),
             "room": In(1),
             "taken": Out(1),
@@ -61,12 +67,15 @@ class LookaheadSequencer(Sequencer):
         went, went_slot = Signal(), Signal.like(self.slot)
         m.d.sync += [went.eq(self.go), went_slot.eq(self.slot)]
         conflict = self._build_conflict(m, went, went_slot)
-        owed, holds, empty, soon = self._build_state(m)
+        ready, chosen, advance = Signal(), Signal(), Signal()
+        owed, holds, empty, soon = self._build_state(m, advance)
         # Of the beat before, if it is in conflict.
         emitted = Signal()
         m.d.sync += emitted.eq(self.emit)
-        ready = Signal()
         m.d.comb += [
+            chosen.eq(self.may_go & ((self.start != Start.FROM_C) | self.from_outside)),
+            self.go.eq(self.waits & chosen & self.last),
+            advance.eq(~self.waits | (chosen & self.done)),
             self.may_go.eq(ready & ~Mux(conflict, emitted, owed)),
             # A slot that was never written counts as zero.
             self.accumulate.eq(
@@ -98,7 +107,7 @@ class LookaheadSequencer(Sequencer):
             m.d.comb += conflict.eq(went & same)
         return conflict
 
-    def _build_state(self, m: Module) -> tuple[Value, Value, Value, Value]:
+    def _build_state(self, m: Module, advance: Value) -> tuple[Value, Value, Value, Value]:
         """Return the state of the beat's slot in this cycle, without the beat of the last one.
 
         The results say whether the slot is owed, whether it holds a value, whether its last result
@@ -138,7 +147,7 @@ class LookaheadSequencer(Sequencer):
             return Cat(still_owed, holds[slot], *(flags[slot] for flags in within))
 
         found = Signal(2 + len(limits))
-        m.d.sync += found.eq(Mux(self.advance, look(self.coming), look(self.slot)))
+        m.d.sync += found.eq(Mux(advance, look(self.coming), look(self.slot)))
         return found[0], found[1], found[2], found[3]
 
     def _build_queue(self, m: Module, push: Value, slot: Value) -> None:

@@ -46,12 +46,11 @@ class BlockUnitConfig(MatrixUnitConfig):
     ----------
     rule : str
         Key of ``hdl.fp.blocks.RULES``.
-    precisions : tuple of str
-        The one format of A and B.
-    preset, output : str
-        Only ``b200`` and ``fp32``.
+    preset : str
+        Only ``b200``.
     **others
-        As in ``MatrixUnitConfig``, but the window, the multipliers' width, semirings, sparsity,
+        As in ``MatrixUnitConfig``, but there is one precision, the format of A and B, the output is
+        ``fp32``, and the window, the multipliers' width, semirings, sparsity,
         ``saturate``, ``fast`` and every assignment but ``element`` do not exist.
 
     Raises

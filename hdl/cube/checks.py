@@ -20,6 +20,7 @@ from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
 __all__ = [
     "check_assignment",
+    "check_buffered",
     "check_complex_slots",
     "check_fpga",
     "check_multiplier_bits",
@@ -80,6 +81,26 @@ def _check_precisions(names: Any, k: int, output: Any) -> None:
     output_bits = as_format(output, "output").storage_bits
     if INT8 in names and output_bits != 32:
         raise ValueError(f"output must have 32 bits with int8, not {output!r}")
+
+
+def check_buffered(buffered: bool, limbs: Mapping[str, int]) -> None:
+    """Check the complex precisions of a buffered unit.
+
+    Parameters
+    ----------
+    buffered : bool
+    limbs : mapping of str to int
+        Complex precision -> steps of each part of its results.
+
+    Raises
+    ------
+    ValueError
+        If a part takes one step, because a slot is read one cycle before the decision about a beat,
+        and the slot of such a beat changes in every cycle.
+    """
+    short = [precision for precision, steps in limbs.items() if steps == 1]
+    if buffered and short:
+        raise ValueError(f"buffered must be False if {short[0]} takes one step for a part")
 
 
 def check_fpga(given: Mapping[str, Any]) -> None:

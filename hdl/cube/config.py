@@ -14,6 +14,7 @@ from ..parameters import without_later_options
 from ..simd2.mode import operations_of
 from .checks import (
     check_assignment,
+    check_buffered,
     check_complex_slots,
     check_fast,
     check_fpga,
@@ -167,10 +168,7 @@ class MatrixUnitConfig:
             check_int("window", self.window, self.least_window, 128)
         if self.complex_precisions:
             check_complex_slots(self.slots, self.slot_count)
-            fast = [p for p in self.complex_precisions if self.limbs(p) == 1]
-            if self.buffered and fast:
-                # The slot changes between the parts, and is looked at one cycle before the decision.
-                raise ValueError(f"buffered must be False if {fast[0]} takes one step for a part")
+            check_buffered(self.buffered, {p: self.limbs(p) for p in self.complex_precisions})
         for name in self.floats:
             self.spec(name)  # raises ValueError if the preset or the lanes rule out the precision
         if self.one_pair:
@@ -437,10 +435,7 @@ class MatrixUnitConfig:
 
     @property
     def read_cycles(self) -> int:
-        """Cycles from the transfer of a beat until the last element reads the beat's slot for it.
-
-        That is ``addend_cycles`` after the operands have reached the element.
-        """
+        """Cycles from the transfer of a beat until the last element reads its slot."""
         return self.entry_cycles + self.hops + self.addend_cycles
 
     @property

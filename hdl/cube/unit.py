@@ -115,8 +115,7 @@ class MatrixUnit(wiring.Component):
             sequencer.start.eq(beat.start),
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
-            sequencer.go.eq(go),
-            *([sequencer.taken.eq(o.valid & o.ready)] if ahead is None else []),
+            *self._decision(sequencer, ahead, go, o, steps),
             o.valid.eq(sequencer.offer),
         ]
         if config.complex_precisions:
@@ -161,6 +160,19 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += bus.control.precision.eq(precision)
         return m
 
+    @staticmethod
+    def _decision(
+        sequencer: Sequencer, ahead: Any, go: Value, o: Any, steps: "_Steps"
+    ) -> list[Any]:
+        """Return the statements that tell the sequencer what happens in this cycle.
+
+        A sequencer that looks ahead decides by itself, from inputs that are near: the wires of the
+        signals here lead across the array.
+        """
+        if ahead is None:
+            return [sequencer.go.eq(go), sequencer.taken.eq(o.valid & o.ready)]
+        return [ahead.last.eq(steps.last), ahead.done.eq(steps.done)]
+
     def _build_entry(self, m: Module, grid: Grid) -> Any:
         """Return an interface as that of the grid whose inputs reach the grid one cycle later."""
         bus = grid.signature.create(path=("entry",))
@@ -197,10 +209,11 @@ class MatrixUnit(wiring.Component):
         m.d.sync += spared.eq(coming.valid & ~coming.ready)
         with m.If(~spared):
             m.d.sync += Value.cast(spare).eq(Value.cast(self.i.payload))
-        advance = _behind(m, coming, held, "held")
+        _behind(m, coming, held, "held")
         m.d.comb += [
             sequencer.coming.eq(self._slot(coming.payload)),
-            sequencer.advance.eq(advance),
+            sequencer.waits.eq(held.valid),
+            sequencer.from_outside.eq(self.c.valid),
         ]
         return held
 
@@ -288,8 +301,8 @@ class MatrixUnit(wiring.Component):
         )
 
 
-def _behind(m: Module, source: Any, sink: Any, name: str) -> Value:
-    """Connect two streams through a register, and return 1 if it takes a value if there is one."""
+def _behind(m: Module, source: Any, sink: Any, name: str) -> None:
+    """Connect two streams through a register."""
     held = Signal(len(Value.cast(source.payload)), name=name, reset_less=True)
     full = Signal(name=f"{name}_full")
     m.d.comb += [
@@ -299,7 +312,6 @@ def _behind(m: Module, source: Any, sink: Any, name: str) -> Value:
     ]
     with m.If(source.ready):
         m.d.sync += [full.eq(source.valid), held.eq(Value.cast(source.payload))]
-    return source.ready
 
 
 @dataclass(frozen=True, kw_only=True)

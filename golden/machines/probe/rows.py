@@ -25,6 +25,14 @@ class Rows:
         Number of values that share a scale.
     """
 
+    rng: np.random.Generator
+    a: FloatFormat
+    b: FloatFormat
+    out: FloatFormat
+    terms: int
+    scale: ScaleFormat | None
+    block: int | None
+
     def __init__(
         self,
         rng: np.random.Generator,

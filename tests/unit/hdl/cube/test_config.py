@@ -24,6 +24,7 @@ def test_the_presets_of_the_documentation():
         "m3xu_fp64": (4, 4, 8, "ieee"),
         "simd2_4x4": (4, 4, 4, "ieee"),
         "int8_8x8_dsp": (8, 8, 1, "ieee"),
+        "fp16_4x4x4_a100_dsp": (4, 4, 4, "a100"),
         "fp16_4x4x4_dsp": (4, 4, 4, "ieee"),
     }
     davinci = CONFIGS["cube_davinci"]

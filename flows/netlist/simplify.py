@@ -308,9 +308,13 @@ class Netlist:
                 for sig in _selects(self.processes[name]):
                     want(sig)
         self.demand = demand
+        narrow: dict[str, int] = {}
         for table in (self.operators, self.processes, self.registers):
             for name in [name for name in table if not demand.get(name)]:
                 del table[name]
+                # Unread bits of a net that is kept whole may come from it.
+                if not self.wires[name].named:
+                    narrow[name] = 0
         self.others = [
             cell
             for cell in self.others
@@ -320,7 +324,6 @@ class Netlist:
         least = {
             v[0].name: v[0].width for v in self.values.values() if len(v) == 1 and not v[0].low
         }
-        narrow: dict[str, int] = {}
         for name, cell in self.operators.items():
             wire, bits = self.wires[name], max(demand[name].bit_length(), least.get(name, 0))
             if not wire.named and bits < wire.width and cell.kind in (*_EVEN, *_UPWARD, "$mux"):

@@ -68,16 +68,17 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
     ),
 }
 
-_SHAPE = {"m": 8, "n": 4, "k": 16}
 #: The configurations with the rules of Blackwell's ``tcgen05`` instructions, without and with block
 #: scales. K is the instruction's: 32, and 64 for the rules of groups.
 BLACKWELL: dict[str, MatrixUnitConfig] = {
     "tcgen05_tile": MatrixUnitConfig(
-        **_SHAPE,
+        m=8,
+        n=4,
+        k=16,
         precisions=("fp8e4m3", "fp8e5m2", "fp6e2m3", "fp6e3m2", "fp4e2m1"),
         preset="b200",
     ),
-    "mxfp8_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp8e4m3",), rule="mxf8f6f4"),
-    "mxfp4_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp4e2m1",), rule="mxf4"),
-    "nvfp4_8x4": BlockUnitConfig(**_SHAPE, precisions=("fp4e2m1",), rule="nvf4_ue4m3"),
+    "mxfp8_8x4": BlockUnitConfig(m=8, n=4, k=16, precisions=("fp8e4m3",), rule="mxf8f6f4"),
+    "mxfp4_8x4": BlockUnitConfig(m=8, n=4, k=16, precisions=("fp4e2m1",), rule="mxf4"),
+    "nvfp4_8x4": BlockUnitConfig(m=8, n=4, k=16, precisions=("fp4e2m1",), rule="nvf4_ue4m3"),
 }

@@ -152,7 +152,8 @@ def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
     """
     chunks = a.reshape(len(a), -1, 4, group)
     filled = (chunks != 0).sum(axis=1)
-    order = np.argsort(np.argsort(rng.random(filled.shape) - filled, axis=2), axis=2)
+    noise: np.ndarray = rng.random(filled.shape)
+    order = np.argsort(np.argsort(noise - filled, axis=2), axis=2)
     kept = (order < group // 2)[:, None]
     thinned: np.ndarray = np.where(kept, chunks, 0)
     return thinned.astype(a.dtype).reshape(a.shape)

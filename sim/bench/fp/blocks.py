@@ -63,7 +63,8 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
     for field in (part, total - part):
         code = field << f | rng.integers(0, 1 << f, field.shape)
         code = np.where(rng.random((count, 1)) < ARBITRARY, rng.integers(0, 256, code.shape), code)
-        edges = rng.choice([0, 1, scale.max_finite, scale.nan], code.shape)
+        nan = scale.max_finite if scale.nan is None else scale.nan
+        edges = rng.choice([0, 1, scale.max_finite, nan], code.shape)
         special = (rng.random((count, 1)) < SPECIAL) & (rng.random(code.shape) < 0.3)
         codes.append(np.where(special, edges, code).astype(np.uint8))
     # C has the exponent that the products have after scaling, as far as its format allows.

@@ -1,7 +1,8 @@
 """Files of the probe kit as a program on a device would write them."""
 
 from vitruvian.flows.probes.file import Section, pack
-from vitruvian.golden.machines import compute, find
+from vitruvian.golden.fp import DotSpec
+from vitruvian.golden.machines import ChainSpec, compute, find
 from vitruvian.golden.machines.probe import Cases, cases
 
 __all__ = ["answered", "probe_file"]
@@ -40,6 +41,7 @@ def probe_file(stem: str = "avx512_vdpbf16ps", step: int = 1) -> bytes:
     """Return the file of a machine of the table, with its results."""
     machine = find(stem)
     rule = machine.rule
+    assert isinstance(rule, DotSpec | ChainSpec) and rule.k is not None
     given = cases(machine.input, rule.output, rule.k)
     given = few(given, step)
     d = compute(rule, given.a, given.b, given.c)

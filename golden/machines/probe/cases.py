@@ -151,9 +151,8 @@ def _thinned(rng: np.random.Generator, a: np.ndarray, group: int) -> np.ndarray:
     metadata does not matter to a program. Places with more numbers are kept first.
     """
     chunks = a.reshape(len(a), -1, 4, group)
-    filled = (chunks != 0).sum(axis=1)
-    noise: np.ndarray = rng.random(filled.shape)
-    order = np.argsort(np.argsort(noise - filled, axis=2), axis=2)
+    filled: np.ndarray = (chunks != 0).sum(axis=1)
+    order = np.argsort(np.argsort(rng.random(filled.shape) - filled, axis=2), axis=2)
     kept = (order < group // 2)[:, None]
     thinned: np.ndarray = np.where(kept, chunks, 0)
     return thinned.astype(a.dtype).reshape(a.shape)

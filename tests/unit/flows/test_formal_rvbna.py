@@ -35,10 +35,12 @@ def simulated(build, widths, rows):
 @pytest.mark.parametrize("stem", ["rvbna_e4m3_n2_fp32", "rvbna_e5m2_n2_fp32", "rvbna_e5m2_n4_fp32"])
 def test_the_reference_of_the_dot_product_equals_golden(stem):
     machine = find(stem)
-    x, k = draw(machine, 240), machine.rule.k
+    rule = machine.rule
+    assert isinstance(rule, DotSpec)
+    x, k = draw(machine, 240), rule.k
     rows = np.concatenate([x.a, x.b], axis=1)
-    got = simulated(lambda m, p: dot_reference(m, machine.rule, p[:k], p[k:]), [8] * 2 * k, rows)
-    np.testing.assert_array_equal(got, compute(machine.rule, x.a, x.b, np.zeros_like(x.c)))
+    got = simulated(lambda m, p: dot_reference(m, rule, p[:k], p[k:]), [8] * 2 * k, rows)
+    np.testing.assert_array_equal(got, compute(rule, x.a, x.b, np.zeros_like(x.c)))
 
 
 @pytest.mark.parametrize("name", ["fp16", "fp32"])

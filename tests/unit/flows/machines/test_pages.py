@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +34,9 @@ RULES = {
 
 def golden(row: Machine, x: Operands) -> int:
     """Return the result of golden."""
-    scales = [np.array([s], np.uint8) if s else None for s in (x.scale_a, x.scale_b)]
-    operands = [np.array([codes], np.uint64) for codes in (x.a, x.b)]
-    return int(compute(row.rule, *operands, np.array([x.c], np.uint64), *scales)[0])
+    first, second = (np.array([s], np.uint8) if s else None for s in (x.scale_a, x.scale_b))
+    a, b, c = (np.array([codes], np.uint64) for codes in (x.a, x.b, x.c))
+    return int(compute(row.rule, a, b, c, first, second)[0])
 
 
 @pytest.mark.parametrize("stem", EXAMPLES)
@@ -44,7 +45,8 @@ def test_a_worked_example_ends_with_the_result_of_golden(stem):
     row = find(stem)
     lines, d = pages.work(row, operands)
     assert d == expected == golden(row, operands)
-    digits = f"0x{d:0{row.rule.output.storage_bits // 4}X}"
+    rule: Any = row.rule
+    digits = f"0x{d:0{rule.output.storage_bits // 4}X}"
     assert any(line.startswith(f"**D = {digits}**.") for line in lines)
 
 
@@ -66,28 +68,31 @@ def finite(
 
 def scales(rng: np.random.Generator, row: Machine) -> list[tuple[int, ...]]:
     """Return random scales for a row, or two empty tuples."""
-    if getattr(row.rule, "shared_bits", None) is not None:
+    rule: Any = row.rule
+    if getattr(rule, "shared_bits", None) is not None:
         return [(int(rng.integers(0, 256)),) for _ in "ab"]
-    scale = getattr(row.rule, "scale", None)
+    scale = getattr(rule, "scale", None)
     if scale is None:
         return [(), ()]
     low, high = (100, 150) if scale.name == "ue8m0" else (0, scale.max_finite)
-    return [tuple(map(int, rng.integers(low, high, row.rule.k // row.rule.block))) for _ in "ab"]
+    return [tuple(map(int, rng.integers(low, high, rule.k // rule.block))) for _ in "ab"]
 
 
 def test_random_operands_worked_with_fractions_agree_with_golden():
     rng = np.random.default_rng(7)
     compared = 0
     for row in RULES.values():
-        terms = row.rule.k or 10
+        rule: Any = row.rule
+        terms = rule.k or 10
         for turn in range(3):
-            bits = getattr(row.rule, "shared_bits", None)
+            bits = getattr(rule, "shared_bits", None)
             a, b = (finite(rng, format, terms, bits) for format in (row.input, row.input_b))
             if turn == 2:  # neighbouring products cancel
                 a = tuple(a[k - k % 2] for k in range(terms))
-                sign = 1 << (bits - 1) if bits else row.input_b.sign_mask
+                format: Any = row.input_b
+                sign = 1 << (bits - 1) if bits else format.sign_mask
                 b = tuple(b[k - k % 2] ^ (sign if k % 2 else 0) for k in range(terms))
-            (c,) = finite(rng, row.rule.output, 1)
+            (c,) = finite(rng, rule.output, 1)
             operands = Operands(a, b, c, *scales(rng, row))
             try:
                 _, d = pages.work(row, operands)

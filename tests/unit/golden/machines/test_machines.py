@@ -10,6 +10,7 @@ from vitruvian import machines
 from vitruvian.errors import UserError
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.machines import ChainSpec
 from vitruvian.sim.machine_sets import compare_set, differences, examples, read_set
 
 EXAMPLES = {data.machine.stem: data for data in examples()}
@@ -241,6 +242,7 @@ MEASURED_FLUSHES = [
 @pytest.mark.parametrize(("stem", "products", "c"), MEASURED_FLUSHES)
 def test_intel_judges_a_tiny_result_as_though_exponents_were_unbounded(stem, products, c):
     rule = machines.find(stem).rule
+    assert isinstance(rule, ChainSpec) and rule.k is not None
     terms = np.zeros((rule.k, 2), np.uint16)
     terms[: len(products)] = products
     a, b = terms.T

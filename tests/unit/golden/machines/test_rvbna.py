@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.general import evaluate_general
 from vitruvian.golden.machines import find
@@ -27,7 +27,9 @@ COUNTS = [
 
 def rule_of(name):
     """Return the rule of a row of RVBNA."""
-    return find(f"rvbna_{name}_fp32").rule
+    rule = find(f"rvbna_{name}_fp32").rule
+    assert isinstance(rule, DotSpec)
+    return rule
 
 
 def dot(a, b, rule):
@@ -162,4 +164,4 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="K must be 2, not 3"):
         printed_dot([[0] * 3], [[0] * 3], rule)
     with pytest.raises(ValueError, match="rule must be one of RVBNA"):
-        printed_dot([[0] * 8], [[0] * 8], find("a100_mma_bf16_fp32").rule)
+        printed_dot([[0] * 8], [[0] * 8], PRESETS["a100"].spec("bf16"))

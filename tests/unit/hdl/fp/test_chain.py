@@ -73,7 +73,8 @@ def _unflushed(code, format):
 
 
 def _to_nearest(**parameters):
-    return Adder(**parameters | {"rounding": "RNE"})
+    parameters["rounding"] = "RNE"
+    return Adder(**parameters)
 
 
 def _signed(code, format):

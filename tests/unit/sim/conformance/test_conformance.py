@@ -12,6 +12,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.commands import conformance as command
 from vitruvian.golden.fp.codec import unpack
+from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import compute, find
 from vitruvian.golden.machines.rvbna import REPAIRS, printed_run
 from vitruvian.sim import conformance
@@ -53,8 +54,9 @@ def test_every_wrong_implementation_is_noticed(stem, count):
 @pytest.mark.parametrize("stem", [stem for stem, _ in ROWS])
 def test_the_results_agree_with_a_second_model(stem):
     vectors = make_vectors(find(stem), 1000, seed=3)
-    x = vectors.operands
-    again = printed_run(x.a, x.b, x.c, vectors.machine.rule, REPAIRS)
+    x, rule = vectors.operands, vectors.machine.rule
+    assert isinstance(rule, DotSpec)
+    again = printed_run(x.a, x.b, x.c, rule, REPAIRS)
     nan = unpack(vectors.d, "fp32").nan
     np.testing.assert_array_equal(again[~nan], vectors.d[~nan])
     assert (vectors.d[nan] == 0x7FC00000).all() and unpack(again, "fp32").nan[nan].all()
@@ -63,6 +65,7 @@ def test_the_results_agree_with_a_second_model(stem):
 def test_the_strata_contain_what_they_say():
     vectors = make_vectors(find("rvbna_bf16_n4_fp32"), 2400)
     d = unpack(vectors.d, "fp32")
+    assert vectors.dot is not None
     dot = unpack(vectors.dot, "fp32")
 
     def share(condition, name):

@@ -11,7 +11,7 @@ from tests.support.hidden_rules import hidden_rule, results_of
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import find
-from vitruvian.golden.machines.probe import infer, machine_file, name, with_results
+from vitruvian.golden.machines.probe import Results, infer, machine_file, name, with_results
 from vitruvian.golden.machines.probe.equal import equal_rules
 from vitruvian.golden.machines.probe.score import Scorer
 from vitruvian.golden.machines.table import read_rows
@@ -102,6 +102,7 @@ def test_what_cannot_be_told_is_not_determined():
     assert {-132, -134, None} <= set(basis["emax_floor"].same)
     assert basis["zero"].same == ("exact",)  # no sum of such products rounds to zero
     assert basis["window"].same == () and basis["k"].same == ()
+    assert isinstance(found.rule, DotSpec)
     assert found.nan_codes == (0x7FFFFFFF,) and found.rule.nan_code == 0x7FFFFFFF
 
 
@@ -183,6 +184,7 @@ def test_every_set_is_named_without_its_name():
             stem = path.stem
             if plain:
                 stem = f"{stem.split('_')[0]}_mma_{plain}_{section.cases.output}"
+            assert isinstance(section.cases, Results)
             matches = name(section.cases)
             names = [m.machine.stem for m in matches if not m.wrong]
             if find(stem).stem not in names:

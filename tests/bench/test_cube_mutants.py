@@ -11,8 +11,9 @@ import vitruvian.hdl.cube.unit
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
 from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
-from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.element import ProcessingElement
 from vitruvian.hdl.cube.ports import fractal_layout
 from vitruvian.sim.bench.cube.bench_unit import configuration
 from vitruvian.sim.bench.runner import run_bench
@@ -94,31 +95,41 @@ def test_a_mutant_of_the_control_fails(monkeypatch, module, name, mutant, failin
     assert result.tests == 5 and failing <= set(result.failures), result.log[-2000:]
 
 
-class BringsCEarly(Grid):
-    """C reaches the memories of the elements one cycle before its beat."""
+class ForgetsTheBeatBefore(LookaheadSequencer):
+    """The state that was read does not know the beat of the cycle before."""
 
-    def _with_the_beat(self, m):
-        return self.load, self.c
+    def _build_conflict(self, m, went, went_slot):
+        return Const(0, 1)
+
+
+delayed = ProcessingElement._delayed
+
+
+def not_delayed(self, m, cycles):
+    """Read the slot and C when the operands arrive, and not when the addend is needed."""
+    return delayed(self, m, cycles if cycles == self.config.pipeline else 0)
 
 
 class OverwritesTheOutput(MatrixUnit):
     """The output register takes the next result although the last one was not taken."""
 
-    def _build_output(self, m):
+    def _build_output(self, m, sequencer):
         early = stream.Signature(fractal_layout(self.config)).create()
-        m.d.comb += early.ready.eq(1)
+        m.d.comb += [early.ready.eq(1), sequencer.room.eq(1)]
         m.d.sync += self.o.valid.eq(early.valid)
         m.d.sync += Value.cast(self.o.payload).eq(Value.cast(early.payload))
         return early
 
 
-@pytest.mark.parametrize("name", ["", "BringsCEarly", "OverwritesTheOutput"])
+@pytest.mark.parametrize("name", ["", "ForgetsTheBeatBefore", "not_delayed", "OverwritesTheOutput"])
 def test_a_mutant_of_the_paths_for_fpgas_fails(monkeypatch, name):
     given = {"preset": "int8_8x8_dsp", "beats": 120, "changes": {"m": 1, "n": 2}}
     mutant = globals().get(name, MatrixUnit)
-    if mutant is BringsCEarly:
-        monkeypatch.setattr(vitruvian.hdl.cube.unit, "Grid", mutant)
-    unit = mutant if issubclass(mutant, MatrixUnit) else MatrixUnit
+    if mutant is ForgetsTheBeatBefore:
+        monkeypatch.setattr(vitruvian.hdl.cube.unit, "LookaheadSequencer", mutant)
+    elif mutant is not_delayed:
+        monkeypatch.setattr(ProcessingElement, "_delayed", mutant)
+    unit = OverwritesTheOutput if mutant is OverwritesTheOutput else MatrixUnit
     design = to_verilog(unit(config=configuration(given)))
     result = run_bench(design, MODULE, parameters=given)
     assert result.tests == 5, result.log[-2000:]

@@ -29,6 +29,7 @@ from .bus import vectors as bus
 from .cube.traffic import make_traffic
 from .fp.batch import int_results
 from .fp.blocks import block_vectors, port_values
+from .fp.machines import unit_vectors
 from .fp.stimuli import CLASSES, dot_vectors, int_vectors
 from .fp_small.batch import SMALL, expected, unit_of
 from .fp_small.stimuli import codes, pairs
@@ -150,6 +151,12 @@ def _dot(unit: Any, count: int, seed: int) -> Arrays:
     a, b, c = dot_vectors(unit.spec, count, seed=seed)
     d = fused_dot(a, b, c, unit.spec)
     return Arrays(inputs={"a": a, "b": b, "c": c}, outputs={"d": d})
+
+
+def _machine(unit: Any, count: int, seed: int) -> Arrays:
+    terms: int = getattr(unit, "k", None) or unit.spec.k
+    inputs, d = unit_vectors(unit.spec, terms, count, seed=seed)
+    return Arrays(inputs=inputs, outputs={"d": d})
 
 
 def _int_dot(unit: Any, count: int, seed: int) -> Arrays:
@@ -286,6 +293,7 @@ _MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "dot": _dot,
     "blockdot": _block_dot,
     "intdot": _int_dot,
+    "machine": _machine,
     **dict.fromkeys(("cube", "m3xu", "simd2"), _tile),
     "simd2-int": _int_tile,
     "mma": instructions,

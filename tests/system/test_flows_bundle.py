@@ -153,7 +153,7 @@ def test_multipliers_for_dsp_blocks_give_the_same_results(unit: str, tmp_path: P
 
 
 def test_every_unit_with_vectors_has_a_small_one_here():
-    pipelines = {"intdot", "blockdot", "add", "compare", "minmax", "convert"}
+    pipelines = {"intdot", "blockdot", "machine", "add", "compare", "minmax", "convert"}
     assert set(WITH_VECTORS) == {*SMALL, *OTHERS, *pipelines} == set(UNITS)
 
 

@@ -113,8 +113,10 @@ def test_the_default_rows_are_few_and_the_largest_are_left_out():
     assert {name for name in UNITS if few[name] != many[name]} == {
         "axi-lite",
         "axi-stream",
+        "cube",
         "dot",
         "m3xu",
+        "machine",
         "mma",
         "serial",
         "scu-col2im",

@@ -1,6 +1,7 @@
 """Batch checks of the units that realise rows of the table of machines."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors
 
-__all__ = ["checks", "operands", "run_row"]
+__all__ = ["checks", "operands", "run_row", "unit_vectors"]
 
 _UNIT = UNITS["machine"]
 
@@ -38,6 +39,26 @@ def operands(
         input=rule.input, input_b=rule.input_b, output=rule.output, k=terms, window=24
     )
     return dot_vectors(formats, count, seed=seed)
+
+
+def unit_vectors(
+    rule: DotSpec | ChainSpec | PhaseSpec, terms: int, count: int, *, seed: int
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the values of a unit's inputs for random operands, and its results.
+
+    The unit of a rule with several phases works on one of them, whose Dst is the result of the
+    phases before.
+    """
+    a, b, c = operands(rule, terms, count, seed=seed)
+    if not isinstance(rule, PhaseSpec) or rule.phases == 1:
+        return {"a": a, "b": b, "c": c}, np.asarray(compute(rule, a, b, c))
+    before = [c]
+    for phases in range(1, rule.phases + 1):
+        before.append(np.asarray(compute(replace(rule, phases=phases), a, b, c)))
+    stages = np.stack(before)
+    phase = np.arange(count) % rule.phases
+    rows = np.arange(count)
+    return {"a": a, "b": b, "c": stages[phase, rows], "phase": phase}, stages[phase + 1, rows]
 
 
 def run_row(stem: str, vectors: int, seed: int) -> Result:

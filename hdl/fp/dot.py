@@ -177,6 +177,7 @@ class DotProduct(wiring.Component):
             multiplier=self.multiplier,
             zero=spec.zero,
             flush=spec.flush_result is not None,
+            unbounded=spec.flush_result == "unbounded",
         )
 
     def _build_lanes(

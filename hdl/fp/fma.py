@@ -22,13 +22,13 @@ class FusedMultiplyAdd(wiring.Component):
     """Fused multiply-add ``d = c + a·b``, rounded once, bit-exact with ``golden.fp.fused_dot``.
 
     The datapath is a ``DotProduct`` of one product. Flushing changes only codes in front of it and
-    behind it, so it costs one gate for each fraction bit.
+    behind it, so it costs one gate for each fraction bit; "unbounded" flushing takes place inside.
 
     Parameters
     ----------
     spec : DotSpec
         Formats and rounding, with ``k`` = 1. ``flush`` makes subnormal operands zeros of their
-        sign, and ``flush_result="after"`` subnormal results.
+        sign, and ``flush_result`` subnormal results.
     pipeline : int
         Number of register ranks, 0 (combinational) to 4.
 
@@ -75,8 +75,11 @@ class FusedMultiplyAdd(wiring.Component):
         )
 
     def _dot(self) -> DotProduct:
-        """Return the dot product of one pair, without flushing."""
-        rule = replace(self.spec, flush=False, flush_result=None)
+        """Return the dot product of one pair, without flushing that codes alone tell."""
+        unbounded = self.spec.flush_result == "unbounded"
+        rule = replace(
+            self.spec, flush=False, flush_result=self.spec.flush_result if unbounded else None
+        )
         return DotProduct(spec=rule, pipeline=self.pipeline)
 
     def elaborate(self, platform: object) -> Module:

@@ -79,6 +79,8 @@ class DotCore:
         The rule for the sign of a zero result, as in ``golden.fp.DotSpec``.
     flush : bool
         If True, a rounded result below the least normal number is a zero of its sign.
+    unbounded : bool
+        If True, this judges the result as rounded without a lower bound of exponents.
 
     Raises
     ------
@@ -102,6 +104,7 @@ class DotCore:
         multiplier: str = "booth",
         zero: str = "ieee",
         flush: bool = False,
+        unbounded: bool = False,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -113,6 +116,7 @@ class DotCore:
         self.plain = multiplier == "dsp"
         self.terms = Terms(m, geometry, short)
         self.zeros, self.flush = ZeroSigns(whole=zero, short=short), flush
+        self.unbounded = unbounded
         if bypass is not None and not geometry.sticky:
             raise ValueError("a bypass must come with floor and a sticky bit")
         if bypass is not None and zero != "ieee":
@@ -427,6 +431,7 @@ class DotCore:
                 chopped_bits=target.short.result_bits if target.short else None,
                 tells_zero=self.zeros.by_result(target),
                 flush=self.flush,
+                unbounded=self.unbounded,
             )
             for target in targets
         ]

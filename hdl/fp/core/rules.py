@@ -9,7 +9,7 @@ __all__ = ["check_dot_rule"]
 
 # Parameter -> the values that the datapath has; it has every value of the others.
 _REALISED = {
-    "flush_result": (None, "after"),
+    "flush_result": (None, "after", "unbounded"),
     "accumulate": ("tree", "late", "after"),
     "lanes": ("together", "halves"),
     "scale": (None,),

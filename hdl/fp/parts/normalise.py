@@ -124,6 +124,7 @@ def round_and_pack(
     chopped_bits: int | None = None,
     tells_zero: bool = False,
     flush: bool = False,
+    unbounded: bool = False,
 ) -> Packed:
     """Return the exponent and fraction (no sign) of the rounded number.
 
@@ -159,6 +160,8 @@ def round_and_pack(
     flush : bool
         If True, the caller replaces a subnormal result by zero, so only its exponent field counts:
         a number that rounds up to the least normal number has one, and it is at least half of that.
+    unbounded : bool
+        If True, with ``flush``, such a number is rounded as though exponents had no lower bound.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
     left: Value = Const(0, 1)
@@ -177,7 +180,12 @@ def round_and_pack(
     word, nonzero = rank(word, "word"), rank(number.nonzero, "nonzero")
     rest, rest_all, tail = rank(rest, "rest"), rank(rest_all, "rest_all"), rank(tail, "tail")
     chop = None if chop is None else rank(chop, "chop")
-    if denormalise and flush:
+    if denormalise and flush and unbounded:
+        # A number at least half as large as the least normal one has the field 0, and the carry of
+        # its rounding makes that 1.
+        word = Mux(field < 0, 0, word)[: len(word)]
+        left = word[-2:].any()
+    elif denormalise and flush:
         below = field < 1
         rest = rest | (word[0] & below)
         half = Cat(word[1:], Const(0, 1)) & (field == 0).replicate(len(word))

@@ -98,6 +98,29 @@ def test_mutants_are_caught(monkeypatch, stem, module, name, mutant):
     assert differing(rule(stem), 2) > 0
 
 
+@pytest.mark.parametrize("stem", ["avx512_vdpbf16ps", "amx_tdpbf16ps"])
+def test_tiny_results_are_judged_with_unbounded_exponents(stem):
+    """Sums beside the least normal number tell this from judging the rounded result."""
+    rng = np.random.default_rng(SEED)
+    signs = rng.integers(0, 2, (5, COUNT))
+    c = (signs[0] << 31 | 0x00800000 + rng.integers(-3, 4, COUNT)).astype(np.uint32)
+    first = rng.integers(37, 67, (2, COUNT))
+    second = rng.integers(101, 129, (2, COUNT)) - first  # products from 2^−153 to 2^−123
+    a = np.where(rng.random((2, COUNT)) < 0.4, 0, signs[1:3] << 15 | first << 7)
+    b = signs[3:] << 15 | second << 7
+    a, b = ((x | rng.integers(0, 128, (2, COUNT))).astype(np.uint16).T for x in (a, b))
+    spec = rule(stem)
+    if spec.k != 2:  # here C comes last, so each chain begins with the product 2^−63 · 2^−63
+        spec = replace(spec, k=4)
+        a, b = (np.concatenate([np.full_like(x, 0x2000), x], axis=1) for x in (a, b))
+    expected = np.asarray(compute(spec, a, b, c))
+    after = replace(spec, step=replace(spec.step, flush_result="after"))
+    assert np.sum(compute(after, a, b, c) != expected) > 20
+    for each, right in ((spec, True), (after, False)):
+        got = rtl.compile(ChainDot(spec=each, k=a.shape[1])).run(a=a, b=b, c=c)
+        assert np.array_equal(got, expected) == right
+
+
 def test_another_order_is_noticed():
     spec = rule("avx512_vdpbf16ps")
     a, b, c = vectors(spec, 2)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.sim.machine_sets import Differences, MachineSet, compare_set, examples, read_set
+from vitruvian.sim.machine_samples import samples
+from vitruvian.sim.machine_sets import Differences, MachineSet, compare_set, read_set
 from vitruvian.workers import Call, Workers
 
 __all__ = ["FOLDERS", "Checked", "Source", "check", "check_set", "present", "some_rows"]
@@ -23,19 +24,19 @@ class Source:
     Attributes
     ----------
     path : Path or None
-        File of the set; None for a worked example.
-    example : int
-        Number of the worked example.
+        File of the set; None for a sample.
+    sample : str
+        Stem of the sample.
     """
 
     path: Path | None = None
-    example: int = 0
+    sample: str = ""
 
     def read(self) -> MachineSet:
         """Return the set."""
         if self.path is not None:
             return read_set(self.path)
-        return list(examples())[self.example]
+        return samples()[self.sample]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +74,11 @@ class Checked:
 
 
 def present() -> list[Source]:
-    """Return the sets in ``FOLDERS``, or the worked examples if there are none."""
+    """Return the sets in ``FOLDERS``, or the samples of all makers if there are none."""
     paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.npz"))]
     if paths:
         return [Source(path=path) for path in paths]
-    return [Source(example=n) for n in range(len(list(examples())))]
+    return [Source(sample=stem) for stem in samples()]
 
 
 def some_rows(data: MachineSet, rows: int | None) -> MachineSet:

@@ -15,7 +15,7 @@ from vitruvian.sim import machine_check
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.machine_check import Source, check_set, present, some_rows
 from vitruvian.sim.machine_rtl import compare_rtl, run_rtl, unit_of
-from vitruvian.sim.machine_sets import MachineSet, examples
+from vitruvian.sim.machine_sets import MachineSet
 
 
 def made(stem: str, rows: int) -> MachineSet:
@@ -71,9 +71,9 @@ def test_every_row_of_the_table_has_a_unit_or_a_reason():
     assert units >= 100 and units + reasons == len(machines())
 
 
-def test_without_sets_the_worked_examples_are_compared(monkeypatch, tmp_path, capsys):
+def test_without_sets_the_samples_are_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(machine_check, "FOLDERS", (tmp_path,))
-    assert len(present()) == len(list(examples()))
+    assert len(present()) == 103
     out = tmp_path / "out.json"
     assert main(["machines", "--check", "--no-rtl", "--jobs", "1", "--json", str(out)]) == 0
     assert "0 values and 0 signs of zero differ" in capsys.readouterr().out
@@ -109,4 +109,4 @@ def test_a_file_that_is_no_set_ends_the_command(tmp_path, capsys):
     assert main(["machines", "--check", str(tmp_path), "--jobs", "1"]) == 2
     assert "must be an .npz file of unsigned codes" in capsys.readouterr().err
     assert output_format(find("amx_tdpbssd")) is None
-    assert Source(example=0).read().name.endswith("example")
+    assert Source(sample="amx_tdpbssd").read().name == "amx_tdpbssd sample"

@@ -11,6 +11,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.machines import ChainSpec
+from vitruvian.sim.machine_samples import FOLDER, read_samples, samples
 from vitruvian.sim.machine_sets import compare_set, differences, examples, read_set
 
 EXAMPLES = {data.machine.stem: data for data in examples()}
@@ -72,7 +73,7 @@ MUTATIONS = [
     ("cdna3_mfma_fp8xbf8_fp32", {"lanes": "together"}),
     ("gaudi3_e4m3_fp32", {"convert": None}),
     ("gaudi3_fp32_fp32", {"slices": None}),
-    ("gaudi2_fp16_fp32", {"product_exponent": "sum"}),
+    ("gaudi2_bf16_fp32", {"product_exponent": "sum"}),
     ("gaudi2_bf16_fp32", {"flush": False}),
     ("gaudi2_bf16_fp32", {"flush_result": None}),
     ("rvbna_bf16_n8_fp32", {"truncate": "magnitude"}),
@@ -88,13 +89,50 @@ MUTATIONS = [
 ]
 
 
-@pytest.mark.skipif(not SETS, reason="../shared/data/machines is not there")
 @pytest.mark.parametrize(("stem", "change"), MUTATIONS)
-def test_a_set_notices_another_parameter(stem, change):
-    data = read_set(SHARED / "machines" / f"{stem}.npz")
+def test_a_sample_notices_another_parameter(stem, change):
+    data = samples()[stem]
     other = replace(data.machine, rule=replace(data.machine.rule, **change))
     found = compare_set(replace(data, machine=other))
     assert found.values + found.zero_signs > 0
+
+
+def test_no_result_of_a_sample_differs():
+    found = {stem: compare_set(data) for stem, data in samples().items()}
+    assert len(found) == 103 and {one.rows for one in found.values()} == {8}
+    assert not {stem for stem, one in found.items() if one.values or one.zero_signs}
+
+
+@pytest.mark.skipif(not SETS, reason="../shared/data/machines is not there")
+def test_samples_are_rows_of_their_sets():
+    for stem, small in samples().items():
+        data = read_set(SHARED / "machines" / f"{stem}.npz")
+        names = ["a", "b", "c", "d", *(["scale_a", "scale_b"] if data.scale_a is not None else [])]
+        same = np.ones((len(data.d), len(small.d)), bool)
+        for name in names:
+            x, y = (getattr(one, name).reshape(len(one.d), -1) for one in (data, small))
+            same &= (x[:, None] == y).all(axis=2)
+        assert same.any(axis=0).all(), stem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("40284039", "4028403", "b of arm_bfdot_ebf0 must have 4 digits a code, not '4028403'"),
+        ("40284039", "402840394039", "b of arm_bfdot_ebf0 must have 4 digits a code"),
+        ("40284039 ", "", "a row of arm_bfdot_ebf0 must have 6 columns, not '34 normal c0633fc4"),
+    ],
+)
+def test_a_damaged_file_of_samples_is_noticed(tmp_path, old, new, message):
+    text = (FOLDER / "arm.toml").read_text()
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if old in line)
+    lines[first] = lines[first].replace(old, new)
+    # The first row sets the number of codes, so a sound row stands before the damaged one.
+    lines.insert(first, text.splitlines()[first])
+    (tmp_path / "arm.toml").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=message):
+        read_samples(tmp_path / "arm.toml")
 
 
 def test_a_difference_of_every_kind_is_counted():

@@ -18,8 +18,8 @@ from .parts.unpack import Unpacked, unpack
 
 __all__ = ["MAX_SUM_BITS", "ExactDotProduct"]
 
-#: Largest supported sum. The fixed-point sum of FP16 products needs about 85 bits; that of BF16
-#: products would need over 520.
+#: Largest sum unless another limit is asked for. The fixed-point sum of FP16 products needs about
+#: 85 bits; that of BF16 products needs over 520.
 MAX_SUM_BITS = 128
 
 #: The stage boundaries that have registers at each pipeline depth; ``sum`` and ``total`` belong to
@@ -52,6 +52,8 @@ class ExactDotProduct(wiring.Component):
     multiplier : {"booth", "dsp"}
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
         for the DSP blocks of an FPGA.
+    max_sum_bits : int
+        Limit on the bits of the sum. A wide sum is a large unit, so that it must be asked for.
 
     Members
     -------
@@ -71,7 +73,7 @@ class ExactDotProduct(wiring.Component):
     ------
     ValueError
         If the spec has a window or another rounding, if the sum of the products spans more than
-        ``MAX_SUM_BITS`` bits (BF16, TF32 and wider formats), or if the pipeline depth or the
+        ``max_sum_bits`` bits (by default BF16, TF32 and wider formats), or if the pipeline depth or the
         multiplier is unknown.
     """
 
@@ -81,7 +83,14 @@ class ExactDotProduct(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+    def __init__(
+        self,
+        *,
+        spec: DotSpec,
+        pipeline: int = 0,
+        multiplier: str = "booth",
+        max_sum_bits: int = MAX_SUM_BITS,
+    ):
         check_rule(replace(spec, zero="ieee"))
         if spec.window is not None:
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
@@ -92,10 +101,10 @@ class ExactDotProduct(wiring.Component):
         if not spec.output.has_infinity or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        if self.magnitude_bits > MAX_SUM_BITS:
+        if self.magnitude_bits > max_sum_bits:
             names = " x ".join(dict.fromkeys((spec.input.name, spec.input_b.name)))
             raise ValueError(
-                f"input must be a format whose sums have at most {MAX_SUM_BITS} bits, as fp16, "
+                f"input must be a format whose sums have at most {max_sum_bits} bits, as fp16, "
                 f"not {names!r}, whose sum of {spec.k} products spans {self.magnitude_bits} bits"
             )
         super().__init__(

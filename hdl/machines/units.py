@@ -27,6 +27,7 @@ from vitruvian.hdl.fp.scaled import ScaledDot
 __all__ = ["NoUnit", "Realisation", "Step", "realise"]
 
 _TERMS = 8  # products of a rule for any number of them
+_WIDE_SUM_BITS = 528  # an exact sum of BF16 products (CDNA 1)
 _PIPELINE = 3  # register ranks of a dot product, as in most presets of matrix units
 
 
@@ -108,6 +109,9 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
     depth = _PIPELINE if pipeline is None else pipeline
     if isinstance(rule, DotSpec):
         component = _dot_unit(rule)
+        if component is ExactDotProduct and _is_wide(rule):
+            wide = {"spec": rule, "pipeline": depth, "max_sum_bits": _WIDE_SUM_BITS}
+            return _checked(component, wide, rule.k)
         try:
             return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
         except NoUnit:
@@ -134,6 +138,11 @@ def _dot_unit(rule: DotSpec) -> Callable[..., wiring.Component]:
         return AlignedDotProduct
     exact = rule.window is None and rule.accumulate == "tree"
     return ExactDotProduct if exact else DotProduct
+
+
+def _is_wide(rule: DotSpec) -> bool:
+    """Return True for an exact sum of BF16 products."""
+    return rule.input.name == rule.input_b.name == "bf16"
 
 
 def _checked(

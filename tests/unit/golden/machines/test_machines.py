@@ -73,7 +73,6 @@ MUTATIONS = [
     ("cdna3_mfma_fp8xbf8_fp32", {"lanes": "together"}),
     ("gaudi3_e4m3_fp32", {"convert": None}),
     ("gaudi3_fp32_fp32", {"slices": None}),
-    ("gaudi2_bf16_fp32", {"product_exponent": "sum"}),
     ("gaudi2_bf16_fp32", {"flush": False}),
     ("gaudi2_bf16_fp32", {"flush_result": None}),
     ("rvbna_bf16_n8_fp32", {"truncate": "magnitude"}),

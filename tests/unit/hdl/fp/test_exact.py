@@ -6,10 +6,13 @@ import pytest
 import vitruvian.hdl.fp.exact
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.golden.machines import compute, find
 from vitruvian.hdl.fp.exact import MAX_SUM_BITS, ExactDotProduct
+from vitruvian.hdl.machines import realise
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import checks, run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
+from vitruvian.sim.machine_rtl import run_rtl
 
 SEED = 20261121
 CHECKS = [check for check in checks() if check.unit == "fp.ExactDotProduct"]
@@ -100,3 +103,12 @@ def test_errors_say_what_is_allowed():
 def test_every_format_that_is_narrow_enough_is_checked():
     names = " ".join(check.configuration for check in CHECKS)
     assert all(name in names for name in ("fp8e4m3", "fp8e5m2", "fp16"))
+
+
+def test_a_wide_sum_of_bf16_products_must_be_asked_for():
+    rule = find("cdna1_mfma_bf16_fp32").rule
+    assert isinstance(rule, DotSpec)
+    a, b, c = dot_vectors(rule, 10_000, seed=SEED)
+    unit = realise(rule)
+    assert unit.parameters["max_sum_bits"] == 528
+    np.testing.assert_array_equal(run_rtl(unit, a, b, c), compute(rule, a, b, c))

@@ -73,8 +73,8 @@ class ExactDotProduct(wiring.Component):
     ------
     ValueError
         If the spec has a window or another rounding, if the sum of the products spans more than
-        ``max_sum_bits`` bits (by default BF16, TF32 and wider formats), or if the pipeline depth or the
-        multiplier is unknown.
+        ``max_sum_bits`` bits (by default BF16, TF32 and wider formats), or if the pipeline depth or
+        the multiplier is unknown.
     """
 
     if TYPE_CHECKING:

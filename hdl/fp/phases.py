@@ -67,14 +67,17 @@ class MatrixPhase(wiring.Component):
     ----------
     spec : PhaseSpec
         Formats, number of phases, and Wormhole or Blackhole. Operands of 8-bit exponents come with
-        an fp32 or bf16 Dst, those of 5-bit exponents (fp16 and fp8) with fp32 or fp16.
+        an fp32 or bf16 Dst, those of 5-bit exponents (fp16 and fp8) with fp32 or fp16. With
+        ``shared_bits`` the 16 operands share an exponent.
     pipeline : int
         Number of register ranks, 0 (combinational) to 3.
 
     Members
     -------
-    a, b : In(ArrayLayout(input.storage_bits, 16))
+    a, b : In(ArrayLayout(shared_bits or input.storage_bits, 16))
         Codes of the operands (SrcA and SrcB).
+    scale_a, scale_b : In(8)
+        Their shared exponents; only with ``shared_bits``.
     c : In(output.storage_bits)
         Code of Dst.
     phase : In(range(phases))
@@ -90,23 +93,19 @@ class MatrixPhase(wiring.Component):
     Raises
     ------
     ValueError
-        If no machine has this pair of formats, if the operands have shared exponents, or if the
-        pipeline depth is unknown.
+        If no machine has this pair of formats, or if the pipeline depth is unknown.
     """
 
     if TYPE_CHECKING:
         a: data.View
         b: data.View
         c: Signal
+        scale_a: Signal
+        scale_b: Signal
         phase: Signal
         d: Signal
 
     def __init__(self, *, spec: PhaseSpec, pipeline: int = 0):
-        if spec.shared_bits is not None:
-            raise ValueError(
-                f"shared_bits must be None, not {spec.shared_bits!r}; "
-                f"the unit takes operands that are unpacked to {spec.input.name}"
-            )
         allowed = ("fp32", "fp16") if spec.narrow else ("fp32", "bf16")
         if spec.output.name not in allowed:
             raise ValueError(
@@ -115,13 +114,15 @@ class MatrixPhase(wiring.Component):
             )
         check_pipeline(pipeline, PIPELINES)
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        bits = spec.input.storage_bits
+        bits = spec.shared_bits or spec.input.storage_bits
         ports = {
             "a": In(data.ArrayLayout(bits, TERMS)),
             "b": In(data.ArrayLayout(bits, TERMS)),
             "c": In(spec.output.storage_bits),
             "d": Out(spec.output.storage_bits),
         }
+        if spec.shared_bits is not None:
+            ports |= {"scale_a": In(8), "scale_b": In(8)}
         if spec.phases > 1:
             ports["phase"] = In((spec.phases - 1).bit_length())
         super().__init__(ports)
@@ -208,8 +209,15 @@ class MatrixPhase(wiring.Component):
         self, m: Module, k: int, phase: tuple[Value, Value], adjust: Value, nothing: Value
     ) -> _Number:
         """Return a product of slices."""
-        sign_a, field_a, x = self._source(m, Value.cast(self.a[k]), f"a{k}")
-        sign_b, field_b, y = self._source(m, Value.cast(self.b[k]), f"b{k}")
+        codes = [Value.cast(self.a[k]), Value.cast(self.b[k])]
+        if self.spec.shared_bits is not None:
+            scales = (self.scale_a, self.scale_b)
+            codes = [
+                _widen_shared(m, code, scale, f"{name}{k}")
+                for code, scale, name in zip(codes, scales, "ab", strict=True)
+            ]
+        sign_a, field_a, x = self._source(m, codes[0], f"a{k}")
+        sign_b, field_b, y = self._source(m, codes[1], f"b{k}")
         p = Mux(phase[0], x[1:6], x[6:])
         q = Mux(phase[1], Cat(Const(0, 3), y[:4]), y[4:])
         zero = Signal(name=f"zero{k}")
@@ -345,6 +353,21 @@ class MatrixPhase(wiring.Component):
         code = Mux(over, full, Cat(rounded[:f], field[: out.exponent_bits]))[: out.width - 1]
         code = Cat(code, negative) & (~nothing).replicate(out.width)
         return store(code, out)
+
+
+def _widen_shared(m: Module, code: Value, exponent: Value, name: str) -> Value:
+    """Return the bf16 code of an operand with a shared exponent; −0 becomes −∞."""
+    bits = len(code)
+    magnitude = Cat(Const(0, 8 - bits), code[:-1])
+    number = normalise(m, magnitude, limit=None, name=f"{name}_shared")
+    zero = Signal(name=f"{name}_shared_zero")
+    field = Signal(8, name=f"{name}_shared_field")
+    m.d.comb += [
+        zero.eq(~magnitude.any()),
+        field.eq(Mux(zero, code[-1].replicate(8), exponent - number.shift)),
+    ]
+    fraction = Cat(Const(0, 1), number.word[:6]) & (~zero).replicate(7)
+    return Cat(fraction, field, code[-1])
 
 
 def _up(guard: Value, rest: Value, negative: Value | None) -> Value:

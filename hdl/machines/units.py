@@ -12,6 +12,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.aligned import AlignedDotProduct
@@ -20,6 +21,7 @@ from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.fma import FusedMultiplyAdd
 from vitruvian.hdl.fp.groups import GroupDot
+from vitruvian.hdl.fp.int_phases import IntMatrixPhase
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.phases import MatrixPhase
 from vitruvian.hdl.fp.scaled import ScaledDot
@@ -94,7 +96,7 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
 
     Parameters
     ----------
-    rule : DotSpec, IntDotSpec, ChainSpec or PhaseSpec
+    rule : DotSpec, IntDotSpec, ChainSpec, PhaseSpec or IntPhaseSpec
         The rule of a row of the table of machines.
     pipeline : int, optional
         Number of register ranks, by default 3; of every operation of a chain, by default 0.
@@ -126,6 +128,10 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
     if isinstance(rule, PhaseSpec):
         depth = 2 if pipeline is None else pipeline
         found = _checked(MatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)
+        return replace(found, phases=rule.phases)
+    if isinstance(rule, IntPhaseSpec):
+        depth = 2 if pipeline is None else pipeline
+        found = _checked(IntMatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)
         return replace(found, phases=rule.phases)
     raise NoUnit(f"no unit computes by a rule of the kind {type(rule).__name__}")
 

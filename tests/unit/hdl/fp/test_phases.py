@@ -124,8 +124,6 @@ def test_wrong_parameters_are_refused():
     with pytest.raises(ValueError, match="output must be fp32 or bf16 for bf16, not 'fp16'"):
         MatrixPhase(spec=replace(rule("wh_mvmul_bf16_fp32_lofi"), output=FORMATS["fp16"]))
     spec = rule("wh_mvmul_bf16_fp32_lofi")
-    with pytest.raises(ValueError, match="shared_bits must be None, not 8"):
-        MatrixPhase(spec=replace(spec, shared_bits=8))
     with pytest.raises(ValueError, match="pipeline must be one of 0, 1, 2, 3, not 4"):
         MatrixPhase(spec=spec, pipeline=4)
     assert [MatrixPhase(spec=spec, pipeline=p).latency for p in PIPELINES] == [0, 1, 2, 3]

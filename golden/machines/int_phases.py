@@ -8,37 +8,14 @@ References
 Tenstorrent, tt-isa-documentation, pages MVMUL and SrcA and SrcB ("Fidelity phases (integer)").
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from vitruvian.validate import check_int
+from vitruvian.golden.machines.spec import TERMS as _TERMS
+from vitruvian.golden.machines.spec import IntPhaseSpec
 
 __all__ = ["IntPhaseSpec", "int_phase_dot"]
 
-_TERMS = 16
 _LARGEST = (1 << 31) - 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class IntPhaseSpec:
-    """One MVMUL of 16 integer terms.
-
-    Parameters
-    ----------
-    phases : int
-        Fidelity: 1 (phase 0 alone, the upper bits) to 4 (exact products).
-    """
-
-    phases: int
-
-    def __post_init__(self) -> None:
-        check_int("phases", self.phases, 1, 4)
-
-    @property
-    def k(self) -> int:
-        """The number of terms of a step."""
-        return _TERMS
 
 
 def int_phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: IntPhaseSpec) -> np.ndarray:

@@ -8,7 +8,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
 from vitruvian.validate import check_int, check_type, one_of
 
-__all__ = ["TERMS", "ChainSpec", "PhaseSpec", "fma_step"]
+__all__ = ["TERMS", "ChainSpec", "IntPhaseSpec", "PhaseSpec", "fma_step"]
 
 #: Terms of one MVMUL.
 TERMS = 16
@@ -136,3 +136,24 @@ class PhaseSpec:
     def narrow(self) -> bool:
         """True if the operands have an exponent field of 5 bits."""
         return self.input.exponent_bits <= 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntPhaseSpec:
+    """One MVMUL of 16 integer terms.
+
+    Parameters
+    ----------
+    phases : int
+        Fidelity: 1 (phase 0 alone, the upper bits) to 4 (exact products).
+    """
+
+    phases: int
+
+    def __post_init__(self) -> None:
+        check_int("phases", self.phases, 1, 4)
+
+    @property
+    def k(self) -> int:
+        """The number of terms of a step."""
+        return TERMS

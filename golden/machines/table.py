@@ -16,8 +16,7 @@ from typing import Any
 from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.int_phases import IntPhaseSpec
-from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec, fma_step
+from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
 
 __all__ = [
     "FOLDER",

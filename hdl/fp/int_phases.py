@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.spec import IntPhaseSpec
 
 from .parts.pipeline import PipelineStages, check_pipeline
 

@@ -12,8 +12,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.int_phases import IntPhaseSpec
-from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
+from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.aligned import AlignedDotProduct
 from vitruvian.hdl.fp.chain import ChainDot

@@ -18,6 +18,9 @@ def shared_operands(bits: int, seed: int = 5):
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 1 << bits, (2, COUNT, 32), np.uint8)
     a[::3, rng.integers(0, 32, 12)] = 0
+    infinities = rng.random(COUNT) < 0.1  # −0 is −∞, which drowns everything else
+    for x in (a, b):
+        x[(x == 1 << (bits - 1)) & ~infinities[:, None]] = 0
     scales = rng.integers(110, 145, (2, COUNT, 2), np.uint8)
     scales[:, ::2] = rng.integers(0, 256, (2, (COUNT + 1) // 2, 2))
     c = rng.integers(0, 1 << 32, COUNT, np.uint32)
@@ -39,7 +42,7 @@ def test_shared_exponents_equal_golden(stem):
     a, b, c, *scales = shared_operands(rule.shared_bits)
     c = c if stem.split("_")[3] == "fp32" else (c >> 16).astype(np.uint16)
     expected = np.asarray(compute(rule, a, b, c, *scales))
-    assert len(np.unique(expected)) > COUNT // 4
+    assert len(np.unique(expected)) > COUNT // 10
     np.testing.assert_array_equal(run_rtl(realise(rule), a, b, c, *scales), expected)
 
 

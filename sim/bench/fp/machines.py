@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines import ChainSpec, PhaseSpec, compute, find
+from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, PhaseSpec, compute, find
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.machines import realise
 from vitruvian.sim.machine_rtl import run_rtl
@@ -42,23 +42,36 @@ def operands(
 
 
 def unit_vectors(
-    rule: DotSpec | ChainSpec | PhaseSpec, terms: int, count: int, *, seed: int
+    rule: DotSpec | ChainSpec | PhaseSpec | IntPhaseSpec, terms: int, count: int, *, seed: int
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return the values of a unit's inputs for random operands, and its results.
 
     The unit of a rule with several phases works on one of them, whose Dst is the result of the
     phases before.
     """
-    a, b, c = operands(rule, terms, count, seed=seed)
-    if not isinstance(rule, PhaseSpec) or rule.phases == 1:
-        return {"a": a, "b": b, "c": c}, np.asarray(compute(rule, a, b, c))
+    scales: tuple[np.ndarray, ...] = ()
+    if isinstance(rule, IntPhaseSpec):
+        rng = np.random.default_rng(seed)
+        a, b = rng.integers(0, 1 << 8, (2, count, terms), np.uint8)
+        c = rng.integers(0, 1 << 32, count, np.uint32)
+    elif isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
+        rng = np.random.default_rng(seed)
+        a, b = rng.integers(0, 1 << rule.shared_bits, (2, count, terms), np.uint8)
+        scales = tuple(rng.integers(100, 150, (2, count, 1), np.uint8))
+        _, _, c = operands(rule, terms, count, seed=seed)
+    else:
+        a, b, c = operands(rule, terms, count, seed=seed)
+    inputs = {"a": a, "b": b, "c": c}
+    inputs |= {f"scale_{name}": scale[:, 0] for name, scale in zip("ab", scales, strict=False)}
+    if not isinstance(rule, PhaseSpec | IntPhaseSpec) or rule.phases == 1:
+        return inputs, np.asarray(compute(rule, a, b, c, *scales))
     before = [c]
     for phases in range(1, rule.phases + 1):
-        before.append(np.asarray(compute(replace(rule, phases=phases), a, b, c)))
+        before.append(np.asarray(compute(replace(rule, phases=phases), a, b, c, *scales)))
     stages = np.stack(before)
     phase = np.arange(count) % rule.phases
     rows = np.arange(count)
-    return {"a": a, "b": b, "c": stages[phase, rows], "phase": phase}, stages[phase + 1, rows]
+    return inputs | {"c": stages[phase, rows], "phase": phase}, stages[phase + 1, rows]
 
 
 def run_row(stem: str, vectors: int, seed: int) -> Result:

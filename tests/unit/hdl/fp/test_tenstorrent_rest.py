@@ -6,8 +6,10 @@ import pytest
 from vitruvian.golden.machines import IntPhaseSpec, PhaseSpec, compute, find
 from vitruvian.hdl.fp import int_phases, phases
 from vitruvian.hdl.machines import realise
+from vitruvian.sim.bench.fp.machines import unit_vectors
 from vitruvian.sim.machine_rtl import run_rtl
 from vitruvian.sim.rtl import compile as compile_rtl
+from vitruvian.sim.rtl import compile_unit
 
 COUNT = 10_000
 LONG = pytest.mark.long
@@ -102,6 +104,14 @@ def test_a_zero_of_its_own_kind_is_noticed(monkeypatch):
     got = compile_rtl(unit).run(a=a, b=b, c=c, scale_a=scales[0], scale_b=scales[1])
     columns = [s[:, None] for s in scales]
     assert (got != compute(rule, a, b, c, *columns)).any()
+
+
+@pytest.mark.parametrize("stem", ["bh_mvmul_bfp8_fp32_hifi2", "wh_mvmul_int8_int32_hifi4"])
+def test_vectors_of_one_phase_equal_golden(stem):
+    unit = realise(find(stem).rule)
+    inputs, expected = unit_vectors(unit.parameters["spec"], unit.k, 2000, seed=3)
+    got = compile_unit(unit.component, **unit.parameters).run(**inputs)
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_an_integer_unit_of_an_unknown_depth_is_refused():

@@ -452,6 +452,11 @@ class MatrixUnitConfig:
         return min(len(before_addend(names)) for names in ranks)
 
     @property
+    def late_load(self) -> bool:
+        """True if elements write C one cycle later, behind registers of their own."""
+        return self.buffered and self.addend_cycles > 0
+
+    @property
     def merge_cycles(self) -> int:
         """1 if results are combined with the value of their slot (⊕) before they are written.
 
@@ -488,9 +493,9 @@ class MatrixUnitConfig:
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
-        These are ``slot_cycles``, and one into the output register with ``buffered``.
+        These are ``slot_cycles``, and two into the output register with ``buffered``.
         """
-        return self.slot_cycles + self.buffered
+        return self.slot_cycles + 2 * self.buffered
 
     @property
     def macs(self) -> int:

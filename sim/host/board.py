@@ -83,10 +83,13 @@ class Board:
         UserError
             If the host cannot drive this unit.
         """
-        if self.kind not in ("cube", "simd2-int") or self.field("result_words", "index"):
+        if self.kind not in ("cube", "simd2-int"):
             raise UserError(
-                f"board must have a dense unit of the kind cube or simd2-int, not {self.kind}"
+                "board must have a unit of the kind cube or simd2-int, to which the host sends "
+                f"beats, not {self.kind}; make one with --core cube"
             )
+        if self.field("result_words", "index"):
+            raise UserError("board must have a unit that takes a dense A, not a sparse one")
         try:
             config = self._int_config() if self.kind == "simd2-int" else self._cube_config()
         except ValueError as error:

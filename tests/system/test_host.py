@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.errors import WorkError
+from vitruvian.errors import UserError, WorkError
 from vitruvian.golden.fp import from_float
 from vitruvian.golden.simd2.integer import int_mmo
 from vitruvian.hdl.bus.core import Core
@@ -176,6 +176,20 @@ def test_boards_that_are_refused(capsys):
         assert (
             line == "error: size must be 1 number or 3 numbers from 1 to 1024 for matmul, not 1x2"
         )
+
+
+@pytest.mark.parametrize(
+    ("unit", "result_words", "message"),
+    [
+        (2, 4, "unit of the kind cube or simd2-int, .* not mma; make one with --core cube"),
+        (0, 4 | 1 << 16, "unit that takes a dense A, not a sparse one"),
+    ],
+)
+def test_units_that_the_host_cannot_drive_are_named(unit, result_words, message):
+    board = Board(Client(ModelStream(line_model(INT8)), timeout=0), {})
+    board.values.update(unit=unit, result_words=result_words)
+    with pytest.raises(UserError, match=message):
+        board.describe()
 
 
 def test_an_error_of_the_unit_is_reported():

@@ -11,6 +11,7 @@ from vitruvian.golden.machines.probe.rows import Rows
 
 __all__ = ["STRATA"]
 
+_EIGHTH = 1  # 2.25 is 2 · (1 + 1/8)
 _FAR = 44  # the largest window plus a few bits, for distances between exponents
 
 
@@ -77,6 +78,37 @@ def pairs(rows: Rows) -> None:
         rows.put(part, 0, exponent, 1, exact=True)
         rows.put(part, 1, exponent - distance)
         part["c"][:] = number(np.zeros(n, int), exponent, np.zeros(n, int), rows.out)
+    # Likewise, with a first product of two or more, or one with a subnormal factor, whose own
+    # exponent is not that of its leading one
+    for position in (0, rows.terms - 2):
+        for name, factors in (("a", (rows.a, rows.b)), ("b", (rows.b, rows.a))):
+            part = rows.new(n)
+            top = np.where(np.arange(n) % 2, exponent, _highest(rows, n))
+            rows.put(part, position, top, 1, exact=True)
+            rows.put(part, position + 1, top - distance)
+            _double(part, position % rows.terms, rows)
+            part["c"][:] = number(np.zeros(n, int), top + 1, np.full(n, _EIGHTH, int) << (
+                rows.out.fraction_bits - 3
+            ), rows.out)
+            part = rows.new(n)
+            rows.put(part, position, top, 1, exact=True)
+            places = rows.rng.integers(1, factors[0].fraction_bits + 1, n)
+            large = np.full(n, factors[1].emax) - rows.rng.integers(0, 2, n)
+            zero = places * 0
+            small = number(zero, factors[0].emin - places, zero, factors[0])
+            part[name][:, position % rows.terms] = small
+            other = "b" if name == "a" else "a"
+            part[other][:, position % rows.terms] = number(zero + 1, large, zero, factors[1])
+            of = factors[0].emin - places + large
+            rows.put(part, position + 1, of - distance)
+            part["c"][:] = number(zero, of, zero, rows.out)
+
+
+def _double(part: dict[str, np.ndarray], position: int, rows: Rows) -> None:
+    """Make both significands of a product 1.5, so that it is 2.25 times as large."""
+    for name, format in (("a", rows.a), ("b", rows.b)):
+        half = 1 << (format.fraction_bits - 1 + format.storage_shift)
+        part[name][:, position] |= np.array(half, part[name].dtype)
 
 
 def order(rows: Rows) -> None:
@@ -122,6 +154,21 @@ def carries(rows: Rows) -> None:
             rows.put(part, position, middle, sign)
         high = (1 << rows.out.fraction_bits) - 1 - rows.rng.integers(0, 64, n)
         part["c"][:] = number(sign, middle if same else middle + 1, high, rows.out)
+    # The last terms are as large as terms of their exponent can be, C is, too, and others are zero.
+    ones = [(1 << f.fraction_bits) - 1 for f in (rows.a, rows.b)]
+    for count in [k for k in range(1, rows.terms + 1) if rows.terms % k == 0]:
+        n = 24
+        part = rows.new(n)
+        middle = _middle(rows, n)
+        sign = np.arange(n) % 2
+        for position in range(rows.terms - count, rows.terms):
+            rows.put(part, position, middle, sign, exact=True)
+            for (name, format), fraction in zip((("a", rows.a), ("b", rows.b)), ones, strict=True):
+                filled = np.array(fraction << format.storage_shift, part[name].dtype)
+                part[name][:, position] |= filled
+        low = np.where(np.arange(n) % 4 < 2, 0, rows.rng.integers(0, 64, n))
+        high = (1 << rows.out.fraction_bits) - 1 - low
+        part["c"][:] = number(sign, middle + np.arange(n) // 4 % 3, high, rows.out)
 
 
 def ties(rows: Rows) -> None:
@@ -239,6 +286,14 @@ def tiny_results(rows: Rows) -> None:
         part = rows.new(len(exponent))
         for position in range(count):
             rows.put(part, position, exponent - 3 * position * rows.rng.integers(0, 8))
+    # The last terms alone, which the last block takes, whatever the order
+    for position in range(-3, 0):
+        exponent = np.arange(least - 4, out.emin + 3).repeat(4)
+        part = rows.new(len(exponent))
+        rows.put(part, position, exponent)
+    # C alone
+    part = rows.new(len(exponent))
+    rows.add(part, exponent)
     # Just below the least normal number, and just above the largest subnormal one
     below = np.arange(1, 30).repeat(4)
     n = len(below)

@@ -12,7 +12,7 @@ from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import find
 from vitruvian.golden.machines.probe import Results, infer, machine_file, name, with_results
-from vitruvian.golden.machines.probe.equal import equal_rules
+from vitruvian.golden.machines.probe.canonical import equal_rules
 from vitruvian.golden.machines.probe.score import Scorer
 from vitruvian.golden.machines.table import read_rows
 

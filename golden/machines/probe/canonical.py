@@ -26,8 +26,8 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
    for RZ and q.
 4. *Two products.* Without a floor, let the larger exponent be E_max, and F ≥ fine + hollow + 2.
    Then only the other product can be cut. If it is, it has a bit below q, so that it is less than
-   2^(E_max − F + fine + 1) ≤ 2^(E_max − hollow − 1), half of the first one. The sum is at least that
-   half, and 3 holds with one bit more; not with "magnitude", as the sum may be a difference.
+   2^(E_max − F + fine + 1) ≤ 2^(E_max − hollow − 1), half of the first one. The sum is at least
+   that half, and 3 holds with one bit more; not with "magnitude", as the sum may be a difference.
 5. *A product and C.* "floor" and F of at least ``ieee_window`` round correctly; so does "odd" with
    one bit more. RZ and RTO need one bit less.
 6. *Conversion.* It changes only the exponents of products with a subnormal factor, and so E_max
@@ -42,8 +42,8 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
    least place is not above the last bit of a sum. If C is flushed and products are multiples of
    2^(emin + fraction bits + 1), a tiny result would need a C below that number's half, whose
    difference to a product is not tiny; so there is none.
-9. *Zeros.* Without flushing, if the least place is not above the last bit of a sum, or with rounding
-   to odd, no nonzero sum becomes zero, and "exact" is "positive".
+9. *Zeros.* Without flushing, if the least place is not above the last bit of a sum, or with
+   rounding to odd, no nonzero sum becomes zero, and "exact" is "positive".
 10. *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
     are two blocks of K = 2.
 11. *Overflow of products.* It cannot happen if the largest product is below 2^(emax + 1).

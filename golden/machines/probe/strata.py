@@ -87,9 +87,12 @@ def pairs(rows: Rows) -> None:
             rows.put(part, position, top, 1, exact=True)
             rows.put(part, position + 1, top - distance)
             _double(part, position % rows.terms, rows)
-            part["c"][:] = number(np.zeros(n, int), top + 1, np.full(n, _EIGHTH, int) << (
-                rows.out.fraction_bits - 3
-            ), rows.out)
+            part["c"][:] = number(
+                np.zeros(n, int),
+                top + 1,
+                np.full(n, _EIGHTH, int) << (rows.out.fraction_bits - 3),
+                rows.out,
+            )
             part = rows.new(n)
             rows.put(part, position, top, 1, exact=True)
             places = rows.rng.integers(1, factors[0].fraction_bits + 1, n)

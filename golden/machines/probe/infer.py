@@ -10,6 +10,7 @@ import numpy as np
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.basis import Basis, evidence
 from vitruvian.golden.machines.probe.cases import Results
@@ -118,6 +119,8 @@ def _integers(data: Results) -> Iterator[Rule]:
     for a, b, saturate in product((True, False), (True, False), (False, True)):
         if a == getattr(data.input, "signed", a) and b == getattr(data.input_b, "signed", b):
             yield IntDotSpec(k=data.terms, signed_a=a, signed_b=b, saturate=saturate)
+    if data.terms % IntPhaseSpec(phases=1).k == 0:
+        yield from (IntPhaseSpec(phases=phases) for phases in (1, 2, 3, 4))
 
 
 def _phases(data: Results) -> Iterator[Rule]:

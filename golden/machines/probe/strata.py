@@ -215,6 +215,14 @@ def floors(rows: Rows) -> None:
         rows.put(part, 0, above, 0, exact=True)
         rows.put(part, 1, np.full(len(tiny), least - 1), 0, exact=True)
         rows.put(part, 2 + repetition, tiny, exact=True)
+    # Two tiny terms of opposite signs, of which one or both are cut, alone and beside a tie
+    for beside in (False, True):
+        part = rows.new(len(tiny))
+        rows.put(part, 0, tiny, 0, exact=True)
+        rows.put(part, 1, tiny - rows.rng.integers(1, 3, len(tiny)), 1, exact=True)
+        if beside:
+            rows.put(part, 2, np.full(len(tiny), least), 0, exact=True)
+            rows.put(part, 3, np.full(len(tiny), least - 1), 0, exact=True)
     part = rows.new(len(tiny))
     rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)))
     rows.put(part, 1, tiny)

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support.hidden_rules import hidden_rule, results_of
-from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import find
 from vitruvian.golden.machines.probe import Results, infer, machine_file, name, with_results
-from vitruvian.golden.machines.probe.canonical import equal_rules
+from vitruvian.golden.machines.probe.equality import equal_rules
 from vitruvian.golden.machines.probe.score import Scorer
 from vitruvian.golden.machines.table import read_rows
 
@@ -123,48 +122,6 @@ def test_a_machine_file_is_read_back(stem):
     (row,) = read_rows(tomllib.loads(text))
     assert row.rule == machine.rule
     assert (row.input, row.input_b, row.output) == (data.input, data.input_b, str(data.output))
-
-
-# ------------------------------------------------------------------ rules that are equal
-
-
-def test_equal_rules_have_equal_results():
-    """Rules are equal for a reason that ``equal`` states; each changes a parameter."""
-    plain = DotSpec(input="fp8e4m3", output="fp32", k=4, window=20, truncate="magnitude")
-    short = replace(plain, window=10, rounding="RZ")
-    pairs = [
-        (plain, replace(plain, emax_floor=-180)),
-        (replace(plain, accumulate="after", window=34), replace(plain, window=None)),
-        (replace(plain, zero="positive"), replace(plain, zero="exact")),
-        (short, replace(short, rounding="RNE")),
-        (replace(short, flush_result="before"), replace(short, flush_result="after")),
-        (plain, replace(plain, product_overflow=True)),
-    ]
-    for x, y in pairs:
-        assert x != y and equal_rules(x, y)
-        assert not Scorer(results_of(x, terms=16)).count(y)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"window": 24},
-        {"rounding": "RZ"},
-        {"emax_floor": -100},
-        {"zero": "ieee"},
-        {"truncate": "floor"},
-        {"k": 8},
-        {"flush_result": "after"},
-        {"convert": FORMATS["fp16"]},
-    ],
-)
-def test_other_rules_are_not_equal_and_are_told_apart(change):
-    rule = DotSpec(
-        input="fp8e4m3", output="fp32", k=4, window=25, truncate="magnitude", zero="positive"
-    )
-    other = replace(rule, **change)
-    assert not equal_rules(rule, other)
-    assert Scorer(results_of(rule, terms=16)).count(other) > 0
 
 
 # ------------------------------------------------------------------ measured sets

@@ -202,10 +202,13 @@ def _chain(rng):
 def _other(rng):
     if rng.random() < 0.5:
         terms = _one(rng, 16, 32, 64)
-        data = cases(INT_FORMATS["int8"], INT_FORMATS["int32"], terms)
-        signs = {"signed_a": _one(rng, False, True), "signed_b": _one(rng, False, True)}
-        saturating = IntDotSpec(k=terms, saturate=_one(rng, False, True), **signs)
-        return _drawn(lambda: (_one(rng, saturating, IntPhaseSpec(phases=_one(rng, 1, 4))), data))
+        a, b = _one(rng, "int8", "uint8"), _one(rng, "int8", "uint8")
+        data = cases(INT_FORMATS[a], INT_FORMATS["int32"], terms, input_b=INT_FORMATS[b])
+        rule = IntDotSpec(
+            k=terms, signed_a=a == "int8", signed_b=b == "int8", saturate=_one(rng, False, True)
+        )
+        phases = IntPhaseSpec(phases=_one(rng, 1, 2, 3, 4))
+        return _drawn(lambda: (_one(rng, rule, rule, phases), data))
     a = FORMATS[_one(rng, "bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")]
     out = FORMATS[_one(rng, "fp32", "fp16" if a.exponent_bits <= 5 else "bf16")]
     rule = PhaseSpec(

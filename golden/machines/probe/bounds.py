@@ -14,6 +14,7 @@ from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["Bounds", "addend", "largest_subnormal", "product"]
 
+_WIDE = 23  # fraction bits of fp32
 _GROUP = 16  # products of a group of the lanes "sixteens"
 
 
@@ -47,9 +48,12 @@ class Bounds:
 
 
 def _codes(format: FloatFormat) -> np.ndarray:
-    """Return codes among which are those that bounds rest on: runs of ones and single ones."""
+    """Return codes among which are those that bounds rest on: runs of ones and single ones.
+
+    Formats wider than fp32 are neither converted nor flushed, so that fewer codes are enough.
+    """
     f = format
-    bits = [1 << i for i in range(f.fraction_bits)]
+    bits = [1 << i for i in range(f.fraction_bits) if f.fraction_bits <= _WIDE or i == 0]
     ones = [(1 << f.fraction_bits) - bit for bit in bits]
     fields = np.arange(f.exponent_ones + 1, dtype=np.uint64) << np.uint64(f.fraction_bits)
     fractions = np.array([0, *bits, *ones], np.uint64)

@@ -49,7 +49,11 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
 11. *Overflow of products.* It cannot happen if the largest product is below 2^(emax + 1).
 12. *Other rules.* The steps of CDNA 3 ("aligned") have windows of their own. A chain of fused
     multiply-adds in rising k is a windowed sum of one product, and so is one of rounded products if
-    each is added at once, with a late C. Sums of integers that wrap do not depend on K.
+    each is added at once, with a late C. If there are as many accumulators as terms, each holds one
+    rounded product, and the pairs are those of rounded products; only signs of zeros differ, which
+    are lost if zeros of operands and of C become +0. If C is ignored and products are multiples of
+    the least normal number, so are all sums, and nothing is flushed. Integers that wrap do not
+    depend on K.
 """
 
 from dataclasses import replace
@@ -89,24 +93,52 @@ def canonical(rule: Rule) -> Rule:
 
 def _chain(rule: ChainSpec) -> Rule:
     step = rule.step
+    if rule.k == 1:
+        rule = replace(rule, descending=False)
     at_once = rule.products == "rounded" and rule.k == 1 and step.rounding != "RZ"
     one_by_one = rule.products == "fused" and rule.accumulators == 1 and not rule.descending
     if not rule.zero_subnormals and one_by_one:
         return canonical(step)
     if not rule.zero_subnormals and at_once and step.zero == "ieee":
         return canonical(replace(step, accumulate="late"))
+    exact = _exact_chain(rule)
+    if exact is not None:
+        return canonical(exact)
     found: dict[str, Any] = {}
     if one_by_one:
         found["k"] = 1
-    if rule.products == "rounded":  # parameters of the accumulators have no meaning
+    cleared = rule.zero_subnormals and step.flush and rule.add_c == "last"
+    if cleared and rule.accumulators > 1 and rule.k is not None and rule.k <= rule.accumulators:
+        found["products"] = "rounded"
+    if found.get("products", rule.products) == "rounded":
         found |= {"accumulators": 1, "descending": False, "add_c": "last"}
-    if rule.accumulators == 1:
+    elif rule.accumulators == 1:
         found["add_c"] = "last"
-    if rule.k == 1:
-        found["descending"] = False
-    # A step is also what adds two sums, so that only its window may change.
-    wide = replace(step, nan=step.nan_code, window=ieee_window(rule.input, rule.output))
-    return replace(rule, step=wide, **found)
+    # A step is also what adds two sums, so that only its window and its flushing may change.
+    step = replace(step, nan=step.nan_code, window=ieee_window(rule.input, rule.output))
+    if step.flush_result is not None and step.rounding != "RNE":
+        step = replace(step, flush_result="after")
+    if _is_never_tiny(step):
+        step = replace(step, flush_result=None)
+    a, b, least = rule.input, rule.input_b, rule.output.emin
+    lowest = (a.emin - a.fraction_bits, b.emin - b.fraction_bits)
+    if rule.add_c == "none" and min(*lowest, sum(lowest)) >= least:
+        step = replace(step, flush=False, flush_result=None)
+    return replace(rule, step=step, **found)
+
+
+def _exact_chain(rule: ChainSpec) -> DotSpec | None:
+    """Return the windowed sum that a chain is whose sums without C are exact, or None."""
+    fused = rule.products == "fused"
+    if rule.zero_subnormals or rule.k is None or rule.add_c != "last":
+        return None
+    if fused and rule.accumulators == 1:
+        return None
+    late = replace(rule.step, k=rule.k, window=None, accumulate="late", rounding="RNE")
+    if _sum_bits(late) > late.result_bits or _with_c_after(late).accumulate == "late":
+        return None
+    zero = "exact" if fused else "ieee"
+    return replace(late, accumulate="tree", rounding=rule.step.rounding, zero=zero)
 
 
 def _dot(rule: DotSpec) -> DotSpec:
@@ -115,7 +147,7 @@ def _dot(rule: DotSpec) -> DotSpec:
         rule = replace(rule, product_overflow=False)
     if rule.accumulate == "aligned":
         rule = replace(rule, window=1, truncate="magnitude", emax_floor=None)
-        return replace(rule, convert=_conversion(rule))
+        return _without_signs(replace(rule, convert=_conversion(rule)))
     if rule.lanes == "halves" and rule.k == 4 and rule.accumulate != "late":
         rule = replace(rule, k=2, lanes="together")
     rule = _without_floor(rule)
@@ -165,6 +197,8 @@ def _least(rule: DotSpec) -> int:
 def _last_bit(rule: DotSpec) -> int:
     """Return the exponent of a bit below which no sum has one; C may join it later."""
     terms = _terms(rule)
+    if rule.accumulate == "aligned":
+        return min(terms.last, addend(rule).last)
     if rule.window is None:
         return terms.last
     emax = terms.low if rule.emax_floor is None else max(terms.low, rule.emax_floor)
@@ -202,10 +236,6 @@ def _without_window(rule: DotSpec) -> DotSpec:
     rule = replace(rule, window=None, truncate="magnitude", product_exponent="sum", emax_floor=None)
     if rule.accumulate == "after":
         return replace(rule, accumulate="tree")
-    if rule.accumulate == "late" and rule.lanes == "together" and _is_number(rule):
-        rounding = "RTO" if rule.rounding == "RTO" else "RNE"
-        bits = rule.output.fraction_bits
-        return replace(rule, accumulate="tree", rounding=rounding, result_bits=bits)
     return rule
 
 
@@ -237,19 +267,11 @@ def _is_uncut(rule: DotSpec) -> bool:
     return False
 
 
-def _is_number(rule: DotSpec) -> bool:
-    """Return True if the exact sum of the products is a number of the result, and not flushed."""
-    p, out = product(rule), rule.output
-    if _products(rule) == _NEVER:
-        return False
-    bits = int(rule.k * p.largest / Fraction(2) ** p.last).bit_length()
-    fits = bits <= rule.result_bits + 1 and p.last >= out.emin and p.last + bits <= out.emax + 1
-    return fits and (rule.flush_result is None or rule.zero != "positive" or _is_never_tiny(rule))
-
-
 def _is_never_tiny(rule: DotSpec) -> bool:
     """Return True if no result is below the least normal number, and not zero."""
-    return rule.flush and product(rule).last > rule.output.emin + rule.output.fraction_bits
+    last = product(rule).last
+    known = rule.flush and rule.accumulate != "aligned"
+    return known and last > rule.output.emin + rule.output.fraction_bits
 
 
 def _conversion(rule: DotSpec) -> Any:
@@ -270,26 +292,51 @@ def _conversion(rule: DotSpec) -> Any:
     return None if largest_subnormal(rule) - rule.window <= _terms(rule).last else found
 
 
-def _without_rounding(rule: DotSpec) -> DotSpec:
-    """Return a rule whose sums fit into the result with the plainest rounding."""
-    if rule.accumulate == "after" or _products(rule) == _NEVER:
-        return rule
-    terms, p, c, last = _terms(rule), product(rule), addend(rule), _last_bit(rule)
+def _sum_bits(rule: DotSpec) -> int:
+    """Return the fraction bits that hold every sum, whose leading bit is its first one."""
+    if _products(rule) == _NEVER:
+        return _NEVER
+    terms, p, c = _terms(rule), product(rule), addend(rule)
     count, has_c = _products(rule), _has_c(rule)
     total = count * p.largest + (c.largest if has_c else 0)
     bits = int(total / Fraction(2) ** terms.last).bit_length() - 1
-    if rule.window is not None:
-        relative = count * p.size + (c.size if has_c else 0)
-        if rule.truncate != "magnitude":  # a term that is cut may grow by one unit
-            relative += Fraction(count + has_c, 1 << rule.window)
-        depth = rule.window + (rule.truncate == "floor")
-        bits = min(bits, depth + int(relative).bit_length() - 1)
-    if rule.result_bits < bits or _least(rule) > last:
+    if rule.window is None:
+        return bits
+    relative = count * p.size + (c.size if has_c else 0)
+    if rule.truncate != "magnitude":  # a term that is cut may grow by one unit
+        relative += Fraction(count + has_c, 1 << rule.window)
+    depth = rule.window + (rule.truncate == "floor")
+    return min(bits, depth + int(relative).bit_length() - 1)
+
+
+def _without_rounding(rule: DotSpec) -> DotSpec:
+    """Return a rule whose sums fit into the result with the plainest rounding."""
+    if rule.accumulate == "after" or rule.result_bits < _sum_bits(rule):
+        return rule
+    flushed = rule.flush_result in ("before", "unbounded")
+    flushed = flushed or (rule.flush_result == "after" and rule.rounding != "RNE")
+    kept = _least(rule) <= _last_bit(rule)
+    if not kept and not flushed:
         return rule
     rule = replace(rule, result_bits=rule.output.fraction_bits)
+    if not kept:
+        rule = replace(rule, flush_result="before")
     if rule.accumulate == "late" and rule.rounding == "RTO":
         return rule
-    return replace(rule, rounding="RNE")
+    return _with_c_after(replace(rule, rounding="RNE"))
+
+
+def _with_c_after(rule: DotSpec) -> DotSpec:
+    """Return a rule that adds C to the exact sum, if this is a number of the result."""
+    out = rule.output
+    largest = 2 * _products(rule) * product(rule).largest
+    fits = rule.lanes == "together" and largest < Fraction(2) ** out.emax
+    whole = _last_bit(rule) >= (out.emin if rule.flush or rule.flush_result else _least(rule))
+    cut = rule.window is not None and rule.truncate == "floor"  # its sticky bit would be lost
+    if rule.accumulate != "late" or not fits or not whole or cut:
+        return rule
+    zero = "exact" if rule.zero == "positive" else rule.zero
+    return replace(rule, accumulate="tree" if rule.window is None else "after", zero=zero)
 
 
 def _without_signs(rule: DotSpec) -> DotSpec:

@@ -102,10 +102,14 @@ def _attempts(scorer: Scorer, known: bool, progress: Progress) -> Iterator[Itera
         yield table
     progress("phases")
     yield _phases(data)
-    progress("windowed sums")
-    yield _sums(scorer)
     progress("chains")
     starts = _chains(scorer)
+    ordinary = scorer.part(_ordinary(data)[0])
+    most = _NEARLY * len(ordinary.data.d)
+    yield _refined(scorer, [rule for rule in starts[:2] if ordinary.count(rule) <= most])
+    progress("windowed sums")
+    yield _sums(scorer)
+    progress("chains that explain less")
     yield starts
     yield _refined(scorer, starts)
     progress("neighbours of known machines")

@@ -29,7 +29,7 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
         return dot_values(data)
     if isinstance(rule, ChainSpec):
         return {
-            "k": [None, *_divisors(data.terms)],
+            "k": [*_divisors(data.terms), None],
             "accumulators": [1, 2, 4],
             "descending": [False, True],
             "products": ["fused", "rounded"],

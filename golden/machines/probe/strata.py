@@ -64,15 +64,16 @@ def pairs(rows: Rows) -> None:
                 rows.add(part, top - distance)
             else:
                 rows.put(part, 2, top - distance)
-        # Two terms may lose bits, of one sign or of both.
-        part = rows.new(n)
-        top = _highest(rows, n)
-        rows.put(part, 0, top, exact=exact)
-        rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
-        low = np.maximum(top - distance, rows.lowest - rows.fraction // 2)
-        rows.put(part, 2, low)
-        rows.put(part, 3, low - rows.rng.integers(0, 2, n))
-        rows.add(part, low + rows.rng.integers(-2, 3, n))
+        # Two terms may lose bits, of one sign or of both. The second places are in the same half.
+        for place in (2, 4):
+            part = rows.new(n)
+            top = _highest(rows, n)
+            rows.put(part, 0, top, exact=exact)
+            rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
+            low = np.maximum(top - distance, rows.lowest - rows.fraction // 2)
+            rows.put(part, place, low)
+            rows.put(part, place + 1, low - rows.rng.integers(0, 2, n))
+            rows.add(part, low + rows.rng.integers(-2, 3, n))
         # C cancels the first product, and the second one is what is left.
         part = rows.new(n)
         rows.put(part, 0, exponent, 1, exact=True)
@@ -199,34 +200,67 @@ def ties(rows: Rows) -> None:
 def floors(rows: Rows) -> None:
     """Products far below one without C: the floor of E_max."""
     low = rows.lowest - rows.fraction
-    exponent = np.arange(low, min(low + 420, 12))
-    part = rows.new(len(exponent))
-    rows.put(part, 0, exponent)
-    # A tiny term of the other sign changes the result wherever it is kept at all.
     tiny = np.arange(low, min(low + 420, 12))
-    least = rows.out.emin - rows.out.fraction_bits
-    for repetition in range(2):
-        above = np.maximum(tiny + rows.rng.integers(1, 30, len(tiny)), least)
-        part = rows.new(len(tiny))
-        rows.put(part, 0, above, 0, exact=True)
-        rows.put(part, 1, tiny, 1, exact=True)
-        # Beside a tie, which such a term decides
-        part = rows.new(len(tiny))
-        rows.put(part, 0, above, 0, exact=True)
-        rows.put(part, 1, np.full(len(tiny), least - 1), 0, exact=True)
-        rows.put(part, 2 + repetition, tiny, exact=True)
-    # Two tiny terms of opposite signs, of which one or both are cut, alone and beside a tie
-    for beside in (False, True):
-        part = rows.new(len(tiny))
-        rows.put(part, 0, tiny, 0, exact=True)
-        rows.put(part, 1, tiny - rows.rng.integers(1, 3, len(tiny)), 1, exact=True)
-        if beside:
-            rows.put(part, 2, np.full(len(tiny), least), 0, exact=True)
-            rows.put(part, 3, np.full(len(tiny), least - 1), 0, exact=True)
+    part = rows.new(len(tiny))
+    rows.put(part, 0, tiny)
+    _tiny_terms(rows, tiny, tiny * 0)
     part = rows.new(len(tiny))
     rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)))
     rows.put(part, 1, tiny)
     rows.put(part, 2, tiny + rows.rng.integers(1, 50, len(tiny)))
+    if rows.scale is None:
+        return
+    # Tiny terms by their scales: the products of a block, and then terms of several blocks
+    tiny = np.arange(rows.out.emin - 60, rows.out.emin + 30)
+    _tiny_terms(rows, tiny, tiny - rows.lowest - 2)
+    for apart in range(1, 4):
+        for sign in (0, 1):
+            part = rows.new(len(tiny))
+            _put_blocks(rows, part, [tiny, tiny - apart, tiny + rows.rng.integers(1, 40)], sign)
+
+
+def _tiny_terms(rows: Rows, tiny: np.ndarray, shift: np.ndarray) -> None:
+    """Append tiny terms beside others; the scales of all blocks are 2^shift together."""
+    least = rows.out.emin - rows.out.fraction_bits
+    n = len(tiny)
+
+    def new() -> dict[str, np.ndarray]:
+        part = rows.new(n)
+        if rows.scale is not None:
+            part["scale_a"][:] = scale_codes(shift // 2, rows.scale)[:, None]
+            part["scale_b"][:] = scale_codes(shift - shift // 2, rows.scale)[:, None]
+        return part
+
+    # A tiny term of the other sign changes the result wherever it is kept at all.
+    for repetition in range(2):
+        above = np.maximum(tiny + rows.rng.integers(1, 30, n), least) - shift
+        part = new()
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, tiny - shift, 1, exact=True)
+        # Beside a tie, which such a term decides
+        part = new()
+        rows.put(part, 0, above, 0, exact=True)
+        rows.put(part, 1, least - 1 - shift, 0, exact=True)
+        rows.put(part, 2 + repetition, tiny - shift, exact=True)
+    # Two tiny terms of opposite signs, of which one or both are cut, alone and beside a tie
+    for beside in (False, True):
+        part = new()
+        rows.put(part, 0, tiny - shift, 0, exact=True)
+        rows.put(part, 1, tiny - rows.rng.integers(1, 3, n) - shift, 1, exact=True)
+        if beside:
+            rows.put(part, 2, least - shift, 0, exact=True)
+            rows.put(part, 3, least - 1 - shift, 0, exact=True)
+
+
+def _put_blocks(
+    rows: Rows, part: dict[str, np.ndarray], exponents: list[np.ndarray], sign: int
+) -> None:
+    """Set one product in each of the first blocks by its scales; the second one has a sign."""
+    assert rows.scale is not None and rows.block is not None
+    for block, exponent in enumerate(exponents[: rows.terms // rows.block]):
+        rows.put(part, block * rows.block, exponent * 0, sign * (block == 1), exact=True)
+        part["scale_a"][:, block] = scale_codes(exponent // 2, rows.scale)
+        part["scale_b"][:, block] = scale_codes(exponent - exponent // 2, rows.scale)
 
 
 def subnormals(rows: Rows) -> None:
@@ -389,6 +423,22 @@ def zeros(rows: Rows) -> None:
     part["c"][:] = number(sign, middle, np.zeros(n, int), rows.out)
 
 
+def negative_zeros(rows: Rows) -> None:
+    """Negative products that are flushed, or one positive zero, among products of −0."""
+    n = 6
+    blocks = [k for k in range(1, rows.terms + 1) if rows.terms % k == 0]
+    starts = [(rows.terms - k, count) for k in blocks for count in (0, 1, 2, 4) if count <= k]
+    for first, count in (*starts, *((rows.terms - 1, count) for count in (0, 1))):
+        part = rows.new(n)
+        part["a"][:], part["b"][:] = rows.a.negative_zero, rows.b.one
+        part["a"][:, first] = 0
+        for position in range(first, first + count):
+            rows.put(part, position, np.full(n, rows.out.emin - 3), 1, exact=True)
+        one, zero = np.ones(n, int), np.zeros(n, int)
+        part["c"][:] = number(one, rows.out.emin - np.arange(n), zero, rows.out)
+        part["c"][:2] = 0, rows.out.negative_zero
+
+
 def patterns(rows: Rows) -> None:
     """Random bits."""
     part = rows.new(160)
@@ -443,6 +493,6 @@ def scales(rows: Rows) -> None:
 
 
 STRATA = (
-    *(zeros, single, pairs, ties, overflows, subnormals, tiny_results, floors),
+    *(zeros, negative_zeros, single, pairs, ties, overflows, subnormals, tiny_results, floors),
     *(order, carries, full, scales, specials, patterns),
 )

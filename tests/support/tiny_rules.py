@@ -20,7 +20,9 @@ _INPUTS = [
     FloatFormat("in32", 3, 2, 8),
     FloatFormat("in23", 2, 3, 8, specials=Specials.NONE),
 ]
-_OUTPUTS = [FloatFormat(f"out{e}{f}", e, f, 16) for e, f in ((3, 2), (3, 3), (4, 3), (3, 5))]
+_OUTPUTS = [
+    FloatFormat(f"out{e}{f}", e, f, 16) for e, f in ((3, 2), (3, 3), (4, 3), (4, 4), (3, 5))
+]
 _WINDOWS = range(1, 24)
 
 

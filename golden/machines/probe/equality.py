@@ -341,15 +341,16 @@ def _with_c_after(rule: DotSpec) -> DotSpec:
 
 def _without_signs(rule: DotSpec) -> DotSpec:
     """Return a rule whose flushing and zeros have the plainest values with the same effect."""
-    kept = _least(rule) <= _last_bit(rule) and rule.accumulate != "after"
-    kept = kept or (
-        rule.accumulate == "after" and _least(rule) <= min(_last_bit(rule), addend(rule).last)
-    )
+    last = _last_bit(rule)
+    kept = _least(rule) <= (min(last, addend(rule).last) if rule.accumulate == "after" else last)
     towards = rule.rounding == "RTO" or (rule.rounding == "RZ" and rule.accumulate != "late")
     if rule.flush_result is not None and (kept or towards):
         rule = replace(rule, flush_result="after")
     if _is_never_tiny(rule):
         rule = replace(rule, flush_result=None)
-    if rule.flush_result is None and rule.zero == "exact" and (kept or rule.rounding == "RTO"):
+    # The zero of a late sum is that of the products; it is no flushed one if they are not tiny.
+    whole = rule.accumulate == "late" and last >= rule.output.emin
+    unflushed = rule.flush_result is None or whole
+    if unflushed and rule.zero == "exact" and (kept or rule.rounding == "RTO"):
         rule = replace(rule, zero="positive")
     return rule

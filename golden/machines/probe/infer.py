@@ -368,6 +368,7 @@ def _chains(scorer: Scorer) -> list[Rule]:
 #: Parameters that hide each other's effect, and are tried together
 _GROUPS = (
     ("flush", "flush_result", "zero"),
+    ("emax_floor", "flush", "flush_result", "zero"),
     ("flush", "convert", "product_exponent"),
     ("flush_result", "zero", "rounding"),
     ("accumulate", "truncate", "rounding"),
@@ -397,7 +398,11 @@ def _descend(scorer: Scorer, rule: Rule) -> Rule:
         if scorer.count(rule) == before:
             for names in _GROUPS:
                 if all(n in choices for n in names):
-                    options = product(*([(n, v) for v in choices[n]] for n in names))
+                    # A floor can look like a flushed C, so that both are tried without one.
+                    lists = [[None] if n == "emax_floor" else choices[n] for n in names]
+                    options = product(
+                        *([(n, v) for v in x] for n, x in zip(names, lists, strict=True))
+                    )
                     rule = _best(scorer, part, rule, list(options))
         if scorer.count(rule) == before:
             break

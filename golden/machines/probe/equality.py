@@ -17,8 +17,7 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
 2. *Window.* If high − F ≤ last, nothing is ever cut; then F, the way to truncate and the exponents
    that products are aligned by do not matter. With "floor" it is enough that products are never cut
    and C loses at most its last bit, which the sticky bit then is. An exact sum of the products that
-   C joins "after" is then the exact sum of all terms; so is one that C joins "late" if it is a
-   number of the output format that is not flushed.
+   C joins "after" is then the exact sum of all terms.
 3. *One term.* Without a floor, a term that is alone sets E_max. It is not cut if F ≥ fine. Else it
    is at least 2^(E_max − hollow), so that its last place is at least 2^(E_max − hollow − bits); if
    that is q (RZ, RTO) or 2q (RNE) with "floor", 2q or 4q with "odd", the rounding sees on which
@@ -42,12 +41,17 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
    least place is not above the last bit of a sum. If C is flushed and products are multiples of
    2^(emin + fraction bits + 1), a tiny result would need a C below that number's half, whose
    difference to a product is not tiny; so there is none.
+   If a C below the least normal number is cut whole by every product, which "magnitude" does for
+   least normal exponent ≤ low − F, it is a result only if it is alone; then flushing C and flushing
+   the result give a zero, of the same sign if every zero is +0.
 9. *Zeros.* Without flushing, if the least place is not above the last bit of a sum, or with
    rounding to odd, no nonzero sum becomes zero, and "exact" is "positive".
 10. *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
     are two blocks of K = 2.
-11. *Overflow of products.* It cannot happen if the largest product is below 2^(emax + 1).
-12. *Other rules.* The steps of CDNA 3 ("aligned") have windows of their own. A chain of fused
+11. *Late C.* If a sum of products is a number of the result that is not flushed, adding C late is
+    adding it to the exact sum.
+12. *Overflow of products.* It cannot happen if the largest product is below 2^(emax + 1).
+13. *Other rules.* The steps of CDNA 3 ("aligned") have windows of their own. A chain of fused
     multiply-adds in rising k is a windowed sum of one product, and so is one of rounded products if
     each is added at once, with a late C. If there are as many accumulators as terms, each holds one
     rounded product, and the pairs are those of rounded products; only signs of zeros differ, which
@@ -154,7 +158,7 @@ def _dot(rule: DotSpec) -> DotSpec:
     rule = _without_window(rule)
     rule = replace(rule, convert=_conversion(rule))
     rule = _without_rounding(rule)
-    return _without_signs(rule)
+    return _with_tiny_c_flushed(_without_signs(rule))
 
 
 # ------------------------------------------------------------------ facts
@@ -321,9 +325,8 @@ def _without_rounding(rule: DotSpec) -> DotSpec:
     rule = replace(rule, result_bits=rule.output.fraction_bits)
     if not kept:
         rule = replace(rule, flush_result="before")
-    if rule.accumulate == "late" and rule.rounding == "RTO":
-        return rule
-    return _with_c_after(replace(rule, rounding="RNE"))
+    to_odd = rule.accumulate == "late" and rule.rounding == "RTO"
+    return _with_c_after(rule if to_odd else replace(rule, rounding="RNE"))
 
 
 def _with_c_after(rule: DotSpec) -> DotSpec:
@@ -353,4 +356,20 @@ def _without_signs(rule: DotSpec) -> DotSpec:
     unflushed = rule.flush_result is None or whole
     if unflushed and rule.zero == "exact" and (kept or rule.rounding == "RTO"):
         rule = replace(rule, zero="positive")
+    return rule
+
+
+def _with_tiny_c_flushed(rule: DotSpec) -> DotSpec:
+    """Return a rule that flushes results instead of C, if C has an effect only when it is alone."""
+    p, least = product(rule), rule.output.emin
+    operands = (rule.input, rule.input_b)
+    normal = all(f.emin - f.fraction_bits >= least for f in operands) and p.last >= least
+    vanishes = rule.window is not None and least <= p.low - rule.window
+    plain = rule.accumulate == "tree" and rule.truncate == "magnitude"
+    if not (normal and vanishes and plain):
+        return rule
+    if rule.flush and rule.zero != "ieee":
+        return replace(rule, flush=False, flush_result="after", zero="positive")
+    if rule.flush_result is not None:
+        return replace(rule, flush_result="after")
     return rule

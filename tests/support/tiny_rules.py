@@ -81,14 +81,14 @@ def at_an_edge(rng: np.random.Generator, rule: DotSpec) -> DotSpec | None:
 
 
 def operands(
-    rng: np.random.Generator, rule: DotSpec, count: int
+    rng: np.random.Generator, rule: DotSpec, count: int, terms: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return random codes, with many zeros and with products that cancel."""
-    shape = (count, rule.k)
+    shape = (count, terms)
     a = rng.integers(0, 1 << rule.input.width, shape).astype(np.uint8)
     b = rng.integers(0, 1 << rule.input_b.width, shape).astype(np.uint8)
     c = rng.integers(0, 1 << rule.output.width, count).astype(np.uint16)
-    if rule.k > 1:
+    if terms > 1:
         a[rng.random(shape) < rng.choice([0, 0.5, 0.8], (count, 1))] = 0
         opposite = rng.random(count) < 0.3
         a[opposite, 1] = a[opposite, 0]

@@ -42,11 +42,15 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
    2^(emin + fraction bits + 1), a tiny result would need a C below that number's half, whose
    difference to a product is not tiny; so there is none.
    If a C below the least normal number is cut whole by every product, which "magnitude" does for
-   least normal exponent ≤ low − F, it is a result only if it is alone; then flushing C and flushing
-   the result give a zero, of the same sign if every zero is +0.
+   least normal exponent ≤ low − F, it is a result only if it is alone. So it is with RNE if every
+   exact sum of products is a number of the result, and C less than half its place. Flushing C and
+   flushing the result give a zero, of the same sign if every zero is +0.
 9. *Zeros.* Without flushing, if the least place is not above the last bit of a sum, or with
-   rounding to odd, no nonzero sum becomes zero, and "exact" is "positive".
-10. *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
+   rounding to odd, no nonzero sum becomes zero, and "exact" is "positive". The results of a block
+   are not tiny if flushing applies to them, so that by 8 the next block has no tiny result, and
+   the last block of several no zero but +0.
+10. *Groups.* The terms of the lanes "sixteens" are aligned by their scales, not by products.
+    *Halves.* With K = 4, the first half is the products 0 and 1 and the second half 2 and 3, which
     are two blocks of K = 2.
 11. *Late C.* If a sum of products is a number of the result that is not flushed, adding C late is
     adding it to the exact sum.
@@ -77,22 +81,45 @@ __all__ = ["canonical", "equal_rules"]
 _NEVER = 1 << 20  # more bits than any window has
 
 
-def equal_rules(x: Rule, y: Rule) -> bool:
-    """Return True if two rules are proved to give the same results for all operands."""
-    return canonical(x) == canonical(y)
+def equal_rules(x: Rule, y: Rule, terms: int | None = None) -> bool:
+    """Return True if two rules are proved to give the same results for all operands.
+
+    Parameters
+    ----------
+    x, y : Rule
+    terms : int, optional
+        As in ``canonical``.
+    """
+    return canonical(x, terms) == canonical(y, terms)
 
 
-def canonical(rule: Rule) -> Rule:
+def canonical(rule: Rule, terms: int | None = None) -> Rule:
     """Return the rule with a fixed value for every parameter that has no effect.
 
     The rule that is returned gives the same results for all operands. It may have no window where
     ``golden.fp`` computes only rules with one.
+
+    Parameters
+    ----------
+    rule : Rule
+    terms : int, optional
+        The number of terms of all operands, for rules of an instruction with several blocks.
     """
     if isinstance(rule, IntDotSpec):
         return rule if rule.saturate else replace(rule, k=1)
     if isinstance(rule, ChainSpec):
         return _chain(rule)
-    return _dot(rule) if isinstance(rule, DotSpec) else rule
+    if not isinstance(rule, DotSpec):
+        return rule
+    rule = _dot(rule)
+    if (
+        terms is not None
+        and terms > rule.k
+        and rule.zero == "exact"
+        and _sees_no_flushed_zero(rule)
+    ):
+        return replace(rule, zero="positive")
+    return rule
 
 
 def _chain(rule: ChainSpec) -> Rule:
@@ -152,6 +179,8 @@ def _dot(rule: DotSpec) -> DotSpec:
     if rule.accumulate == "aligned":
         rule = replace(rule, window=1, truncate="magnitude", emax_floor=None)
         return _without_signs(replace(rule, convert=_conversion(rule)))
+    if rule.lanes == "sixteens":
+        rule = replace(rule, product_exponent="sum")
     if rule.lanes == "halves" and rule.k == 4 and rule.accumulate != "late":
         rule = replace(rule, k=2, lanes="together")
     rule = _without_floor(rule)
@@ -359,14 +388,25 @@ def _without_signs(rule: DotSpec) -> DotSpec:
     return rule
 
 
+def _sees_no_flushed_zero(rule: DotSpec) -> bool:
+    """Return True if only the first block of several can have a result that is flushed."""
+    last, least = product(rule).last, rule.output.emin
+    whole = last > least + rule.output.fraction_bits and rule.accumulate in ("tree", "after")
+    return whole and rule.flush_result is not None
+
+
 def _with_tiny_c_flushed(rule: DotSpec) -> DotSpec:
     """Return a rule that flushes results instead of C, if C has an effect only when it is alone."""
     p, least = product(rule), rule.output.emin
     operands = (rule.input, rule.input_b)
     normal = all(f.emin - f.fraction_bits >= least for f in operands) and p.last >= least
-    vanishes = rule.window is not None and least <= p.low - rule.window
-    plain = rule.accumulate == "tree" and rule.truncate == "magnitude"
-    if not (normal and vanishes and plain):
+    cut = rule.accumulate == "tree" and rule.truncate == "magnitude" and rule.window is not None
+    vanishes = cut and least <= p.low - (rule.window or 0)
+    if rule.rounding == "RNE" and (rule.accumulate == "after" or rule.window is None):
+        alone = replace(rule, accumulate="after")
+        bits = rule.result_bits
+        vanishes = _sum_bits(alone) <= bits and _last_bit(alone) - bits - 2 >= least
+    if not (normal and vanishes):
         return rule
     if rule.flush and rule.zero != "ieee":
         return replace(rule, flush=False, flush_result="after", zero="positive")

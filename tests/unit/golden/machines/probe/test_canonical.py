@@ -24,10 +24,13 @@ def differences(seeds, rows):
         rule = tiny_rule(rng)
         if seed % 4:
             rule = at_an_edge(rng, rule)
-        other = None if rule is None else canonical(rule)
-        if other is None or other == replace(rule, nan=rule.nan_code):
+        if rule is None:
             continue
-        codes = operands(rng, rule, rows)
+        terms = rule.k * (1 + seed % 2)
+        other = canonical(rule, terms)
+        if other == replace(rule, nan=rule.nan_code):
+            continue
+        codes = operands(rng, rule, rows, terms)
         changed += 1
         if (results(rule, *codes) != results(other, *codes)).any():
             wrong.append((seed, rule, other))

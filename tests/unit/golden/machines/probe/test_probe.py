@@ -67,7 +67,7 @@ def check_inferred(rule, data):
     """
     found = infer(data, known=False)
     assert found.wrong == 0
-    assert equal_rules(found.rule, rule), (found.rule, rule)
+    assert equal_rules(found.rule, rule, data.terms), (found.rule, rule)
     for basis in found.basis:
         for value in basis.same[:2]:
             if basis.name != "convert" or value is None:

@@ -404,9 +404,19 @@ def _descend(scorer: Scorer, rule: Rule) -> Rule:
                         *([(n, v) for v in x] for n, x in zip(names, lists, strict=True))
                     )
                     rule = _best(scorer, part, rule, list(options))
+            rule = _best(scorer, part, rule, _shifted(rule, choices))
         if scorer.count(rule) == before:
             break
     return rule
+
+
+def _shifted(rule: Rule, choices: dict[str, list[object]]) -> list[tuple[tuple[str, object], ...]]:
+    """Return options for the window in which the last bit below the floor of E_max is the same."""
+    if not isinstance(rule, DotSpec) or rule.window is None or rule.emax_floor is None:
+        return []
+    q = rule.emax_floor - rule.window
+    windows = [w for w in choices["window"] if isinstance(w, int)]
+    return [(("window", w), ("emax_floor", q + w)) for w in windows]
 
 
 def _ordered(rule: Rule, name: str, allowed: list[object]) -> list[object]:

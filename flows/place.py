@@ -22,6 +22,7 @@ from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError, WorkError
 from vitruvian.flows import fpga, verilog
 from vitruvian.flows.board import Board
+from vitruvian.flows.dsp_registers import absorb
 from vitruvian.flows.wrapper import TOP, Top, ports_of
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
@@ -218,12 +219,14 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
         recipe = [f"{family.recipe} -noflatten -top {TOP}", "flatten", "opt_clean"]
     script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
-    key = digest(text, *script, version("pyosys"), "1")
+    key = digest(text, *script, version("pyosys"), "2")
     netlist = store.get(key)
     if netlist is None:
         netlist = verilog.run_yosys(
             "design.v", text, script, "netlist.json", task=f"map {work.name}"
         )
+        if work.by_module and work.board.family == "ecp5":
+            netlist = absorb(netlist, TOP)
         store.put(key, netlist)
     return fpga.Resources(**family.count(_cells(netlist))), netlist
 
@@ -283,7 +286,7 @@ def route(
     pins = constraints(work)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    key = digest(netlist, pins, part, seed, aim, versions, _placer(work), "2")
+    key = digest(netlist, pins, part, seed, aim, versions, _tools_of(work), "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
     if found is None:
@@ -317,7 +320,7 @@ def _route(
     (folder / "pins").write_text(pins)
     words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim:g}"]
     words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
-    words += _placer(work)
+    words += _tools_of(work)
     words += {
         "ecp5": lambda: [
             *(f"--{part['device']}", "--package", part["package"], "--speed", str(part["speed"])),
@@ -353,13 +356,15 @@ def _route(
     }
 
 
-def _placer(work: Design) -> list[str]:
-    """Return the options of nextpnr that choose the placer.
+def _tools_of(work: Design) -> list[str]:
+    """Return the options of nextpnr that choose placer and router.
 
-    nextpnr's electrostatic placer takes half of the time for large tiles and leaves shorter wires
-    (docs/decisions/0021-dsp-registers.md); small designs get the default.
+    For large tiles, nextpnr's electrostatic placer takes half of the time and leaves shorter wires,
+    and router2 does not stop at crowded places (docs/decisions/0021-dsp-registers.md). Small
+    designs get the default.
     """
-    return ["--placer", "static"] if work.by_module and work.board.family == "ecp5" else []
+    large = work.by_module and work.board.family == "ecp5"
+    return ["--placer", "static", "--router", "router2"] if large else []
 
 
 def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:

@@ -8,6 +8,7 @@ elaborated once for each distinct configuration. That module has clean port name
 import gc
 import hashlib
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -21,6 +22,10 @@ from .quick import quick
 __all__ = ["only_described", "snake", "state_of", "to_rtlil"]
 
 C = TypeVar("C", bound=wiring.Component)
+
+#: Frames of Python while a component is converted. Amaranth follows combinational paths by
+#: recursion, one frame for each gate and each wire; a chain of eight FMAs has some 10 000 of them.
+_FRAMES = 1_000_000
 
 
 def to_rtlil(
@@ -52,7 +57,7 @@ def to_rtlil(
         If the two differ.
     """
     bodies: dict[str, str] = {}
-    with _shared(tuple(shared), bodies, check), _without_collection(), quick():
+    with _shared(tuple(shared), bodies, check), _without_collection(), _deep_logic(), quick():
         top = rtlil_backend.convert(component, name=name, emit_src=False)
     return "\n".join([top, *bodies.values()])
 
@@ -80,6 +85,17 @@ def _without_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+@contextmanager
+def _deep_logic() -> Iterator[None]:
+    """Allow as many frames as long combinational paths need while the block runs."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @contextmanager

@@ -35,6 +35,8 @@ class LookaheadSequencer(Sequencer):
     full, room : In(1), In(1)
         Set if a result is in the output register, and if it leaves in this cycle. ``taken`` follows
         from these, so it is an output.
+    showing : Out(1)
+        Set in the cycle behind ``taken``, at whose end the result enters the output register.
 
     Notes
     -----
@@ -50,6 +52,7 @@ class LookaheadSequencer(Sequencer):
         done: Signal
         full: Signal
         room: Signal
+        showing: Signal
 
     def _members(self) -> dict[str, Any]:
         return {
@@ -60,6 +63,7 @@ class LookaheadSequencer(Sequencer):
             "full": In(1),
             "room": In(1),
             "taken": Out(1),
+            "showing": Out(1),
         }
 
     def elaborate(self, platform: object) -> Module:
@@ -81,8 +85,10 @@ class LookaheadSequencer(Sequencer):
             self.accumulate.eq(
                 (self.start != Start.ZERO) & (holds | conflict | (self.start == Start.FROM_C))
             ),
-            self.taken.eq(self.offer & (~self.full | self.room)),
+            # The result is in the output register after two cycles, so that must be free by then.
+            self.taken.eq(self.offer & ~self.showing & (~self.full | self.room)),
         ]
+        m.d.sync += self.showing.eq(self.taken)
         self._build_queue(m, went & emitted, went_slot)
         self._build_complete(m)
         with m.Switch(self.start):

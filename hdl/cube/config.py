@@ -133,8 +133,7 @@ class MatrixUnitConfig:
     def _resolve(self) -> None:
         """Put precisions and operations into their order, and set the default assignment.
 
-        No other parameter is changed. Everything else that follows from the parameters is a
-        property.
+        No other parameter is changed. All else that follows from the parameters is a property.
         """
 
         def resolve(name: str, value: object) -> None:
@@ -421,8 +420,6 @@ class MatrixUnitConfig:
         values["operations"] = ", ".join(self.operations)
         return values | {"slots": self.slot_count}
 
-    # Time
-
     @property
     def hops(self) -> int:
         """Cycles from the first element's work on a beat to the last element's."""
@@ -452,6 +449,11 @@ class MatrixUnitConfig:
         return min(len(before_addend(names)) for names in ranks)
 
     @property
+    def late_load(self) -> bool:
+        """True if elements write C behind a register of their own."""
+        return self.buffered and self.addend_cycles > 0
+
+    @property
     def merge_cycles(self) -> int:
         """1 if results are combined with the value of their slot (⊕) before they are written.
 
@@ -469,9 +471,8 @@ class MatrixUnitConfig:
     def slot_cycles(self) -> int:
         """Cycles from the transfer of a beat until its (last) result can be read from its slot.
 
-        The cycles are: one into the operand registers, two more with ``buffered``, one behind a
-        pipelined assignment, the hops, the ranks of the dot product, one for ⊕ with the value of
-        the slot, and one into the slot.
+        These are ``entry_cycles``, the hops, the ranks of the dot product, one for ⊕ with the value
+        of the slot, and one into the slot.
         """
         return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
 
@@ -488,9 +489,9 @@ class MatrixUnitConfig:
     def latency_cycles(self) -> int:
         """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
 
-        These are ``slot_cycles``, and one into the output register with ``buffered``.
+        These are ``slot_cycles``, and two into the output register with ``buffered``.
         """
-        return self.slot_cycles + self.buffered
+        return self.slot_cycles + 2 * self.buffered
 
     @property
     def macs(self) -> int:

@@ -119,6 +119,7 @@ class ProcessingElement(wiring.Component):
         C has a memory of its own, because the slots have no second port for writing.
         """
         config, dot = self.config, datapath.dot
+        c = self._later(m, self.c, "later_c") if config.late_load else self.c
         slots, addends = (
             Memory(shape=config.word_bits, depth=config.slot_count, init=()) for _ in range(2)
         )
@@ -138,7 +139,7 @@ class ProcessingElement(wiring.Component):
             self.d.eq(shown.data),
             loaded.en.eq(self.load),
             loaded.addr.eq(self.load_slot),
-            loaded.data.eq(self.c),
+            loaded.data.eq(c),
         ]
         valid, slot, integer = self._delayed(m, config.pipeline)
         beat = Beat(a=self.a, b=self.b, control=self.control, kept=Const(0), integer=integer)
@@ -147,10 +148,11 @@ class ProcessingElement(wiring.Component):
 
     def _delayed(self, m: Module, cycles: int) -> tuple[Value, Value, Value]:
         """Return a beat's valid bit, slot and kind (integer or not), ``cycles`` cycles later."""
-        # Only the valid bit has a reset: without it, nothing is written.
+        # Only the valid bit has a reset: without it, nothing is written. A slot in a memory may be
+        # written after a reset, because it counts as zero until a later beat writes it.
         valid, slot, integer = self._ranks[-1]
         for rank in range(len(self._ranks), cycles + 1):
-            next_valid = Signal(name=f"s{rank}_valid")
+            next_valid = Signal(name=f"s{rank}_valid", reset_less=self.config.slot_memory)
             m.d.sync += next_valid.eq(valid)
             valid = next_valid
             slot = self._later(m, slot, f"s{rank}_slot")

@@ -1,5 +1,6 @@
 """The array of processing elements, and the paths of the operands through it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -14,6 +15,7 @@ from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
 from .ports import control_layout, fractal_layout, step_layout
+from .row import RowRegisters
 
 __all__ = ["Grid"]
 
@@ -47,8 +49,11 @@ class Grid(wiring.Component):
         The slot to write and its new values.
     read_slot : In(slot_bits)
         The slot to read in all elements.
+    taken : In(1)
+        Set to take the values of that slot. Only buffered units have this member.
     d : Out(m × n × word_bits)
-        The values of that slot, in the same cycle.
+        The values of that slot, in the same cycle. In a buffered unit, these are the values that
+        were taken last, from two cycles later on.
 
     Latency
     -------
@@ -68,6 +73,7 @@ class Grid(wiring.Component):
         load_slot: Signal
         c: data.View
         read_slot: Signal
+        taken: Signal
         d: data.View
 
     def __init__(self, *, config: MatrixUnitConfig):
@@ -84,6 +90,7 @@ class Grid(wiring.Component):
                 "load_slot": In(config.slot_bits),
                 "c": In(fractal_layout(config)),
                 "read_slot": In(config.slot_bits),
+                **({"taken": In(1)} if config.buffered else {}),
                 "d": Out(fractal_layout(config)),
             }
         )
@@ -92,32 +99,63 @@ class Grid(wiring.Component):
         m = Module()
         systolic = self.config.dataflow == "systolic"
         build = self._build_systolic if systolic else self._build_broadcast
-        inputs = build(m)
+        rows = self._build_rows(m) if self.config.buffered else []
+        inputs = build(m, rows)
+        late = self.config.late_load
         for (i, j), (row, b) in inputs.items():
             m.submodules[f"element_{i}_{j}"] = element = ProcessingElement(config=self.config)
             m.d.comb += [
                 # Control moves with A, so both dataflows return them as one word.
                 Cat(element.valid, element.control, element.a).eq(row),
                 Value.cast(element.b).eq(b),
-                element.load.eq(self.load),
-                element.load_slot.eq(self.load_slot),
+                element.load.eq(rows[i].late_load if late else self.load),
+                element.load_slot.eq(rows[i].late_load_slot if late else self.load_slot),
                 element.c.eq(self.c[i][j]),
-                element.read_slot.eq(self.read_slot),
-                self.d[i][j].eq(element.d),
+                element.read_slot.eq(rows[i].late_slot if rows else self.read_slot),
+                (rows[i].shown if rows else self.d[i])[j].eq(element.d),
             ]
         return m
 
-    def _build_broadcast(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
-        """Return the inputs of each element; one register drives the bus of a row or column."""
-        valid, control, a, b = self._build_entry(m)
-        return {
-            (i, j): (Cat(valid, control, x), y) for i, x in enumerate(a) for j, y in enumerate(b)
-        }
+    def _build_rows(self, m: Module) -> list[RowRegisters]:
+        """Return the registers of the rows behind the slots' numbers and the results."""
+        rows = [RowRegisters(config=self.config) for _ in range(self.config.m)]
+        for i, row in enumerate(rows):
+            m.submodules[f"row_{i}"] = row
+            m.d.comb += [
+                row.load.eq(self.load),
+                row.load_slot.eq(self.load_slot),
+                row.read_slot.eq(self.read_slot),
+                row.taken.eq(self.taken),
+                Value.cast(self.d[i]).eq(Value.cast(row.d)),
+            ]
+        return rows
 
-    def _build_entry(self, m: Module) -> tuple[Value, Value, list[Value], list[Value]]:
-        """Return a beat behind the operand registers and the data assignment, if there is one."""
+    def _build_broadcast(
+        self, m: Module, rows: Sequence[RowRegisters]
+    ) -> dict[tuple[int, int], tuple[Value, Value]]:
+        """Return the inputs of each element; one register drives the bus of a row or column.
+
+        In a buffered unit, the last register of the control is in each row.
+        """
+        valid, control, a, b = self._build_entry(m, early=bool(rows))
+        controls = [Cat(valid, control)] * len(a)
+        for i, row in enumerate(rows):
+            m.d.comb += [row.valid.eq(valid), Value.cast(row.control).eq(control)]
+            controls[i] = Cat(row.late_valid, row.late_control)
+        return {(i, j): (Cat(controls[i], x), y) for i, x in enumerate(a) for j, y in enumerate(b)}
+
+    def _build_entry(
+        self, m: Module, *, early: bool = False
+    ) -> tuple[Value, Value, list[Value], list[Value]]:
+        """Return a beat behind the operand registers and the data assignment, if there is one.
+
+        If ``early`` is True, the valid bit and the control come one cycle before the operands.
+        """
         config = self.config
-        valid, control = self._delay(m, self.valid, self.control, "")
+        valid, control = self.valid, self.control
+        ranks = ["", "_assigned"] if config.assignment == "pipelined" else [""]
+        for suffix in ranks[: len(ranks) - early]:
+            valid, control = self._delay(m, valid, control, suffix)
         if config.semirings and not config.one_pair:
             rows, columns = self._decoded(m)
             return valid, control, rows, columns
@@ -136,7 +174,6 @@ class Grid(wiring.Component):
                 m.d.comb += [assign.bus.eq(word), Value.cast(assign.step).eq(step)]
                 lanes[-1].append(Value.cast(assign.lanes))
         if config.assignment == "pipelined":
-            valid, control = self._delay(m, valid, control, "_assigned")
             for name, words in zip("ab", lanes, strict=True):
                 words[:] = [
                     self._register(m, word, f"{name}{i}_lanes") for i, word in enumerate(words)
@@ -186,7 +223,9 @@ class Grid(wiring.Component):
         words = [Value.cast(index)[2 * k : 2 * k + 2] for k in range(config.k)]
         return Cat(*(Mux(replicate, words[k // PARTS], word) for k, word in enumerate(words)))
 
-    def _build_systolic(self, m: Module) -> dict[tuple[int, int], tuple[Value, Value]]:
+    def _build_systolic(
+        self, m: Module, rows: Sequence[RowRegisters]
+    ) -> dict[tuple[int, int], tuple[Value, Value]]:
         """Return the inputs of each element in a systolic array.
 
         Row i enters i cycles late and moves to the right, one element per cycle. Column j enters j
@@ -197,13 +236,13 @@ class Grid(wiring.Component):
         a module by it, and all elements must be the same module.
         """
         inputs: dict[tuple[int, int], tuple[Value, Value]] = {}
-        valid, control, rows, down = self._build_entry(m)
+        valid, control, right, down = self._build_entry(m)
         for i in range(self.config.m):
             if i:
                 valid, control = self._delay(m, valid, control, f"{i}_skew")
             row_valid, row_control = valid, control
             # The skew of a systolic array: row i starts i cycles late.
-            a = self._chain(m, rows[i], i, f"a{i}_skew")
+            a = self._chain(m, right[i], i, f"a{i}_skew")
             for j in range(self.config.n):
                 if j:
                     row_valid, row_control = self._delay(m, row_valid, row_control, f"{i}_{j}")

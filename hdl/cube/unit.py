@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..simd2.mode import decoded
@@ -18,8 +18,12 @@ from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid
 from .ports import Start, beat_layout, fractal_layout
+from .row import RowRegisters
 
 __all__ = ["MatrixUnit"]
+
+#: Fields of a beat that the sequencer does not need.
+_DATA = ("a", "b", "index")
 
 
 class MatrixUnit(wiring.Component):
@@ -66,7 +70,7 @@ class MatrixUnit(wiring.Component):
     """
 
     #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
-    shared = (ProcessingElement, DataAssignment, Decode, Spread)
+    shared = (ProcessingElement, RowRegisters, DataAssignment, Decode, Spread)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -92,10 +96,15 @@ class MatrixUnit(wiring.Component):
         m.submodules.sequencer = sequencer
         m.submodules.grid = grid = Grid(config=config)
 
-        i, o, bus = self.i, self.o, grid
-        if ahead is not None:
-            i, o = self._build_input(m, ahead), self._build_output(m, ahead)
-            bus = self._build_entry(m, grid)
+        i, bus = self.i, grid
+        if ahead is None:
+            m.d.comb += [
+                sequencer.taken.eq(self.o.valid & self.o.ready),
+                self.o.valid.eq(sequencer.offer),
+            ]
+        else:
+            i, bus = self._build_input(m, ahead), self._build_entry(m, grid)
+            self._build_output(m, ahead, bus)
         beat = i.payload
 
         # The sequencer decides about the slot, and the streams about the data.
@@ -115,9 +124,13 @@ class MatrixUnit(wiring.Component):
             sequencer.start.eq(beat.start),
             sequencer.slot.eq(slot),
             sequencer.emit.eq(beat.emit),
-            *self._decision(sequencer, ahead, go, o, steps),
-            o.valid.eq(sequencer.offer),
         ]
+        # A sequencer that looks ahead decides by itself, from inputs that are near: the wires of
+        # the signals here lead across the array.
+        if ahead is None:
+            m.d.comb += sequencer.go.eq(go)
+        else:
+            m.d.comb += [ahead.last.eq(steps.last), ahead.done.eq(steps.done)]
         if config.complex_precisions:
             # The real part goes to the even slot of a pair and the imaginary part to the odd one.
             with m.If(steps.is_complex):
@@ -142,7 +155,7 @@ class MatrixUnit(wiring.Component):
             bus.load_slot.eq(slot),
             Value.cast(bus.c).eq(self.c.payload),
             bus.read_slot.eq(sequencer.head),
-            Value.cast(o.payload).eq(bus.d),
+            Value.cast(self.o.payload).eq(bus.d),
         ]
         # Elements behind a data assignment do not get the precision, only these properties of it.
         integers = (INT8,) if INT8 in config.precisions else ()
@@ -160,19 +173,6 @@ class MatrixUnit(wiring.Component):
                 m.d.comb += bus.control.precision.eq(precision)
         return m
 
-    @staticmethod
-    def _decision(
-        sequencer: Sequencer, ahead: Any, go: Value, o: Any, steps: "_Steps"
-    ) -> list[Any]:
-        """Return the statements that tell the sequencer what happens in this cycle.
-
-        A sequencer that looks ahead decides by itself, from inputs that are near: the wires of the
-        signals here lead across the array.
-        """
-        if ahead is None:
-            return [sequencer.go.eq(go), sequencer.taken.eq(o.valid & o.ready)]
-        return [ahead.last.eq(steps.last), ahead.done.eq(steps.done)]
-
     def _build_entry(self, m: Module, grid: Grid) -> Any:
         """Return an interface as that of the grid whose inputs reach the grid one cycle later."""
         bus = grid.signature.create(path=("entry",))
@@ -180,7 +180,7 @@ class MatrixUnit(wiring.Component):
             source, target = Value.cast(getattr(bus, name)), Value.cast(getattr(grid, name))
             if member.flow is Out:
                 m.d.comb += source.eq(target)
-            elif name == "read_slot":
+            elif name in ("read_slot", "taken"):
                 m.d.comb += target.eq(source)
             else:
                 # Only the valid bit needs a reset.
@@ -190,26 +190,43 @@ class MatrixUnit(wiring.Component):
         return bus
 
     def _build_input(self, m: Module, sequencer: LookaheadSequencer) -> Any:
-        """Return a stream with the beats of ``i`` one cycle later, in a register.
+        """Return a stream with the beats of ``i`` one cycle later, in registers.
 
         A second register takes a beat that comes while the first one waits. The input is therefore
-        ready or not independent of the decision in the same cycle.
+        ready or not independent of the decision in the same cycle. The control bits move up from
+        the second register to the first. The operands stay where they are, because an enable that
+        follows from the decision would lead to all of them: beats go into two registers in turn.
         """
         layout = beat_layout(self.config)
-        coming, held = (
-            stream.Signature(layout).create(path=(name,)) for name in ("coming", "held")
+        held = stream.Signature(layout).create(path=("held",))
+        control = {field: shape for field, shape in layout.members.items() if field not in _DATA}
+        coming, first = (
+            stream.Signature(data.StructLayout(control)).create(path=(name,))
+            for name in ("coming", "first")
         )
-        spare = Signal(layout, name="spare", reset_less=True)
+        spare = Signal(data.StructLayout(control), name="spare", reset_less=True)
         spared = Signal()
         m.d.comb += [
             self.i.ready.eq(~spared),
             coming.valid.eq(self.i.valid | spared),
-            Value.cast(coming.payload).eq(Mux(spared, spare, self.i.payload)),
+            held.valid.eq(first.valid),
+            first.ready.eq(held.ready),
         ]
-        m.d.sync += spared.eq(coming.valid & ~coming.ready)
-        with m.If(~spared):
-            m.d.sync += Value.cast(spare).eq(Value.cast(self.i.payload))
-        _behind(m, coming, held, "held")
+        keep = Signal()
+        m.d.comb += keep.eq(coming.valid & ~coming.ready)
+        m.d.sync += spared.eq(keep)
+        for field in control:
+            offered, later = Value.cast(self.i.payload[field]), Value.cast(spare[field])
+            if not len(offered):
+                continue
+            m.d.comb += [
+                Value.cast(coming.payload[field]).eq(Mux(spared, later, offered)),
+                Value.cast(held.payload[field]).eq(Value.cast(first.payload[field])),
+            ]
+            with m.If(~spared):
+                m.d.sync += later.eq(offered)
+        _behind(m, coming, first, "held")
+        self._build_turns(m, held, spared, keep)
         m.d.comb += [
             sequencer.coming.eq(self._slot(coming.payload)),
             sequencer.waits.eq(held.valid),
@@ -217,12 +234,37 @@ class MatrixUnit(wiring.Component):
         ]
         return held
 
-    def _build_output(self, m: Module, sequencer: LookaheadSequencer) -> Any:
-        """Return a stream whose values reach ``o`` one cycle later."""
-        early = stream.Signature(fractal_layout(self.config)).create(path=("early",))
-        _behind(m, early, self.o, "output")
-        m.d.comb += [sequencer.full.eq(self.o.valid), sequencer.room.eq(self.o.ready)]
-        return early
+    def _build_turns(self, m: Module, held: Any, spared: Signal, keep: Signal) -> None:
+        """Keep the operands of up to two beats; ``held`` shows those of the older one.
+
+        ``keep`` is ``spared`` of the next cycle.
+        """
+        write, read, later = Signal(), Signal(), Signal()
+        m.d.comb += later.eq(write ^ (self.i.valid & ~spared))
+        m.d.sync += [write.eq(later), read.eq(read ^ (held.valid & held.ready))]
+        # The register of the next beat is free as long as no beat is spared.
+        free = [Signal(init=n == 0, name=f"free{n}") for n in range(2)]
+        m.d.sync += [bit.eq(~keep & (later == n)) for n, bit in enumerate(free)]
+        for field in _DATA:
+            offered = Value.cast(self.i.payload[field])
+            if not len(offered):
+                continue
+            words = [Signal(len(offered), name=f"{field}{n}", reset_less=True) for n in range(2)]
+            for word, bit in zip(words, free, strict=True):
+                with m.If(bit):
+                    m.d.sync += word.eq(offered)
+            m.d.comb += Value.cast(held.payload[field]).eq(Mux(read, words[1], words[0]))
+
+    def _build_output(self, m: Module, sequencer: LookaheadSequencer, bus: Any) -> None:
+        """Offer the results that the rows of the array have taken, at most every second cycle."""
+        full = Signal(name="output_full")
+        m.d.sync += full.eq(sequencer.showing | (full & ~self.o.ready))
+        m.d.comb += [
+            self.o.valid.eq(full),
+            bus.taken.eq(sequencer.taken),
+            sequencer.full.eq(full),
+            sequencer.room.eq(self.o.ready),
+        ]
 
     def _slot(self, beat: Any) -> Value:
         """Return the slot of a beat."""

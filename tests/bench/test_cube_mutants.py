@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module, Value
-from amaranth.lib import stream
+from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module, Signal
 
 import vitruvian.hdl.cube.control
 import vitruvian.hdl.cube.unit
@@ -14,7 +13,6 @@ from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
 from vitruvian.hdl.cube.element import ProcessingElement
-from vitruvian.hdl.cube.ports import fractal_layout
 from vitruvian.sim.bench.cube.bench_unit import configuration
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.rtl.emit import to_verilog
@@ -113,15 +111,23 @@ def not_delayed(self, m, cycles):
 class OverwritesTheOutput(MatrixUnit):
     """The output register takes the next result although the last one was not taken."""
 
-    def _build_output(self, m, sequencer):
-        early = stream.Signature(fractal_layout(self.config)).create()
-        m.d.comb += [early.ready.eq(1), sequencer.room.eq(1)]
-        m.d.sync += self.o.valid.eq(early.valid)
-        m.d.sync += Value.cast(self.o.payload).eq(Value.cast(early.payload))
-        return early
+    def _build_output(self, m, sequencer, bus):
+        super()._build_output(m, sequencer, bus)
+        m.d.comb += sequencer.full.eq(0)
 
 
-@pytest.mark.parametrize("name", ["", "ForgetsTheBeatBefore", "not_delayed", "OverwritesTheOutput"])
+class OverwritesAnOperand(MatrixUnit):
+    """The input takes operands although both registers have beats."""
+
+    def _build_turns(self, m, held, spared, keep):
+        super()._build_turns(m, held, spared, Signal())
+
+
+FPGA_MUTANTS = ["", "ForgetsTheBeatBefore", "not_delayed"]
+FPGA_UNITS = ["OverwritesTheOutput", "OverwritesAnOperand"]
+
+
+@pytest.mark.parametrize("name", FPGA_MUTANTS + FPGA_UNITS)
 def test_a_mutant_of_the_paths_for_fpgas_fails(monkeypatch, name):
     given = {"preset": "int8_8x8_dsp", "beats": 120, "changes": {"m": 1, "n": 2}}
     mutant = globals().get(name, MatrixUnit)
@@ -129,7 +135,7 @@ def test_a_mutant_of_the_paths_for_fpgas_fails(monkeypatch, name):
         monkeypatch.setattr(vitruvian.hdl.cube.unit, "LookaheadSequencer", mutant)
     elif mutant is not_delayed:
         monkeypatch.setattr(ProcessingElement, "_delayed", mutant)
-    unit = OverwritesTheOutput if mutant is OverwritesTheOutput else MatrixUnit
+    unit = mutant if name in FPGA_UNITS else MatrixUnit
     design = to_verilog(unit(config=configuration(given)))
     result = run_bench(design, MODULE, parameters=given)
     assert result.tests == 5, result.log[-2000:]

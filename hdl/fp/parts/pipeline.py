@@ -47,8 +47,9 @@ DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
 
 #: The boundaries that an addend can skip, because the datapath uses it only behind them: those of a
 #: floating-point and, after ``operand``, those of an integer dot product. A floating-point addend
-#: does not skip ``largest``, because the work behind it leaves no time to read a memory.
-_BEFORE_ADDEND = ("operand", "lane", "tree", "products")
+#: does not skip ``largest``, and an integer one does not skip ``products``, because the work behind
+#: them leaves no time to read a memory.
+_BEFORE_ADDEND = ("operand", "lane", "tree")
 
 
 def before_addend(names: Iterable[str]) -> tuple[str, ...]:

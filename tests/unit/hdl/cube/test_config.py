@@ -65,11 +65,11 @@ def test_latency_and_slots_follow_from_the_pipeline():
         assert MatrixUnit(config=systolic).latency == systolic.latency_cycles
 
 
-def test_buffers_lengthen_the_latency_by_a_rank_on_either_side():
+def test_buffers_lengthen_the_latency_by_two_ranks_on_either_side():
     plain, buffered = TINY, replace(TINY, buffered=True)
     assert buffered.entry_cycles == plain.entry_cycles + 2
-    assert buffered.latency_cycles == plain.latency_cycles + 3
-    # The register behind the array is not part of the time in which a slot is busy.
+    assert buffered.latency_cycles == plain.latency_cycles + 4
+    # The registers behind the array are not part of the time in which a slot is busy.
     assert buffered.slot_cycles == plain.slot_cycles + 2
     assert buffered.slot_count == plain.slot_count + 1
     assert MatrixUnit(config=buffered).latency == buffered.latency_cycles

@@ -1,0 +1,144 @@
+"""Registers inside the DSP blocks of an ECP5, which Yosys leaves in the fabric.
+
+A MULT18X18D has registers in front of its outputs. The functions here move the flip-flops behind a
+multiplier of a mapped netlist into these. The behaviour of the netlist is the same in every cycle,
+and the product has a whole cycle for its way from the block. Operands keep their flip-flops
+outside (docs/decisions/0021-dsp-registers.md).
+
+A short signed operand stands at the upper end of its 18 bits instead of the lower end, with zeros
+below. Its sign then takes one pin instead of up to eleven, which are hard to route.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["absorb"]
+
+_BLOCK, _FLIP_FLOP = "MULT18X18D", "TRELLIS_FF"
+_BITS = 18
+#: Ending of a register's parameters -> port that controls it.
+_CONTROLS = {"CLK": "CLK0", "CE": "CE0", "RST": "RST0"}
+
+
+def absorb(netlist: str, top: str) -> str:
+    """Return a netlist whose multipliers have taken up the registers around them.
+
+    A multiplier takes up its product's registers if every bit that is used goes into one and
+    nowhere else. The registers must have the same clock, and neither an enable nor a reset, nor an
+    initial value of 1.
+
+    Parameters
+    ----------
+    netlist : str
+        A flat netlist for an ECP5, as Yosys writes it (JSON).
+    top : str
+        Name of its module.
+
+    Returns
+    -------
+    str
+    """
+    design = json.loads(netlist)
+    module = design["modules"][top]
+    cells = module["cells"]
+    wires = _Wires(module)
+    for name in [name for name, cell in cells.items() if cell["type"] == _BLOCK]:
+        _raise_operands(name, cells[name], wires)
+        clock = _absorb_product(cells[name], cells, wires)
+        if clock is not None:
+            # The pins of the clock, its enable and the reset that the register uses.
+            cells[name]["connections"] |= {"CLK0": [clock], "CE0": ["1"], "RST0": ["0"]}
+            cells[name]["port_directions"] |= dict.fromkeys(_CONTROLS.values(), "input")
+            cells[name]["parameters"]["GSR"] = "DISABLED"
+    _remove_unused(cells, wires)
+    return json.dumps(design)
+
+
+class _Wires:
+    """The users of the nets of a module.
+
+    Attributes
+    ----------
+    users : dict
+        Net -> (cell's name, port) of every input on it; ports of the module have no cell.
+    """
+
+    def __init__(self, module: Mapping[str, Any]):
+        self.users: dict[Any, set[tuple[str, str]]] = {}
+        for name, cell in module["cells"].items():
+            for port, bits in cell["connections"].items():
+                if cell["port_directions"][port] == "output":
+                    continue
+                for bit in bits:
+                    self.users.setdefault(bit, set()).add((name, port))
+        for name, port in module["ports"].items():
+            for bit in port["bits"]:
+                self.users.setdefault(bit, set()).add(("", name))
+
+
+def _is_plain(cell: Mapping[str, Any]) -> bool:
+    """Return whether a cell is a flip-flop without enable, reset and initial value of 1."""
+    parameters = cell["parameters"]
+    return (
+        cell["type"] == _FLIP_FLOP
+        and parameters.get("CEMUX", "1").strip() == "1"
+        and parameters.get("CLKMUX", "CLK") == "CLK"
+        and parameters.get("REGSET", "RESET") == "RESET"
+        and cell["connections"].get("LSR", ["0"]) == ["0"]
+    )
+
+
+def _raise_operands(block: str, cell: dict[str, Any], wires: _Wires) -> None:
+    """Move operands with copies of their sign to the upper end, and the product with them."""
+    pins = cell["connections"]
+    operands = {side: [pins[f"{side}{n}"][0] for n in range(_BITS)] for side in "AB"}
+    free = {
+        side: _BITS - 1 - bits.index(bits[-1])
+        for side, bits in operands.items()
+        if not isinstance(bits[-1], str) and pins[f"SIGNED{side}"] == ["1"]
+    }
+    shift = sum(free.values())
+    product = [pins.get(f"P{n}", []) for n in range(2 * _BITS)]
+    if not shift or any(bits and wires.users.get(bits[0]) for bits in product[-shift:]):
+        return
+    for side, count in free.items():
+        moved = ["0"] * count + operands[side][: _BITS - count]
+        for n, bit in enumerate(moved):
+            wires.users[pins[f"{side}{n}"][0]].discard((block, f"{side}{n}"))
+            pins[f"{side}{n}"] = [bit]
+        for n, bit in enumerate(moved):
+            wires.users.setdefault(bit, set()).add((block, f"{side}{n}"))
+    for n, bits in enumerate([*product[-shift:], *product[:-shift]]):
+        pins[f"P{n}"] = bits
+
+
+def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], wires: _Wires) -> Any:
+    """Take up the product's registers, and return their clock, or None."""
+    moved: dict[str, str] = {}
+    for n in range(2 * _BITS):
+        port = f"P{n}"
+        users = wires.users.get(cell["connections"].get(port, [None])[0], set())
+        if not users:
+            continue
+        (name, pin), *others = users
+        if others or pin != "DI" or not _is_plain(cells[name]):
+            return None
+        moved[port] = name
+    clocks = {cells[name]["connections"]["CLK"][0] for name in moved.values()}
+    if len(clocks) != 1:
+        return None
+    for port, name in moved.items():
+        # The block drives the register's net; the register stays without a user for its own.
+        cell["connections"][port] = cells[name]["connections"]["Q"]
+        cells[name]["connections"]["Q"] = []
+    cell["parameters"] |= {f"REG_OUTPUT_{kind}": port for kind, port in _CONTROLS.items()}
+    return clocks.pop()
+
+
+def _remove_unused(cells: dict[str, Any], wires: _Wires) -> None:
+    """Remove the flip-flops that drive nothing any more."""
+    for name in [n for n, cell in cells.items() if cell["type"] == _FLIP_FLOP]:
+        bits = cells[name]["connections"]["Q"]
+        if not bits or not wires.users.get(bits[0]):
+            del cells[name]

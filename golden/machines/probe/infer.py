@@ -9,6 +9,7 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
@@ -262,6 +263,8 @@ def _ordinary(data: Results) -> tuple[np.ndarray, np.ndarray]:
     ordinary &= exponent >= min(0, out.emin + 30)
     many = (products > -(1 << 19)).sum(axis=1)
     ahead = ~(products[:, 4:] > -(1 << 19)).any(axis=1)
+    if data.scale is not None:  # terms of other exponents are in other blocks
+        ahead[:] = True
     few = np.flatnonzero(ordinary & (many <= _ORDER_FREE) & ahead)
     return ordinary, few
 
@@ -270,7 +273,13 @@ def _product_exponents(data: Results) -> np.ndarray:
     """Return the exponents of all products, and a very small number for zero products."""
     x, y = unpack(data.a, data.input), unpack(data.b, data.input_b)  # pyright: ignore
     zero = (x.significand == 0) | (y.significand == 0)
-    return np.where(zero, -(1 << 20), x.exponent + y.exponent)
+    exponent = x.exponent + y.exponent
+    if data.scale is not None and data.scale_a is not None and data.scale_b is not None:
+        for codes in (data.scale_a, data.scale_b):
+            scale = unpack_scale(codes, data.scale)
+            blocks = np.repeat(scale.exponent, exponent.shape[1] // codes.shape[1], axis=1)
+            exponent = exponent + blocks
+    return np.where(zero, -(1 << 20), exponent)
 
 
 def _windows(data: Results, few: np.ndarray) -> list[object]:

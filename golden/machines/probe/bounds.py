@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product as iterproduct
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from vitruvian.golden.fp.spec import DotSpec
 
 __all__ = ["Bounds", "addend", "largest_subnormal", "product"]
 
+_FEW = 4  # fraction bits of formats whose significands are all tried
 _WIDE = 23  # fraction bits of fp32
 _GROUP = 16  # products of a group of the lanes "sixteens"
 
@@ -102,6 +104,15 @@ def _operands(rule: DotSpec) -> tuple[Bounds, Bounds]:
     )
 
 
+@lru_cache
+def _leading_size(fraction_a: int, fraction_b: int) -> Fraction:
+    """Return a bound of products as multiples of their leading ones."""
+    if max(fraction_a, fraction_b) > _FEW:
+        return Fraction(2)
+    pairs = iterproduct(range(1, 2 << fraction_a), range(1, 2 << fraction_b))
+    return max(Fraction(m * n, 1 << (m * n).bit_length() - 1) for m, n in pairs)
+
+
 def product(rule: DotSpec) -> Bounds:
     """Return the bounds of the terms that products give, scaled and grouped as the rule says."""
     x, y = _operands(rule)
@@ -114,7 +125,8 @@ def product(rule: DotSpec) -> Bounds:
         largest = size
     elif rule.product_exponent == "leading":
         low, high = low - hollow, high + (size >= 2)
-        fine, hollow, size = fine + (size >= 2), 0, Fraction(2)
+        fine, hollow = fine + (size >= 2), 0
+        size = _leading_size(rule.input.fraction_bits, rule.input_b.fraction_bits)
     if rule.scale is not None:
         codes = np.arange(256, dtype=np.uint8)
         u = unpack_scale(codes[codes != rule.scale.nan], rule.scale)

@@ -35,7 +35,8 @@ Bits below q = 2^(E_max − F) are cut. The least place of a result is 2^*least*
    which all operands have the same exponents changes nothing.
 7. *Result bits.* A sum is a multiple of q, with "floor" of q/2, and of 2^last if nothing is cut;
    it is at most the sum of the largest terms. If all its bits fit into the result, and the least
-   place is not above its last bit, every rounding is exact.
+   place is not above its last bit, every rounding is exact. With block scales, a sum that has the
+   last bit has a block of small terms, because exponents in a block are not far apart.
 8. *Flushing.* Rounding towards zero and to odd never reaches the least normal number from below, so
    a result is judged alike before and after it. So it is if tiny results are never rounded, as the
    least place is not above the last bit of a sum. If C is flushed and products are multiples of
@@ -107,34 +108,30 @@ def canonical(rule: Rule, terms: int | None = None) -> Rule:
     """
     if isinstance(rule, IntDotSpec):
         return rule if rule.saturate else replace(rule, k=1)
-    if isinstance(rule, ChainSpec):
-        return _chain(rule)
-    if not isinstance(rule, DotSpec):
-        return rule
-    rule = _dot(rule)
-    if (
-        terms is not None
-        and terms > rule.k
-        and rule.zero == "exact"
-        and _sees_no_flushed_zero(rule)
-    ):
-        return replace(rule, zero="positive")
-    return rule
+    found = _chain(rule) if isinstance(rule, ChainSpec) else rule
+    if not isinstance(found, DotSpec):
+        return found
+    found = _dot(found)
+    several = terms is not None and terms > found.k
+    if several and found.zero == "exact" and _sees_no_flushed_zero(found):
+        return replace(found, zero="positive")
+    return found
 
 
-def _chain(rule: ChainSpec) -> Rule:
+def _chain(rule: ChainSpec) -> ChainSpec | DotSpec:
+    """Return a windowed sum with the same results, or the chain with its plainest parameters."""
     step = rule.step
     if rule.k == 1:
         rule = replace(rule, descending=False)
     at_once = rule.products == "rounded" and rule.k == 1 and step.rounding != "RZ"
     one_by_one = rule.products == "fused" and rule.accumulators == 1 and not rule.descending
     if not rule.zero_subnormals and one_by_one:
-        return canonical(step)
+        return step
     if not rule.zero_subnormals and at_once and step.zero == "ieee":
-        return canonical(replace(step, accumulate="late"))
+        return replace(step, accumulate="late")
     exact = _exact_chain(rule)
     if exact is not None:
-        return canonical(exact)
+        return exact
     found: dict[str, Any] = {}
     if one_by_one:
         found["k"] = 1
@@ -339,7 +336,14 @@ def _sum_bits(rule: DotSpec) -> int:
     if rule.truncate != "magnitude":  # a term that is cut may grow by one unit
         relative += Fraction(count + has_c, 1 << rule.window)
     depth = rule.window + (rule.truncate == "floor")
-    return min(bits, depth + int(relative).bit_length() - 1)
+    most = depth + int(relative).bit_length() - 1
+    if rule.block is not None and rule.k > rule.block and not has_c and depth == rule.window:
+        # A term with a bit at q or below has a small exponent, and so have those of its block.
+        plain = product(replace(rule, scale=None, block=None))
+        far = max(rule.window - p.fine - (plain.high - plain.low), 0)
+        smaller = relative - rule.block * p.size * (1 - Fraction(1, 1 << far))
+        most = max(depth - 1 + int(relative).bit_length(), depth + int(smaller).bit_length()) - 1
+    return min(bits, most)
 
 
 def _without_rounding(rule: DotSpec) -> DotSpec:

@@ -262,11 +262,10 @@ def _ordinary(data: Results) -> tuple[np.ndarray, np.ndarray]:
     exponent = np.maximum(exponent, products.max(axis=1))
     ordinary &= exponent >= min(0, out.emin + 30)
     many = (products > -(1 << 19)).sum(axis=1)
-    ahead = ~(products[:, 4:] > -(1 << 19)).any(axis=1)
-    if data.scale is not None:  # terms of other exponents are in other blocks
-        ahead[:] = True
-    few = np.flatnonzero(ordinary & (many <= _ORDER_FREE) & ahead)
-    return ordinary, few
+    few: np.ndarray = ordinary & (many <= _ORDER_FREE)
+    if data.scale is None:  # with scales, terms of other exponents are in other blocks
+        few &= ~np.any(products[:, 4:] > -(1 << 19), axis=1)
+    return ordinary, np.flatnonzero(few)
 
 
 def _product_exponents(data: Results) -> np.ndarray:

@@ -88,6 +88,35 @@ def test_chains_that_are_windowed_sums():
         assert (compute(rule, x, x, c) == compute(wide, x, x, c)).all()
 
 
+def test_sums_of_scaled_blocks_that_fit_into_the_result():
+    """Sums of 32 large products have 23 fraction bits, because one block of a long sum is small."""
+    rule = DotSpec(
+        input="fp4e2m1",
+        output="fp32",
+        k=32,
+        window=17,
+        truncate="odd",
+        rounding="RTO",
+        zero="exact",
+        flush=True,
+        product_exponent="leading",
+        accumulate="late",
+        scale="ue4m3",
+        block=16,
+    )
+    after = replace(rule, accumulate="after")
+    assert equal_rules(rule, after)
+    assert not equal_rules(replace(rule, window=18), replace(after, window=18))
+    rng = np.random.default_rng(3)
+    n = 20000
+    a, b = (rng.choice(np.array([2, 3, 5, 5, 5, 7], np.uint8), (n, 32)) for _ in range(2))
+    scales = rng.integers(4, 8, (2, n, 2)) << 3 | rng.choice([7, 7, 5], (2, n, 2))
+    first = compute(rule, a, b, np.zeros(n, np.uint32), *scales.astype(np.uint8))
+    c = first ^ np.uint32(1 << 31) ^ rng.integers(0, 4, n, np.uint32)
+    both = [compute(r, a, b, c, *scales.astype(np.uint8)) for r in (rule, after)]
+    np.testing.assert_array_equal(*both)
+
+
 def test_integers_that_wrap_do_not_depend_on_the_block():
     assert equal_rules(IntDotSpec(k=4), IntDotSpec(k=64))
     assert not equal_rules(IntDotSpec(k=4, saturate=True), IntDotSpec(k=64, saturate=True))

@@ -27,6 +27,7 @@ Progress = Callable[[str], object]
 
 _FEW = 10  # rows with which hopeless combinations are sorted out
 _BEAM = 6  # combinations that are refined
+_NEAR = 3  # bits by which windows are changed together with the way to truncate
 _NEARLY = 0.1  # wrong rows of all, below which a combination is refined at once
 _ORDER_FREE = 3  # terms of which only one is not zero, if the order shall not matter
 
@@ -412,19 +413,30 @@ def _descend(scorer: Scorer, rule: Rule) -> Rule:
                         *([(n, v) for v in x] for n, x in zip(names, lists, strict=True))
                     )
                     rule = _best(scorer, part, rule, list(options))
-            rule = _best(scorer, part, rule, _shifted(rule, choices))
+            rule = _best(scorer, part, rule, _coupled(rule, choices))
         if scorer.count(rule) == before:
             break
     return rule
 
 
-def _shifted(rule: Rule, choices: dict[str, list[object]]) -> list[tuple[tuple[str, object], ...]]:
-    """Return options for the window in which the last bit below the floor of E_max is the same."""
-    if not isinstance(rule, DotSpec) or rule.window is None or rule.emax_floor is None:
+def _coupled(rule: Rule, choices: dict[str, list[object]]) -> list[tuple[tuple[str, object], ...]]:
+    """Return options for the window together with parameters that a change of it can hide.
+
+    These are the way to truncate and the rounding, for windows that are near; and the floor of
+    E_max, so that the last bit below it stays the same.
+    """
+    if not isinstance(rule, DotSpec) or rule.window is None:
         return []
-    q = rule.emax_floor - rule.window
-    windows = [w for w in choices["window"] if isinstance(w, int)]
-    return [(("window", w), ("emax_floor", q + w)) for w in windows]
+    near = range(max(rule.window - _NEAR, 1), rule.window + _NEAR + 1)
+    found: list[tuple[tuple[str, object], ...]] = [
+        (("window", w), ("truncate", t), ("rounding", r))
+        for w, t, r in product(near, choices["truncate"], choices["rounding"])
+    ]
+    if rule.emax_floor is not None:
+        q = rule.emax_floor - rule.window
+        windows = [w for w in choices["window"] if isinstance(w, int)]
+        found += [(("window", w), ("emax_floor", q + w)) for w in windows]
+    return found
 
 
 def _ordered(rule: Rule, name: str, allowed: list[object]) -> list[object]:

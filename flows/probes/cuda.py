@@ -2,50 +2,13 @@
 
 from itertools import product
 
+from vitruvian.flows.probes import tcgen05
 from vitruvian.flows.probes.common import COMMON, MAIN
 from vitruvian.flows.probes.cuda_device import DEVICE, HOST
 from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.ptx import FP8, SMALL, format_bits, instruction
 
 __all__ = ["INSTRUCTIONS", "program"]
-
-#: Name in PTX -> name in the files, and bits in a register.
-_FORMATS = {
-    "f16": ("fp16", 16),
-    "bf16": ("bf16", 16),
-    "tf32": ("tf32", 32),
-    "e4m3": ("fp8e4m3", 8),
-    "e5m2": ("fp8e5m2", 8),
-    "e2m3": ("fp6e2m3", 8),
-    "e3m2": ("fp6e3m2", 8),
-    "e2m1": ("fp4e2m1", 8),
-    "s8": ("int8", 8),
-    "u8": ("uint8", 8),
-    "f64": ("fp64", 64),
-    "f32": ("fp32", 32),
-    "s32": ("int32", 32),
-}
-_FP8 = ("e4m3", "e5m2")
-_SMALL = (*_FP8, "e2m3", "e3m2", "e2m1")
-
-
-def _one(
-    kind: str, shape: str, a: str, b: str, out: str, device: int, text: str, **more: object
-) -> Instruction:
-    terms = int(shape.rsplit("k", 1)[1])
-    formats = a if a == b else f"{a}_{b}"
-    tail = f"_{more['scale']}_{more['block']}" if "scale" in more else ""
-    return Instruction(
-        f"{kind}_{shape}_{formats}_{out}{tail}",
-        _FORMATS[a][0],
-        _FORMATS[b][0],
-        _FORMATS[out][0],
-        terms,
-        kind=kind,
-        text=text,
-        device=device,
-        sparse=kind == "sp",
-        **more,  # pyright: ignore
-    )
 
 
 def _dense() -> list[Instruction]:
@@ -53,24 +16,24 @@ def _dense() -> list[Instruction]:
     for out in ("f32", "f16"):
         types = f"{out}.f16.f16.{out}"
         text = f"mma.sync.aligned.m8n8k4.row.col.{types}"
-        found.append(_one("volta", "m8n8k4", "f16", "f16", out, 70, text))
+        found.append(instruction("volta", "m8n8k4", "f16", "f16", out, 70, text))
         for shape, device in (("m16n8k8", 75), ("m16n8k16", 80)):
             text = f"mma.sync.aligned.{shape}.row.col.{types}"
-            found.append(_one("mma", shape, "f16", "f16", out, device, text))
+            found.append(instruction("mma", shape, "f16", "f16", out, device, text))
     for a, shapes in (("bf16", ("m16n8k8", "m16n8k16")), ("tf32", ("m16n8k4", "m16n8k8"))):
         for shape in shapes:
             text = f"mma.sync.aligned.{shape}.row.col.f32.{a}.{a}.f32"
-            found.append(_one("mma", shape, a, a, "f32", 80, text))
-    for a, b in product(_FP8, _FP8):
+            found.append(instruction("mma", shape, a, a, "f32", 80, text))
+    for a, b in product(FP8, FP8):
         for out, shape in product(("f32", "f16"), ("m16n8k16", "m16n8k32")):
             text = f"mma.sync.aligned.{shape}.row.col.{out}.{a}.{b}.{out}"
-            found.append(_one("mma", shape, a, b, out, 89, text))
+            found.append(instruction("mma", shape, a, b, out, 89, text))
     for a, b in product(("s8", "u8"), ("s8", "u8")):
         for shape in ("m16n8k16", "m16n8k32"):
             text = f"mma.sync.aligned.{shape}.row.col.s32.{a}.{b}.s32"
-            found.append(_one("mma", shape, a, b, "s32", 80, text))
+            found.append(instruction("mma", shape, a, b, "s32", 80, text))
     text = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
-    found.append(_one("fp64", "m8n8k4", "f64", "f64", "f64", 80, text))
+    found.append(instruction("fp64", "m8n8k4", "f64", "f64", "f64", 80, text))
     return found
 
 
@@ -80,13 +43,13 @@ def _sparse() -> list[Instruction]:
         *(("f16", "f16", out, shape, 80) for out in ("f32", "f16") for shape in ("16", "32")),
         *(("bf16", "bf16", "f32", shape, 80) for shape in ("16", "32")),
         *(("tf32", "tf32", "f32", shape, 80) for shape in ("8", "16")),
-        *((a, b, "f32", "64", 89) for a in _FP8 for b in _FP8),
-        *((a, b, "f16", "64", 120) for a in _FP8 for b in _FP8),  # not on sm_89 and sm_90
+        *((a, b, "f32", "64", 89) for a in FP8 for b in FP8),
+        *((a, b, "f16", "64", 120) for a in FP8 for b in FP8),  # not on sm_89 and sm_90
         *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
     ]
     for a, b, out, k, device in rows:
         text = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
-        found.append(_one("sp", f"m16n8k{k}", a, b, out, device, text))
+        found.append(instruction("sp", f"m16n8k{k}", a, b, out, device, text))
     return found
 
 
@@ -95,11 +58,11 @@ def _wgmma() -> list[Instruction]:
         *(("f16", "f16", out, "16") for out in ("f32", "f16")),
         ("bf16", "bf16", "f32", "16"),
         ("tf32", "tf32", "f32", "8"),
-        *((a, b, out, "32") for a in _FP8 for b in _FP8 for out in ("f32", "f16")),
+        *((a, b, out, "32") for a in FP8 for b in FP8 for out in ("f32", "f16")),
         *((a, b, "s32", "32") for a in ("s8", "u8") for b in ("s8", "u8")),
     ]
     return [
-        _one(
+        instruction(
             *("wgmma", f"m64n8k{k}", a, b, out, 90),
             f"wgmma.mma_async.sync.aligned.m64n8k{k}.{out}.{a}.{b}",
         )
@@ -109,16 +72,18 @@ def _wgmma() -> list[Instruction]:
 
 def _blackwell() -> list[Instruction]:
     found: list[Instruction] = []
-    for a, b in product(_SMALL, _SMALL):
+    for a, b in product(SMALL, SMALL):
         head = "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col"
         for out in ("f32", "f16"):
             text = f"{head}.{out}.{a}.{b}.{out}"
-            found.append(_one("f8f6f4", "m16n8k32", a, b, out, 120, text))
+            found.append(instruction("f8f6f4", "m16n8k32", a, b, out, 120, text))
         text = (
             "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X."
             f"f32.{a}.{b}.f32.ue8m0"
         )
-        found.append(_one("mxf8f6f4", "m16n8k32", a, b, "f32", 120, text, scale="ue8m0", block=32))
+        found.append(
+            instruction("mxf8f6f4", "m16n8k32", a, b, "f32", 120, text, scale="ue8m0", block=32)
+        )
     for kind, vector, scale, block in (
         ("mxf4", "2X", "ue8m0", 32),
         ("mxf4nvf4", "4X", "ue8m0", 16),
@@ -129,12 +94,14 @@ def _blackwell() -> list[Instruction]:
             f"f32.e2m1.e2m1.f32.{scale}"
         )
         found.append(
-            _one(kind, "m16n8k64", "e2m1", "e2m1", "f32", 120, text, scale=scale, block=block)
+            instruction(
+                kind, "m16n8k64", "e2m1", "e2m1", "f32", 120, text, scale=scale, block=block
+            )
         )
     return found
 
 
-INSTRUCTIONS = (*_dense(), *_sparse(), *_wgmma(), *_blackwell())
+INSTRUCTIONS = (*_dense(), *_sparse(), *_wgmma(), *_blackwell(), *tcgen05.INSTRUCTIONS)
 
 
 def program(instructions: list[Instruction]) -> dict[str, str]:
@@ -144,6 +111,8 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
     source = (
         COMMON
         + DEVICE
+        + tcgen05.DEVICE
+        + "\n"
         + "\n".join(kernels)
         + "\nstatic const Entry entries[] = {\n"
         + table
@@ -153,7 +122,8 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
         + MAIN
     )
     least = max(each.device for each in instructions)
-    arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 120: "sm_120a"}
+    arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 100: "sm_100a"}
+    arch[120] = "sm_120a"
     makefile = (
         f"# All of these instructions need {arch[least]}; a device runs those that it has.\n"
         "ARCH ?= native\n\n"
@@ -180,11 +150,13 @@ def _bits(each: Instruction) -> int:
     """Return the bits that an operand's element takes in a register."""
     if each.kind in ("mxf4", "mxf4nvf4"):
         return 4
-    return next(bits for name, bits in _FORMATS.values() if name == each.input)
+    return format_bits(each.input)
 
 
 def _kernel(each: Instruction) -> str:
     """Return the kernel of an instruction: load fragments, run the instruction, store."""
+    if each.kind.startswith("tcgen05"):
+        return tcgen05.kernel(each)
     a, b, c = registers(each)
     bits = _bits(each)
     letter = "d" if each.kind == "fp64" else "f" if each.output == "fp32" else "r"

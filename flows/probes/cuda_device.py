@@ -277,8 +277,8 @@ static const char *run_section(Section *s) {
   x.d = memory + (host.d - host.a);
   x.rows = s->rows, x.terms = s->terms, x.scales = s->scales;
   x.size_a = s->size_a, x.size_b = s->size_b, x.size_c = s->size_c;
-  /* A warp for eight cases; wgmma takes four warps, of which the first holds the cases. */
-  int threads = strncmp(s->name, "wgmma", 5) ? 32 : 128;
+  /* A warp for eight cases; wgmma and tcgen05 take four, of which the first holds the cases. */
+  int threads = strncmp(s->name, "wgmma", 5) && strncmp(s->name, "tcgen05", 7) ? 32 : 128;
   entry->kernel<<<(s->rows + 7) / 8, threads>>>(x, ran);
   cudaError_t error = cudaDeviceSynchronize();
   if (error != cudaSuccess) return cudaGetErrorString(error);

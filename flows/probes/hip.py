@@ -42,6 +42,9 @@ INSTRUCTIONS = (
     ),
 )
 
+#: Builtin functions that CDNA 3 no longer has; it keeps those of the form "_1k".
+_UNTIL_90A = ("f32_16x16x8bf16",)
+
 _DEVICE = r"""
 #include <hip/hip_runtime.h>
 
@@ -178,9 +181,12 @@ def _kernel(each: Instruction) -> str:
     """Return the kernel of an instruction: load fragments, call the builtin function, store."""
     kind = _TYPES[each.kind]
     scalar = "double" if each.output == "fp64" else "float"
+    guard = f"defined(LEVEL_{each.device:X})"
+    if each.text in _UNTIL_90A:
+        guard += " && !defined(LEVEL_940)"
     return f"""\
 __global__ void {each.name}(Case x, int *ran) {{
-#ifdef LEVEL_{each.device:X}
+#if {guard}
   {kind} a = fragment<{kind}>(x, x.a, x.size_a), b = fragment<{kind}>(x, x.b, x.size_b);
   {scalar}4_t c = load_c<{scalar}, {scalar}4_t>(x);
   store_c<{scalar}>(x, __builtin_amdgcn_mfma_{each.text}(a, b, c, 0, 0, 0));

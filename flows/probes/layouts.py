@@ -5,17 +5,30 @@ says, for each thread, register and element in a register, which row and column 
 is. The programs compute the same numbers; tests compare both and check that a matrix that is
 taken apart and put together again is the same.
 
+The instructions of data-centre Blackwell (``tcgen05.mma``) take A and B from shared memory and the
+rest from tensor memory; ``Shared`` and ``tensor_scales`` say where.
+
 References
 ----------
 NVIDIA PTX ISA, sections "Matrix Fragments for mma.m8n8k4" to "mma.m16n8k64", "Register Fragments
-for wgmma.mma_async"; AMD matrix instruction calculator (layouts of MFMA).
+for wgmma.mma_async", "Canonical Layouts", "Packing formats of elements in Tensor and Shared
+memory" and "Block Scaling" of tcgen05; AMD matrix instruction calculator (layouts of MFMA).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Fragment", "mfma", "mma", "mma_fp64", "volta"]
+__all__ = [
+    "Fragment",
+    "Shared",
+    "mfma",
+    "mma",
+    "mma_fp64",
+    "shared",
+    "tensor_scales",
+    "volta",
+]
 
 
 @dataclass(frozen=True)
@@ -97,3 +110,79 @@ def mfma(terms: int, fp64: bool = False) -> tuple[Fragment, Fragment, Fragment]:
     lane, e = _grid(64, 4)
     row = 4 * e + lane // 16 if fp64 else 4 * (lane // 16) + e
     return a, b, Fragment(row, lane % 16)
+
+
+# ------------------------------------------------------------------ shared and tensor memory
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The places of an operand's elements in shared memory.
+
+    Attributes
+    ----------
+    first : (rows, K) ndarray of int
+        The first bit of each element.
+    bits : int
+        Width of an element.
+    size : int
+        Bytes that the operand takes, padding included.
+    """
+
+    first: np.ndarray
+    bits: int
+    size: int
+
+    def pack(self, matrix: np.ndarray) -> np.ndarray:
+        """Return the bytes that hold a (rows, K) matrix of codes; padding is zero."""
+        memory = np.zeros(8 * self.size, np.uint8)
+        for bit in range(self.bits):
+            memory[self.first + bit] = matrix >> bit & 1
+        return np.packbits(memory, bitorder="little")
+
+    def unpack(self, memory: np.ndarray) -> np.ndarray:
+        """Return the matrix that these bytes hold."""
+        bits = np.unpackbits(memory, bitorder="little")
+        parts = [
+            bits[self.first + bit].astype(np.uint64) << np.uint64(bit) for bit in range(self.bits)
+        ]
+        return np.bitwise_or.reduce(parts)
+
+
+def shared(rows: int, terms: int, bits: int, per: int) -> Shared:
+    """Return the places of A, or of the transposed B, of ``tcgen05.mma`` without a swizzle.
+
+    Eight rows of 16 bytes follow each other. Then come the same rows' next 16 bytes of k, and then
+    the next eight rows. Sixteen bytes hold ``per`` elements, which may leave padding.
+
+    Parameters
+    ----------
+    rows : int
+        A multiple of 8.
+    terms, bits, per : int
+        Terms K; width of an element; elements in 16 bytes.
+    """
+    row, k = np.meshgrid(np.arange(rows), np.arange(terms), indexing="ij")
+    chunks = terms // per
+    start = 128 * (k // per) + 128 * chunks * (row // 8) + 16 * (row % 8)
+    return Shared(8 * start + k % per * bits, bits, rows * 16 * chunks)
+
+
+def tensor_scales(scales: np.ndarray) -> np.ndarray:
+    """Return the words of tensor memory that hold the scales of 128 rows of A.
+
+    Row r lies in lane r mod 32 of a column for 32 rows, and again in the other quarters of the
+    lanes. A word holds four scales of a row; fewer ones are repeated.
+
+    Parameters
+    ----------
+    scales : (128, count) ndarray of uint8
+
+    Returns
+    -------
+    (128, 4) ndarray of uint32, one row for each lane
+    """
+    rows, count = scales.shape
+    four = np.ascontiguousarray(scales[:, np.arange(4) % count])
+    words = four.view("<u4").reshape(rows // 32, 32).T
+    return np.tile(words, (4, 1))

@@ -14,7 +14,7 @@ from tests.support.hidden_rules import hidden_rule
 from tests.support.probes import answered, probe_file
 from vitruvian.cli import main
 from vitruvian.flows.probes.file import Section, pack
-from vitruvian.golden.machines.probe.equal import equal_rules
+from vitruvian.golden.machines.probe.equality import equal_rules
 from vitruvian.golden.machines.table import read_rows
 
 

@@ -5,6 +5,7 @@ that return the same results, ``infer`` finds the parameters of a rule that does
 """
 
 from vitruvian.golden.machines.probe.cases import KIT_VERSION, Cases, Results, cases, with_results
+from vitruvian.golden.machines.probe.equality import canonical, equal_rules
 from vitruvian.golden.machines.probe.infer import Inferred, infer
 from vitruvian.golden.machines.probe.machine_file import machine_file
 from vitruvian.golden.machines.probe.naming import Match, name
@@ -15,7 +16,9 @@ __all__ = [
     "Inferred",
     "Match",
     "Results",
+    "canonical",
     "cases",
+    "equal_rules",
     "infer",
     "machine_file",
     "name",

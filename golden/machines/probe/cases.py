@@ -13,7 +13,7 @@ from vitruvian.golden.machines.probe.rows import Rows
 __all__ = ["KIT_VERSION", "Cases", "Results", "cases", "with_results"]
 
 #: Version of the inputs and of the files; files of another version are refused.
-KIT_VERSION = 1
+KIT_VERSION = 2
 _INTEGERS = 400  # random rows of an integer instruction
 
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.basis import Basis, evidence
 from vitruvian.golden.machines.probe.cases import Results
@@ -25,6 +27,7 @@ Progress = Callable[[str], object]
 
 _FEW = 10  # rows with which hopeless combinations are sorted out
 _BEAM = 6  # combinations that are refined
+_NEAR = 3  # bits by which windows are changed together with the way to truncate
 _NEARLY = 0.1  # wrong rows of all, below which a combination is refined at once
 _ORDER_FREE = 3  # terms of which only one is not zero, if the order shall not matter
 
@@ -101,10 +104,14 @@ def _attempts(scorer: Scorer, known: bool, progress: Progress) -> Iterator[Itera
         yield table
     progress("phases")
     yield _phases(data)
-    progress("windowed sums")
-    yield _sums(scorer)
     progress("chains")
     starts = _chains(scorer)
+    ordinary = scorer.part(_ordinary(data)[0])
+    most = _NEARLY * len(ordinary.data.d)
+    yield _refined(scorer, [rule for rule in starts[:2] if ordinary.count(rule) <= most])
+    progress("windowed sums")
+    yield _sums(scorer)
+    progress("chains that explain less")
     yield starts
     yield _refined(scorer, starts)
     progress("neighbours of known machines")
@@ -118,6 +125,8 @@ def _integers(data: Results) -> Iterator[Rule]:
     for a, b, saturate in product((True, False), (True, False), (False, True)):
         if a == getattr(data.input, "signed", a) and b == getattr(data.input_b, "signed", b):
             yield IntDotSpec(k=data.terms, signed_a=a, signed_b=b, saturate=saturate)
+    if data.terms % IntPhaseSpec(phases=1).k == 0:
+        yield from (IntPhaseSpec(phases=phases) for phases in (1, 2, 3, 4))
 
 
 def _phases(data: Results) -> Iterator[Rule]:
@@ -254,16 +263,23 @@ def _ordinary(data: Results) -> tuple[np.ndarray, np.ndarray]:
     exponent = np.maximum(exponent, products.max(axis=1))
     ordinary &= exponent >= min(0, out.emin + 30)
     many = (products > -(1 << 19)).sum(axis=1)
-    ahead = ~(products[:, 4:] > -(1 << 19)).any(axis=1)
-    few = np.flatnonzero(ordinary & (many <= _ORDER_FREE) & ahead)
-    return ordinary, few
+    few: np.ndarray = ordinary & (many <= _ORDER_FREE)
+    if data.scale is None:  # with scales, terms of other exponents are in other blocks
+        few &= ~np.any(products[:, 4:] > -(1 << 19), axis=1)
+    return ordinary, np.flatnonzero(few)
 
 
 def _product_exponents(data: Results) -> np.ndarray:
     """Return the exponents of all products, and a very small number for zero products."""
     x, y = unpack(data.a, data.input), unpack(data.b, data.input_b)  # pyright: ignore
     zero = (x.significand == 0) | (y.significand == 0)
-    return np.where(zero, -(1 << 20), x.exponent + y.exponent)
+    exponent = x.exponent + y.exponent
+    if data.scale is not None and data.scale_a is not None and data.scale_b is not None:
+        for codes in (data.scale_a, data.scale_b):
+            scale = unpack_scale(codes, data.scale)
+            blocks = np.repeat(scale.exponent, exponent.shape[1] // codes.shape[1], axis=1)
+            exponent = exponent + blocks
+    return np.where(zero, -(1 << 20), exponent)
 
 
 def _windows(data: Results, few: np.ndarray) -> list[object]:
@@ -361,6 +377,7 @@ def _chains(scorer: Scorer) -> list[Rule]:
 #: Parameters that hide each other's effect, and are tried together
 _GROUPS = (
     ("flush", "flush_result", "zero"),
+    ("emax_floor", "flush", "flush_result", "zero"),
     ("flush", "convert", "product_exponent"),
     ("flush_result", "zero", "rounding"),
     ("accumulate", "truncate", "rounding"),
@@ -390,11 +407,36 @@ def _descend(scorer: Scorer, rule: Rule) -> Rule:
         if scorer.count(rule) == before:
             for names in _GROUPS:
                 if all(n in choices for n in names):
-                    options = product(*([(n, v) for v in choices[n]] for n in names))
+                    # A floor can look like a flushed C, so that both are tried without one.
+                    lists = [[None] if n == "emax_floor" else choices[n] for n in names]
+                    options = product(
+                        *([(n, v) for v in x] for n, x in zip(names, lists, strict=True))
+                    )
                     rule = _best(scorer, part, rule, list(options))
+            rule = _best(scorer, part, rule, _coupled(rule, choices))
         if scorer.count(rule) == before:
             break
     return rule
+
+
+def _coupled(rule: Rule, choices: dict[str, list[object]]) -> list[tuple[tuple[str, object], ...]]:
+    """Return options for the window together with parameters that a change of it can hide.
+
+    These are the way to truncate and the rounding, for windows that are near; and the floor of
+    E_max, so that the last bit below it stays the same.
+    """
+    if not isinstance(rule, DotSpec) or rule.window is None:
+        return []
+    near = range(max(rule.window - _NEAR, 1), rule.window + _NEAR + 1)
+    found: list[tuple[tuple[str, object], ...]] = [
+        (("window", w), ("truncate", t), ("rounding", r))
+        for w, t, r in product(near, choices["truncate"], choices["rounding"])
+    ]
+    if rule.emax_floor is not None:
+        q = rule.emax_floor - rule.window
+        windows = [w for w in choices["window"] if isinstance(w, int)]
+        found += [(("window", w), ("emax_floor", q + w)) for w in windows]
+    return found
 
 
 def _ordered(rule: Rule, name: str, allowed: list[object]) -> list[object]:

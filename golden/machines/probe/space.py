@@ -9,6 +9,8 @@ from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.int_phases import IntPhaseSpec
+from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule, machines
@@ -27,7 +29,7 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
         return dot_values(data)
     if isinstance(rule, ChainSpec):
         return {
-            "k": [None, *_divisors(data.terms)],
+            "k": [*_divisors(data.terms), None],
             "accumulators": [1, 2, 4],
             "descending": [False, True],
             "products": ["fused", "rounded"],
@@ -37,7 +39,9 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
             "flush": [False, True],
             "flush_result": [None, "after", "before", "unbounded"],
         }
-    if hasattr(rule, "phases"):
+    if isinstance(rule, IntPhaseSpec):
+        return {"phases": [1, 2, 3, 4]}
+    if isinstance(rule, PhaseSpec):
         return {"phases": [1, 2, 3, 4], "blackhole": [False, True]}
     return {"signed_a": [False, True], "signed_b": [False, True], "saturate": [False, True]}
 

@@ -8,9 +8,16 @@ import numpy as np
 
 from vitruvian.golden.machines.probe.operands import number, scale_codes
 from vitruvian.golden.machines.probe.rows import Rows
+from vitruvian.golden.machines.probe.strata_tiny import (
+    floors,
+    negative_zeros,
+    subnormals,
+    tiny_results,
+)
 
 __all__ = ["STRATA"]
 
+_EIGHTH = 1  # 2.25 is 2 · (1 + 1/8)
 _FAR = 44  # the largest window plus a few bits, for distances between exponents
 
 
@@ -63,20 +70,57 @@ def pairs(rows: Rows) -> None:
                 rows.add(part, top - distance)
             else:
                 rows.put(part, 2, top - distance)
-        # Two terms may lose bits, of one sign or of both.
-        part = rows.new(n)
-        top = _highest(rows, n)
-        rows.put(part, 0, top, exact=exact)
-        rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
-        low = np.maximum(top - distance, rows.lowest - rows.fraction // 2)
-        rows.put(part, 2, low)
-        rows.put(part, 3, low - rows.rng.integers(0, 2, n))
-        rows.add(part, low + rows.rng.integers(-2, 3, n))
+        # Two terms may lose bits, of one sign or of both. The second places are in the same half.
+        for place in (2, 4):
+            part = rows.new(n)
+            top = _highest(rows, n)
+            rows.put(part, 0, top, exact=exact)
+            rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
+            low = np.maximum(top - distance, rows.lowest - rows.fraction // 2)
+            rows.put(part, place, low)
+            rows.put(part, place + 1, low - rows.rng.integers(0, 2, n))
+            rows.add(part, low + rows.rng.integers(-2, 3, n))
         # C cancels the first product, and the second one is what is left.
         part = rows.new(n)
         rows.put(part, 0, exponent, 1, exact=True)
         rows.put(part, 1, exponent - distance)
         part["c"][:] = number(np.zeros(n, int), exponent, np.zeros(n, int), rows.out)
+    # Likewise, with a first product of two or more, or one with a subnormal factor, whose own
+    # exponent is not that of its leading one
+    for position in (0, rows.terms - 2):
+        for name, factors in (("a", (rows.a, rows.b)), ("b", (rows.b, rows.a))):
+            part = rows.new(n)
+            top = np.where(np.arange(n) % 2, exponent, _highest(rows, n))
+            rows.put(part, position, top, 1, exact=True)
+            rows.put(part, position + 1, top - distance)
+            _double(part, position % rows.terms, rows)
+            part["c"][:] = number(
+                np.zeros(n, int),
+                top + 1,
+                np.full(n, _EIGHTH, int) << (rows.out.fraction_bits - 3),
+                rows.out,
+            )
+            part = rows.new(n)
+            rows.put(part, position, top, 1, exact=True)
+            places = rows.rng.integers(1, factors[0].fraction_bits + 1, n)
+            large = np.full(n, factors[1].emax) - rows.rng.integers(0, 2, n)
+            zero = places * 0
+            small = number(zero, factors[0].emin - places, zero, factors[0])
+            part[name][:, position % rows.terms] = small
+            other = "b" if name == "a" else "a"
+            part[other][:, position % rows.terms] = number(zero + 1, large, zero, factors[1])
+            of = factors[0].emin - places + large
+            low = rows.rng.integers(0, 256, n)
+            part["c"][:] = number(zero, of, np.where(distance % 2, low, 0), rows.out)
+            rows.put(part, position + 1, of - distance)
+            part["a"][1::4, (position + 1) % rows.terms] = 0  # C and the product alone
+
+
+def _double(part: dict[str, np.ndarray], position: int, rows: Rows) -> None:
+    """Make both significands of a product 1.5, so that it is 2.25 times as large."""
+    for name, format in (("a", rows.a), ("b", rows.b)):
+        half = 1 << (format.fraction_bits - 1 + format.storage_shift)
+        part[name][:, position] |= np.array(half, part[name].dtype)
 
 
 def order(rows: Rows) -> None:
@@ -122,6 +166,21 @@ def carries(rows: Rows) -> None:
             rows.put(part, position, middle, sign)
         high = (1 << rows.out.fraction_bits) - 1 - rows.rng.integers(0, 64, n)
         part["c"][:] = number(sign, middle if same else middle + 1, high, rows.out)
+    # The last terms are as large as terms of their exponent can be, C is, too, and others are zero.
+    ones = [(1 << f.fraction_bits) - 1 for f in (rows.a, rows.b)]
+    for count in [k for k in range(1, rows.terms + 1) if rows.terms % k == 0]:
+        n = 24
+        part = rows.new(n)
+        middle = _middle(rows, n)
+        sign = np.arange(n) % 2
+        for position in range(rows.terms - count, rows.terms):
+            rows.put(part, position, middle, sign, exact=True)
+            for (name, format), fraction in zip((("a", rows.a), ("b", rows.b)), ones, strict=True):
+                filled = np.array(fraction << format.storage_shift, part[name].dtype)
+                part[name][:, position] |= filled
+        low = np.where(np.arange(n) % 4 < 2, 0, rows.rng.integers(0, 64, n))
+        high = (1 << rows.out.fraction_bits) - 1 - low
+        part["c"][:] = number(sign, middle + np.arange(n) // 4 % 3, high, rows.out)
 
 
 def ties(rows: Rows) -> None:
@@ -144,116 +203,22 @@ def ties(rows: Rows) -> None:
             rows.put(part, 1, top - precision - 1, exact=True)
             if beside:
                 rows.put(part, 3, top - precision - 1 - tiny, exact=True)
-
-
-def floors(rows: Rows) -> None:
-    """Products far below one without C: the floor of E_max."""
-    low = rows.lowest - rows.fraction
-    exponent = np.arange(low, min(low + 420, 12))
-    part = rows.new(len(exponent))
-    rows.put(part, 0, exponent)
-    # A tiny term of the other sign changes the result wherever it is kept at all.
-    tiny = np.arange(low, min(low + 420, 12))
-    least = rows.out.emin - rows.out.fraction_bits
-    for repetition in range(2):
-        above = np.maximum(tiny + rows.rng.integers(1, 30, len(tiny)), least)
-        part = rows.new(len(tiny))
-        rows.put(part, 0, above, 0, exact=True)
-        rows.put(part, 1, tiny, 1, exact=True)
-        # Beside a tie, which such a term decides
-        part = rows.new(len(tiny))
-        rows.put(part, 0, above, 0, exact=True)
-        rows.put(part, 1, np.full(len(tiny), least - 1), 0, exact=True)
-        rows.put(part, 2 + repetition, tiny, exact=True)
-    part = rows.new(len(tiny))
-    rows.put(part, 0, tiny + rows.rng.integers(1, 50, len(tiny)))
-    rows.put(part, 1, tiny)
-    rows.put(part, 2, tiny + rows.rng.integers(1, 50, len(tiny)))
-
-
-def subnormals(rows: Rows) -> None:
-    """Subnormal operands and addends: flushing, and the exponents of their products."""
-    n = 64
-    for both in (False, True):
-        for count in (1, 2, rows.terms):
-            part = rows.new(n)
-            exponent = np.zeros(n, int)
-            for position in range(count):
-                rows.put(part, position, np.zeros(n, int))
-                for name, format, other in (("a", rows.a, rows.b), ("b", rows.b, rows.a)):
-                    if name == "b" and not both:
-                        continue
-                    bits = rows.rng.integers(0, format.fraction_bits, n)
-                    small = rows.rng.integers(0, 2 << bits)
-                    codes = number(
-                        rows.rng.integers(0, 2, n), np.full(n, format.emin), small, format
-                    )
-                    codes &= ~np.array(format.exponent_mask, codes.dtype)
-                    part[name][:, position % rows.terms] = codes
-                    exponent = format.emin + other.emax - rows.rng.integers(0, 30, n)
-            if count == 2:
-                rows.put(part, 1, exponent + rows.rng.integers(-6, 24, n))
-            if count > 1:
-                rows.add(part, exponent + rows.rng.integers(-30, 20, n))
-    # A product with a subnormal factor, which another one cancels, has the largest exponent.
-    for name, format, other in (("a", rows.a, rows.b), ("b", rows.b, rows.a)):
+    # C or a product is half-way itself, and the other one is tiny.
+    for of_c in (True, False):
         part = rows.new(n)
-        top = np.full(n, format.emin + other.emax) - rows.rng.integers(0, 3, n)
-        rows.put(part, 0, top)
-        places = rows.rng.integers(1, format.fraction_bits + 1, n)
-        part[name][:, 0] = number(places * 0, format.emin - places, places * 0, format)
-        large = np.full(n, other.emax) - rows.rng.integers(0, 2, n)
-        part["b" if name == "a" else "a"][:, 0] = number(places * 0, large, places * 0, other)
-        rows.negate(part, np.zeros(n, int), np.full(n, 1 % rows.terms))
-        low = np.maximum(rows.lowest - rows.fraction, top - 50)
-        rows.put(part, 2, rows.rng.integers(low, top))
-        rows.put(part, 3, rows.rng.integers(low, top))
-    # A product of two subnormals beside a C of its size
-    part = rows.new(2 * n)
-    leading = np.zeros(2 * n, int)
-    for name, format in (("a", rows.a), ("b", rows.b)):
-        places = rows.rng.integers(1, format.fraction_bits + 1, 2 * n)
-        sign = rows.rng.integers(0, 2, 2 * n)
-        part[name][:, 0] = number(sign, format.emin - places, places * 0, format)
-        leading += format.emin - places
-    rows.add(part, leading - rows.rng.integers(0, 7, 2 * n))
-    # A subnormal C alone, and with products of its size
-    part = rows.new(32)
-    rows.add(part, rows.out.emin - rows.rng.integers(0, rows.out.fraction_bits, 32))
-    later = np.arange(rows.terms) >= rows.rng.integers(0, rows.terms + 1, (16, 1))
-    part["a"][16:] = np.where(later, rows.a.negative_zero, 0)  # products of −0 after those of +0
-    for near in (2, 30):
-        part = rows.new(n)
-        for position in range(2):
-            at = rows.out.emin - rows.out.fraction_bits + rows.rng.integers(-3, near, n)
-            rows.put(part, position, at)
-        rows.add(part, rows.out.emin - rows.rng.integers(1, rows.out.fraction_bits + 1, n))
-
-
-def tiny_results(rows: Rows) -> None:
-    """Results at the least normal and at the least positive number: rounding and flushing."""
-    out = rows.out
-    least = out.emin - out.fraction_bits
-    for count in (1, 2):
-        exponent = np.arange(least - 4, out.emin + 3).repeat(6)
-        part = rows.new(len(exponent))
-        for position in range(count):
-            rows.put(part, position, exponent - 3 * position * rows.rng.integers(0, 8))
-    # Just below the least normal number, and just above the largest subnormal one
-    below = np.arange(1, 30).repeat(4)
-    n = len(below)
-    sign = rows.rng.integers(0, 2, n)
-    for exact in (True, False):
-        part = rows.new(n)
-        part["c"][:] = number(sign, np.full(n, out.emin), np.zeros(n, int), out)
-        rows.put(part, 0, out.emin - below, 1 - sign, exact=exact)
-        part = rows.new(n)
-        rows.put(part, 0, np.full(n, out.emin), sign, exact=True)
-        rows.put(part, 1 + np.arange(n) % 2, out.emin - below, 1 - sign, exact=exact)
-        part = rows.new(n)
-        part["c"][:] = number(sign, np.full(n, out.emin), np.zeros(n, int), out)
-        part["c"] -= np.array(1 << out.storage_shift, part["c"].dtype)
-        rows.put(part, 0, out.emin - out.fraction_bits - below % 4, sign, exact=exact)
+        top = _upper(rows, n)
+        sign = rows.rng.integers(0, 2, n)
+        bits = rows.out.fraction_bits if of_c else rows.a.fraction_bits
+        last = np.maximum(bits - precision - 1, 0)
+        halfway = (2 * rows.rng.integers(0, 1 << np.minimum(precision, bits - 1)) + 1) << last
+        small = top - precision - 1 - rows.rng.integers(1, 40, n)
+        rows.put(part, 0, small if of_c else top, exact=True)
+        if of_c:
+            part["c"][:] = number(sign, top, halfway & ((1 << bits) - 1), rows.out)
+        else:
+            fraction = (halfway & ((1 << bits) - 1)) << rows.a.storage_shift
+            part["a"][:, 0] |= fraction.astype(part["a"].dtype)
+            rows.add(part, small)
 
 
 def overflows(rows: Rows) -> None:
@@ -377,6 +342,6 @@ def scales(rows: Rows) -> None:
 
 
 STRATA = (
-    *(zeros, single, pairs, ties, overflows, subnormals, tiny_results, floors),
+    *(zeros, negative_zeros, single, pairs, ties, overflows, subnormals, tiny_results, floors),
     *(order, carries, full, scales, specials, patterns),
 )

@@ -42,7 +42,7 @@ GOOD = probe_file(step=20)
 SPOILT = [
     (GOOD[:-1], "it is truncated"),
     (GOOD[:140], "it is truncated"),
-    (GOOD[:8] + b"\2" + GOOD[9:], "must be of version 1 of the probe kit, not 2"),
+    (GOOD[:8] + b"\1" + GOOD[9:], "must be of version 2 of the probe kit, not 1"),
     (GOOD[:400] + bytes([GOOD[400] ^ 1]) + GOOD[401:], "but they were changed"),
     (GOOD[:200] + b"\0\0\0zzz" + GOOD[206:], "but"),
     (b"VTPROBE", "must be an outputs file of the probe kit"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vitruvian.flows.probes import layouts
+from vitruvian.flows.probes import layouts, tcgen05
 from vitruvian.flows.probes.common import COMMON
 from vitruvian.flows.probes.cuda import INSTRUCTIONS, program
 from vitruvian.flows.probes.cuda_device import DEVICE
@@ -52,6 +52,31 @@ def test_a_few_places_are_those_of_the_manual():
     assert (c.row[4, 7], c.column[4, 7]) == (6, 5)
 
 
+#: Bits and elements in 16 bytes of the operands of tcgen05, with their terms
+ELEMENTS = [(16, 8, 16), (32, 4, 8), (8, 16, 32), (6, 16, 32), (4, 16, 32), (4, 32, 64)]
+
+
+@pytest.mark.parametrize(("bits", "per", "terms"), ELEMENTS)
+def test_an_operand_in_shared_memory_is_read_back(bits, per, terms):
+    matrix = np.random.default_rng(bits).integers(0, 1 << bits, (128, terms), np.uint64)
+    places = layouts.shared(128, terms, bits, per)
+    memory = places.pack(matrix)
+    assert memory.size == places.size == 4096  # K is 32 bytes in every format
+    np.testing.assert_array_equal(places.unpack(memory), matrix)
+    starts = np.sort(places.first.ravel())
+    assert np.diff(starts).min() >= bits  # no element overlaps another one
+
+
+def test_a_few_places_in_shared_memory_are_those_of_the_manual():
+    assert layouts.shared(128, 16, 16, 8).first[9, 8] == 8 * (256 + 128 + 16)
+    assert layouts.shared(128, 32, 6, 16).first[0, 15] == 90  # packed, and 32 bits of padding
+    assert layouts.shared(128, 32, 4, 16).first[0, 16] == 8 * 128  # after 64 bits of padding
+    assert layouts.shared(128, 64, 4, 32).first[1, 31] == 8 * 16 + 124
+    words = layouts.tensor_scales(np.arange(128, dtype=np.uint8)[:, None])
+    assert (words[5] == 0x01010101 * np.array([5, 37, 69, 101])).all()
+    assert (words[5] == words[101]).all()
+
+
 # ------------------------------------------------------------------ the program's own functions
 
 _STUB = """
@@ -60,6 +85,7 @@ _STUB = """
 #define __shared__ static
 struct Three { int x; };
 static Three threadIdx, blockIdx;
+static void __syncthreads() {}
 template <class T, class F> static T bits_as(F from) {
   T to;
   memcpy(&to, &from, sizeof to);
@@ -113,6 +139,95 @@ int main(int, char **arguments) {{
 """
 
 
+def run_on_host(tmp_path, text, sections, seed):
+    """Compile a program with g++ and return the numbers of each line that it prints."""
+    (tmp_path / "inputs.bin").write_bytes(pack(sections, seed))
+    (tmp_path / "harness.cpp").write_text(text)
+    subprocess.run(
+        ["g++", "-O0", "-w", "-o", "harness", "harness.cpp"], cwd=tmp_path, check=True, timeout=300
+    )
+    done = subprocess.run(
+        ["./harness", "inputs.bin"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    return iter(done.stdout.splitlines())
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not there")
+def test_the_program_fills_shared_memory_as_the_layouts_say(tmp_path):
+    """All pairs of formats of ``tcgen05.mma``, with the scales if there are any."""
+    chosen = {}
+    for each in tcgen05.INSTRUCTIONS:
+        shapes = (tcgen05.element(each, each.input), tcgen05.element(each, each.input_b))
+        chosen.setdefault((shapes, each.scale, each.block), each)
+    chosen = list(chosen.values())
+    assert {tcgen05.element(e, e.input) for e in chosen} == {(b, p) for b, p, _ in ELEMENTS}
+    given = [last(each.cases(5)) for each in chosen]
+    fills = []
+    for number, each in enumerate(chosen):
+        for name, format in (("a", each.input), ("b", each.input_b)):
+            bits, per = tcgen05.element(each, format)
+            fill = f"fill_shared<{bits}, {per}>(x, x.{name}, x.size_{name}, {name})"
+            fills.append(f"if (i == {number}) {fill};")
+    text = f"""{COMMON}
+{_STUB}
+{DEVICE.replace("#include <cuda_runtime.h>", "")}
+{tcgen05.DEVICE}
+int main(int, char **arguments) {{
+  read_inputs(arguments[1]);
+  for (uint32_t i = 0; i < section_count(); i++) {{
+    Section *s = section_at(i);
+    Operands o = operands_of(s);
+    Case x = {{o.a, o.b, o.c, o.scale_a, o.scale_b, o.d, (int)s->rows, (int)s->terms,
+              (int)s->scales, (int)s->size_a, (int)s->size_b, (int)s->size_c}};
+    static uint8_t a[4096], b[512];
+    memset(a, 255, sizeof a), memset(b, 255, sizeof b);
+    blockIdx.x = 1;
+    for (threadIdx.x = 0; threadIdx.x < 128; threadIdx.x++)
+      clear_shared(a, 4096), clear_shared(b, 512);
+    for (threadIdx.x = 0; threadIdx.x < 128; threadIdx.x++) {{ {" ".join(fills)} }}
+    for (uint8_t byte : a) printf("%d ", byte);
+    for (uint8_t byte : b) printf("%d ", byte);
+    printf("\\n");
+    for (threadIdx.x = 0; threadIdx.x < 32 && x.scales; threadIdx.x++)
+      printf("%u %u ", scale_word(x, x.scale_a), scale_word(x, x.scale_b));
+    printf("\\n");
+  }}
+}}
+"""
+    sections = [Section(e.name, c) for e, c in zip(chosen, given, strict=True)]
+    lines = run_on_host(tmp_path, text, sections, 5)
+    for each, cases in zip(chosen, given, strict=True):
+        memory = np.array(next(lines).split(), dtype=np.uint8)
+        for part, codes, rows, format in (
+            (memory[:4096], cases.a, 128, each.input),
+            (memory[4096:], cases.b, 16, each.input_b),
+        ):
+            matrix = np.zeros((rows, each.terms), np.uint64)
+            matrix[:8] = codes[8:16]  # those of the second block of threads
+            places = layouts.shared(rows, each.terms, *tcgen05.element(each, format))
+            np.testing.assert_array_equal(part, places.pack(matrix))
+        words = np.array(next(lines).split(), dtype=np.uint32).reshape(-1, 2)
+        for column, scales in enumerate((cases.scale_a, cases.scale_b)):
+            if scales is not None:
+                rows = np.zeros((128, scales.shape[1]), np.uint8)
+                rows[:8] = scales[8:16]
+                np.testing.assert_array_equal(words[:, column], layouts.tensor_scales(rows)[:32, 0])
+
+
+def test_the_descriptors_of_tcgen05_are_those_of_the_manual():
+    words = {e.name: tcgen05.descriptor(e) for e in tcgen05.INSTRUCTIONS}
+    shape = 2 << 17 | 8 << 24  # N / 8 and M / 16
+    assert words["tcgen05_f16_m128n16k16_f16_f32"] == shape | 1 << 4
+    assert words["tcgen05_f16_m128n16k16_f16_f16"] == shape
+    assert words["tcgen05_f16_m128n16k16_bf16_f32"] == shape | 1 << 4 | 1 << 7 | 1 << 10
+    assert words["tcgen05_tf32_m128n16k8_tf32_f32"] == shape | 1 << 4 | 2 << 7 | 2 << 10
+    assert words["tcgen05_i8_m128n16k32_s8_u8_s32"] == shape | 2 << 4 | 1 << 7
+    assert words["tcgen05_f8f6f4_m128n16k32_e2m3_e2m1_f32"] == shape | 1 << 4 | 3 << 7 | 5 << 10
+    mixed = words["tcgen05_mxf8f6f4_m128n16k32_e5m2_e3m2_f32_ue8m0_32"]
+    assert mixed == shape | 1 << 7 | 4 << 10 | 1 << 23
+    assert words["tcgen05_mxf4nvf4_m128n16k64_e2m1_f32_ue4m3_16"] == shape | 1 << 7 | 1 << 10
+
+
 def elements(registers, bits):
     """Return the elements of registers, from the lowest bits on."""
     shifts = np.arange(0, 32, bits, dtype=np.uint64)
@@ -133,17 +248,8 @@ def test_the_program_loads_what_the_layouts_say(tmp_path):
     chosen += [by_shape.get((True, *s)) or by_shape[True, 8, 64] for s in _SPARSE]
     chosen[len(_DENSE) + 4] = next(e for e in INSTRUCTIONS if e.name == "sp_m16n8k32_s8_s32")
     cases = [last(each.cases(3)) for each in chosen]
-    (tmp_path / "inputs.bin").write_bytes(
-        pack([Section(e.name, c) for e, c in zip(chosen, cases, strict=True)], 3)
-    )
-    (tmp_path / "harness.cpp").write_text(harness())
-    subprocess.run(
-        ["g++", "-O0", "-w", "-o", "harness", "harness.cpp"], cwd=tmp_path, check=True, timeout=120
-    )
-    done = subprocess.run(
-        ["./harness", "inputs.bin"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
-    lines = iter(done.stdout.splitlines())
+    sections = [Section(e.name, c) for e, c in zip(chosen, cases, strict=True)]
+    lines = run_on_host(tmp_path, harness(), sections, 3)
     for number, ((bits, terms), given) in enumerate(zip([*_DENSE, *_SPARSE], cases, strict=True)):
         words = np.array([next(lines).split() for _ in range(32)], dtype=np.uint64)
         stored = np.array(next(lines).split(), dtype=np.uint64)
@@ -199,6 +305,7 @@ def test_every_kernel_names_its_operands_once():
     """The assembly of an instruction has as many operands as the constraints."""
     text = program(list(INSTRUCTIONS))["probe.cu"]
     bodies = re.findall(r'asm volatile\("((?:w?g?mma)[^"]*)"\s*: ([^;]*)\);', text)
+    bodies += re.findall(r'"(tcgen05.mma[^"]*)"\s*:: ([^;]*)\);', text)
     assert len(bodies) == len(INSTRUCTIONS)
     for assembly, constraints in bodies:
         given = len(re.findall(r'"[+=]?[frdl]"\(', constraints))

@@ -26,6 +26,7 @@ from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negat
 from .blocks import BlockDatapath, BlockUnitConfig
 from .choices import INT8
 from .config import MatrixUnitConfig
+from .mixed import MixedUnitConfig
 
 __all__ = ["Beat", "ElementDatapath", "datapath_of"]
 
@@ -115,6 +116,7 @@ class CodeDatapath:
             pipeline=config.pipeline,
             multiplier=config.multiplier,
             addend_cycles=config.addend_cycles,
+            mixed=isinstance(config, MixedUnitConfig),
         )
 
     def addend(self, start: Value, control: data.View) -> Value:
@@ -126,6 +128,8 @@ class CodeDatapath:
         m.d.comb += [self.dot.a.eq(beat.a), self.dot.b.eq(beat.b)]
         if self.config.precision_bits:
             m.d.comb += self.dot.precision.eq(beat.control.precision)
+            if self.dot.mixed:
+                m.d.comb += self.dot.precision_b.eq(beat.control.precision_b)
         return self.dot.d
 
 

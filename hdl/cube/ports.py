@@ -15,6 +15,7 @@ from ..simd2.operand import lane_layout
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
 from .choices import INT8
 from .config import MatrixUnitConfig
+from .mixed import MixedUnitConfig
 
 __all__ = [
     "Start",
@@ -66,6 +67,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
     ``a[i]`` is row i of A and ``b[j]`` is column j of B, with the operands in rising k from bit 0.
     In a unit of ``hdl.cube.blocks``, the scales of a row or column are above its operands.
     With sparsity, ``index[i]`` has the indices of the values of ``a[i]`` in their groups of four.
+    In a unit of ``hdl.cube.mixed``, ``precision`` is that of A, and ``precision_b`` that of B.
     """
     return data.StructLayout(
         {
@@ -73,6 +75,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "b": data.ArrayLayout(config.b_bus_bits, config.n),
             "index": data.ArrayLayout(config.index_bits, config.m),
             "precision": _precision(config),
+            **({"precision_b": _precision(config)} if isinstance(config, MixedUnitConfig) else {}),
             "operation": operation_enum(config.operations) if config.operation_bits else 0,
             "start": Start,
             "slot": config.slot_bits,
@@ -135,6 +138,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     """Return the layout of an element's control bits. A field that is not needed has a width of 0.
 
     - ``precision``: for elements that decode their operands.
+    - ``precision_b``: for elements whose operands of B may have another precision.
     - ``wide``, ``again``, ``last``: for elements that may get limbs.
     - ``chop``: if some precisions follow a machine's preset and others ``ieee``.
     - ``small``: if some results are shorter than others.
@@ -148,10 +152,11 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     else:
         mode = bits_layout(config.ops) if config.semirings else 0
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
-    integers = INT8 in config.precisions and not decodes
+    integers, mixed = INT8 in config.precisions and not decodes, isinstance(config, MixedUnitConfig)
     return data.StructLayout(
         {
             "precision": config.precision_bits if decodes else 0,
+            **({"precision_b": config.precision_bits} if mixed else {}),
             "wide": len(config.limb_counts),
             "again": int(stepped),
             "last": int(stepped),

@@ -5,6 +5,7 @@ from vitruvian.golden.simd2.op import Op
 from .blocks import BlockUnitConfig
 from .choices import INT8, WIDE
 from .config import MatrixUnitConfig
+from .mixed import MixedUnitConfig
 
 __all__ = ["BLACKWELL", "CONFIGS"]
 
@@ -69,9 +70,10 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
 }
 
 #: The configurations with the rules of Blackwell's ``tcgen05`` instructions, without and with block
-#: scales. K is the instruction's: 32, and 64 for the rules of groups.
+#: scales. K is the instruction's: 32, and 64 for the rules of groups. Each beat of ``tcgen05_tile``
+#: names a format for A and one for B.
 BLACKWELL: dict[str, MatrixUnitConfig] = {
-    "tcgen05_tile": MatrixUnitConfig(
+    "tcgen05_tile": MixedUnitConfig(
         m=8,
         n=4,
         k=16,

@@ -17,6 +17,7 @@ from .config import MatrixUnitConfig
 from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid
+from .mixed import MixedUnitConfig
 from .ports import Start, beat_layout, fractal_layout
 from .row import RowRegisters
 
@@ -41,7 +42,8 @@ class MatrixUnit(wiring.Component):
         of B (N columns of ``b_bus_bits``), the precision, the start, the slot, and ``emit``, which
         requests the result on ``o``. A beat of several steps is taken in its last step. Units with
         semirings also have an ``operation``. If such a unit has FP32, the precision applies to mma
-        only, and the other operations take the first FP32 operand of each row and column.
+        only, and the other operations take the first FP32 operand of each row and column. Units of
+        ``hdl.cube.mixed`` have a ``precision_b`` for B.
     c : In(stream.Signature(M × N × word_bits))
         C fractals. Each beat that starts from C takes one; a complex beat takes two, the real and
         then the imaginary parts.
@@ -171,6 +173,8 @@ class MatrixUnit(wiring.Component):
             m.d.comb += Value.cast(bus.step.precision).eq(precision)
             if config.assignment == "element":
                 m.d.comb += bus.control.precision.eq(precision)
+            if isinstance(config, MixedUnitConfig):
+                m.d.comb += bus.control.precision_b.eq(beat.precision_b)
         return m
 
     def _build_entry(self, m: Module, grid: Grid) -> Any:

@@ -46,6 +46,9 @@ class MultiDot(wiring.Component):
     addend_cycles : int
         Cycles by which ``c`` comes later than the operands, at most the number of ranks in front of
         its first use.
+    mixed : bool
+        If True, A and B may have different precisions. These are floating-point formats with the
+        same K, window, result bits and storage bits.
 
     Members
     -------
@@ -53,6 +56,8 @@ class MultiDot(wiring.Component):
         Operand buses.
     precision : In(ceil(log2(len(precisions))))
         Index into ``precisions``; absent if the unit has only one precision.
+    precision_b : In(ceil(log2(len(precisions))))
+        With ``mixed``, the precision of B, and ``precision`` is that of A.
     c, d : In(32), Out(32)
         Addend and result, in FP32 (or the output format of ``specs``) or INT32.
 
@@ -73,6 +78,7 @@ class MultiDot(wiring.Component):
     c: Signal
     d: Signal
     precision: Signal
+    precision_b: Signal
 
     def __init__(
         self,
@@ -83,6 +89,7 @@ class MultiDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
         addend_cycles: int = 0,
+        mixed: bool = False,
     ):
         check_pipeline(pipeline, DEEP_PIPELINES)
         if not specs and not int8_k:
@@ -90,7 +97,7 @@ class MultiDot(wiring.Component):
         self.specs, self.int8_k = dict(specs), int8_k
         self.multiplier = check_multiplier(multiplier)
         self.saturate, self.pipeline, self.latency = saturate, pipeline, pipeline
-        self.addend_cycles = addend_cycles
+        self.addend_cycles, self.mixed = addend_cycles, mixed
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -105,6 +112,8 @@ class MultiDot(wiring.Component):
         }
         if len(self.precisions) > 1:
             members["precision"] = In((len(self.precisions) - 1).bit_length())
+            if mixed:
+                members["precision_b"] = members["precision"]
         super().__init__(members)
 
     def _check(self) -> None:
@@ -126,6 +135,13 @@ class MultiDot(wiring.Component):
                     )
         if len({(spec.window, spec.result_bits) for spec in specs}) > 2:
             raise ValueError("specs must have at most two different windows")
+        if self.mixed:
+            shared = {(s.k, s.window, s.result_bits, s.input.storage_bits) for s in specs}
+            if len(shared) > 1 or self.int8_k:
+                raise ValueError(
+                    "specs must have one K, one window and one operand width, and no int8, "
+                    "with a precision for each side"
+                )
         if self.int8_k and specs and specs[0].output.storage_bits != 32:
             raise ValueError("output must have 32 bits where int8 is one of the precisions")
 
@@ -144,13 +160,13 @@ class MultiDot(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         select: dict[str, Value] = {name: Const(1, 1) for name in self.precisions}
+        select_b = select
         if len(self.precisions) > 1:
-            for index, name in enumerate(self.precisions):
-                select[name] = Signal(name=f"is_{name}")
-                m.d.comb += select[name].eq(self.precision == index)
+            select = self._decoded(m, self.precision, "is")
+            select_b = self._decoded(m, self.precision_b, "b_is") if self.mixed else select
         results: list[tuple[str, Value]] = []
         if self.specs:
-            results.append(("float", self._build_float(m, self._stages(m), select)))
+            results.append(("float", self._build_float(m, self._stages(m), select, select_b)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
                 spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
@@ -176,16 +192,30 @@ class MultiDot(wiring.Component):
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
 
+    def _decoded(self, m: Module, code: Value, prefix: str) -> dict[str, Value]:
+        """Return a bit for each precision that is set if the code names it."""
+        select: dict[str, Value] = {}
+        for index, name in enumerate(self.precisions):
+            select[name] = Signal(name=f"{prefix}_{name}")
+            m.d.comb += select[name].eq(code == index)
+        return select
+
     def _stages(self, m: Module) -> PipelineStages:
         """Return the stage boundaries of the floating-point precisions."""
         return PipelineStages(m, DEEP_PIPELINES[self.pipeline], self.addend_cycles)
 
-    def _build_float(self, m: Module, stages: PipelineStages, select: Mapping[str, Value]) -> Value:
-        """Return the result in the selected floating-point precision."""
-        select = {
-            name: bit if isinstance(bit, Const) else stages.cross_extra("operand", bit, f"o_{name}")
-            for name, bit in select.items()
-        }
+    def _build_float(
+        self,
+        m: Module,
+        stages: PipelineStages,
+        select: Mapping[str, Value],
+        select_b: Mapping[str, Value],
+    ) -> Value:
+        """Return the result in the selected floating-point precisions of A and of B."""
+        one = select_b is select
+        select = _crossed(stages, select, "o")
+        select_b = select if one else _crossed(stages, select_b, "o_b")
+        chosen = {"a": select, "b": select_b}
         buses = [
             stages.cross_extra("operand", port, f"operand_{name}")
             for name, port in (("a", self.a), ("b", self.b))
@@ -235,16 +265,22 @@ class MultiDot(wiring.Component):
             c = stages.cross_addend("operand", c, "operand_c")
         c = unpack(m, c, longest.output, name="c")
         return core.build(
-            [self._build_lane(m, select, buses, lane, bias) for lane in range(geometry.lanes)], c
+            [self._build_lane(m, chosen, buses, lane, bias) for lane in range(geometry.lanes)], c
         )
 
     def _build_lane(
-        self, m: Module, select: Mapping[str, Value], buses: list[Value], lane: int, bias: int
+        self,
+        m: Module,
+        chosen: Mapping[str, Mapping[str, Value]],
+        buses: list[Value],
+        lane: int,
+        bias: int,
     ) -> Lane:
-        """Return the product of a lane in the selected precision, on the scale of ``bias``."""
+        """Return the product of a lane in the selected precisions, on the scale of ``bias``."""
         served = {name: spec.input for name, spec in self.specs.items() if spec.k > lane}
         fraction = max(format.fraction_bits for format in served.values())
-        absent = [select[name] for name in self.precisions if name not in served]
+        # With a precision for each side, no lane is absent.
+        absent = [chosen["a"][name] for name in self.precisions if name not in served]
         operands = []
         for side, bus in zip("ab", buses, strict=True):
             views = []
@@ -252,7 +288,9 @@ class MultiDot(wiring.Component):
                 low = lane * format.storage_bits
                 code = bus[low : low + format.storage_bits]
                 view = unpack(m, code, format, name=f"{side}{lane}_{name}")
-                views.append((select[name], widen(view, format, fraction=fraction, bias=bias)))
+                views.append(
+                    (chosen[side][name], widen(view, format, fraction=fraction, bias=bias))
+                )
             operands.append(choose(m, views, name=f"{side}{lane}"))
         product = product_lane(
             m, *operands, fraction=2 * fraction, name=f"p{lane}", multiplier=self.multiplier
@@ -269,6 +307,16 @@ class MultiDot(wiring.Component):
             nan=product.nan,
             inf=product.inf,
         )
+
+
+def _crossed(stages: PipelineStages, select: Mapping[str, Value], prefix: str) -> dict[str, Value]:
+    """Return one-hot selects behind the boundary of the operands."""
+    return {
+        name: bit
+        if isinstance(bit, Const)
+        else stages.cross_extra("operand", bit, f"{prefix}_{name}")
+        for name, bit in select.items()
+    }
 
 
 def check_floor(spec: DotSpec | None) -> None:

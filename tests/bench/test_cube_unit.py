@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.cube import BLACKWELL, MatrixUnit
+from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.sim.bench.cube.bench_unit import configuration
 from vitruvian.sim.bench.runner import run_bench
 
@@ -36,6 +37,7 @@ def run(given, design=None, **options):
         ),
         parameters(m=1, n=2, preset="int8_8x8_dsp"),
         parameters(m=2, n=1, k=1, dataflow="systolic", precisions=("int8",), buffered=True),
+        parameters(m=1, n=2, k=4, preset="nvfp4_8x4", dataflow="systolic", beats=100),
     ],
     ids=[
         "tiny",
@@ -47,10 +49,19 @@ def run(given, design=None, **options):
         "m3xu-fast",
         "memory-buffered",
         "buffered-systolic",
+        "nvfp4-systolic",
     ],
 )
 def test_matrix_unit(given):
     result = run(given)
+    assert result.passed and result.tests == TESTS, result.failures
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dataflow", DATAFLOWS)
+@pytest.mark.parametrize("preset", BLACKWELL)
+def test_blackwell_presets_at_full_size(preset, dataflow):
+    result = run(parameters(preset=preset, dataflow=dataflow))
     assert result.passed and result.tests == TESTS, result.failures
 
 

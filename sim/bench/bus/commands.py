@@ -155,6 +155,7 @@ def _schedule(
         slot=np.zeros(len(run), int),
         emit=np.array(emit),
         precision=precision,
+        precision_b=precision,
         operation=operation,
         kind=kind,
         scale=rng.integers(-16, 17, first)[run] + rng.choice([0, 0, 0, -12, 12], len(run)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.hdl.cube.config import MatrixUnitConfig
+from vitruvian.hdl.cube.mixed import MixedUnitConfig
 from vitruvian.hdl.cube.ports import Start
 
 __all__ = ["Schedule", "complex_codes", "draw_schedule", "mma_code"]
@@ -28,11 +29,13 @@ class Schedule:
         True for beats that start from C.
     slot : (beats,) ndarray of int
     emit : (beats,) ndarray of bool
-    precision, operation : (beats,) ndarray of int
-        Codes on the unit's inputs.
+    precision, precision_b, operation : (beats,) ndarray of int
+        Codes on the unit's inputs; ``precision_b`` is that of B in units that have it, and else
+        equals ``precision``.
     kind : (beats,) ndarray of int
         Code of the precision that the beat is computed in, or the number of precisions plus the
-        code of the semiring.
+        code of the semiring. In units with a precision for each side, that of A times the number
+        of precisions plus that of B.
     scale, edge : (beats,) ndarray of int
         Exponent near which each beat's products lie, and 1 or −1 to move it to the upper or lower
         end of the range.
@@ -49,6 +52,7 @@ class Schedule:
     slot: np.ndarray
     emit: np.ndarray
     precision: np.ndarray
+    precision_b: np.ndarray
     operation: np.ndarray
     kind: np.ndarray
     scale: np.ndarray
@@ -93,6 +97,10 @@ def draw_schedule(
         semiring = operation != mma_code(config)
         kind = np.where(semiring, len(config.precisions) + operation, precision)
         precision = np.where(semiring, rng.integers(0, len(config.precisions), beats), precision)
+    precision_b = precision
+    if isinstance(config, MixedUnitConfig):
+        precision_b = _precisions(rng, config, run, precisions)
+        kind = len(config.precisions) * precision + precision_b
     # A complex beat computes two sums, one for each part.
     beat = np.repeat(np.arange(beats), 1 + np.isin(kind, paired))
     return Schedule(
@@ -103,6 +111,7 @@ def draw_schedule(
         slot=slot,
         emit=emit,
         precision=precision,
+        precision_b=precision_b,
         operation=operation,
         kind=kind,
         scale=scale,

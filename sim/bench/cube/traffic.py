@@ -21,6 +21,7 @@ import numpy as np
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube.config import MatrixUnitConfig
+from vitruvian.hdl.cube.mixed import MixedUnitConfig
 from vitruvian.sim.rtl.cube import bus_words
 
 from .blocks import block_results, draw_blocks, packed
@@ -47,8 +48,8 @@ class Traffic:
         Contents of the buses: rows of A and columns of B.
     index : (beats, M, bytes) ndarray of uint8
         With sparsity, the indices of A's values; otherwise empty.
-    precision, operation, start, slot, emit : (beats,) ndarray of uint8
-        The other fields of a beat.
+    precision, precision_b, operation, start, slot, emit : (beats,) ndarray of uint8
+        The other fields of a beat. Only units with a precision for each side have ``precision_b``.
     c : (C fractals, M, N) ndarray
         One for each sum of a beat that starts from C.
     d : (D fractals, M, N) ndarray
@@ -60,6 +61,7 @@ class Traffic:
     b: np.ndarray
     index: np.ndarray
     precision: np.ndarray
+    precision_b: np.ndarray
     operation: np.ndarray
     start: np.ndarray
     slot: np.ndarray
@@ -84,6 +86,7 @@ class Traffic:
             "a": bus_words(self.a),
             "b": bus_words(self.b),
             "precision": self.precision,
+            "precision_b": self.precision_b,
             "operation": self.operation,
             "start": self.start,
             "slot": self.slot,
@@ -91,6 +94,7 @@ class Traffic:
         }
         for name, bits in (
             ("precision", self.config.precision_bits),
+            ("precision_b", _bits_of_b(self.config)),
             ("operation", self.config.operation_bits),
             ("slot", self.config.slot_bits),
         ):
@@ -106,10 +110,17 @@ class Traffic:
         if self.config.sparsity:
             sides["index"] = self.index[index]
         fields = ("precision", "operation", "start", "slot", "emit")
+        if isinstance(self.config, MixedUnitConfig):
+            fields = ("precision", "precision_b", *fields[1:])
         return {
             name: [int.from_bytes(row.tobytes(), "little") for row in rows]
             for name, rows in sides.items()
         } | {name: int(getattr(self, name)[index]) for name in fields}
+
+
+def _bits_of_b(config: MatrixUnitConfig) -> int:
+    """Return the bits of the precision of B in a beat, 0 if it is that of A."""
+    return config.precision_bits if isinstance(config, MixedUnitConfig) else 0
 
 
 def make_traffic(
@@ -175,6 +186,7 @@ def compute_traffic(
         b=b,
         index=index,
         precision=schedule.precision.astype(np.uint8),
+        precision_b=schedule.precision_b.astype(np.uint8),
         operation=schedule.operation.astype(np.uint8),
         start=schedule.start.astype(np.uint8),
         slot=schedule.slot.astype(np.uint8),
@@ -211,7 +223,7 @@ def _compute(
     b = rng.integers(0, 256, (beats, config.n, octets), dtype=np.uint8)
     c = np.zeros((len(schedule.beat), config.m, config.n), f"u{config.word_bits // 8}")
     factors: dict[int, _Factors] = {}
-    count = len(config.precisions)
+    count = len(config.precisions) ** (1 + isinstance(config, MixedUnitConfig))
     for code in np.unique(schedule.kind).tolist():
         mine = np.flatnonzero(schedule.kind == code)
         sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
@@ -231,12 +243,19 @@ def _compute(
     return a, b, c, _accumulate(config, schedule, c, factors)
 
 
+def _rule_of(config: MatrixUnitConfig, code: int) -> tuple[str, DotSpec | IntDotSpec]:
+    """Return the precision of A and the arithmetic of the beats of a kind."""
+    if isinstance(config, MixedUnitConfig):
+        a, b = (config.precisions[i] for i in divmod(code, len(config.precisions)))
+        return a, config.pair_spec(a, b)
+    return config.precisions[code], config.spec(config.precisions[code])
+
+
 def _draw(
     rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule, code: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw the operands A and B of the beats in a precision, and C of each of their sums."""
-    name = config.precisions[code]
-    spec = config.spec(name)
+    name, spec = _rule_of(config, code)
     mine = np.flatnonzero(schedule.kind == code)
     sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
     centre = schedule.scale
@@ -266,8 +285,7 @@ def _factors(
     Complex operands hold real and imaginary parts in turn. The real part of a product is the sum
     of Re·Re and −(Im·Im), the imaginary part that of Re·Im and Im·Re.
     """
-    name = config.precisions[code]
-    spec = config.spec(name)
+    name, spec = _rule_of(config, code)
     mine = np.flatnonzero(schedule.kind == code)
     sums = np.flatnonzero(schedule.kind[schedule.beat] == code)
     at = np.searchsorted(mine, schedule.beat[sums])
@@ -304,7 +322,7 @@ def _accumulate(
                     state[run[these[~from_c[these]]]] = identity(f.rule)
                 state[run[these]] = pair_results(f.rule, x, y, state[run[these]])
             elif len(these):
-                bits = config.result_bits(config.precisions[code])
+                bits = config.result_bits(_rule_of(config, code)[0])
                 addend = state[run[these]].astype(f"u{bits // 8}")
                 if isinstance(f.rule, DotSpec) and f.rule.scale is not None:
                     value = block_results(f.rule, x, y, addend)

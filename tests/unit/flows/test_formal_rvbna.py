@@ -32,7 +32,9 @@ def simulated(build, widths, rows):
     return np.array(found)
 
 
-@pytest.mark.parametrize("stem", ["rvbna_e4m3_n2_fp32", "rvbna_e5m2_n2_fp32", "rvbna_e5m2_n4_fp32"])
+@pytest.mark.parametrize(
+    "stem", ["rvbna_e4m3_n2_fp32", "rvbna_e5m2_n2_fp32", "rvbna_e4m3_n4_fp32", "rvbna_e5m2_n4_fp32"]
+)
 def test_the_reference_of_the_dot_product_equals_golden(stem):
     machine = find(stem)
     rule = machine.rule

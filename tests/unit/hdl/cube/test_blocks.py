@@ -51,7 +51,7 @@ def test_traffic_agrees_with_golden():
 @pytest.mark.parametrize("name", BLACKWELL)
 def test_every_preset_agrees_with_golden(name):
     for dataflow in ("broadcast", "systolic"):
-        config = replace(BLACKWELL[name], m=2, n=2, dataflow=dataflow)
+        config = replace(BLACKWELL[name], dataflow=dataflow)
         result = run_unit(config, None, 4000, 2)
         assert result.vectors >= 4000 and not result.mismatches, result.examples
 

@@ -92,7 +92,8 @@ class Netlist:
         self.others: list[Cell] = []
         for cell in module.cells:
             if cell.kind in COMBINATIONAL:
-                self.operators[cell.ports["Y"][0].name] = cell
+                if cell.ports["Y"]:  # an operator may have no bits
+                    self.operators[cell.ports["Y"][0].name] = cell
             elif cell.kind == "$dff":
                 self.registers[cell.ports["Q"][0].name] = cell
             else:
@@ -313,8 +314,7 @@ class Netlist:
             for name in [name for name in table if not demand.get(name)]:
                 del table[name]
                 # Unread bits of a net that is kept whole may come from it.
-                if not self.wires[name].named:
-                    narrow[name] = 0
+                narrow[name] = 0
         self.others = [
             cell
             for cell in self.others

@@ -16,18 +16,11 @@ from vitruvian.sim.rtl import toolchain
 LIMIT_S = 600
 #: Presets whose simulation on Icarus takes longer. Verilator's lint is checked all the same.
 TOO_LONG = {"cube_cube_davinci", "vector_128_all"}
-#: A preset whose Verilog cannot be written: an operator of no bits stops the writer.
-BROKEN = {"simd2_int_addnorm_16_4_p2"}
 
 
 def presets():
     """Return every preset of every unit as a parameter."""
-    broken = pytest.mark.xfail(raises=IndexError, strict=True, reason="the writer fails")
-    return [
-        pytest.param(v, id=v.module, marks=[broken] if v.module in BROKEN else [])
-        for name in UNITS
-        for v in reported(name)
-    ]
+    return [pytest.param(v, id=v.module) for name in UNITS for v in reported(name)]
 
 
 def run(folder: Path, target: str) -> str:

@@ -48,6 +48,28 @@ class Operators(wiring.Component):
         return m
 
 
+class NoBits(wiring.Component):
+    """A unit with an operator of no bits, and with a carry that only unread bits come from."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        b: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(4), "b": In(4), "d": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        carry, total = Signal(4), Signal(4)
+        m.d.comb += [
+            carry.eq(Cat(self.a[:0] & self.b[:0], self.a & self.b)),
+            total.eq(Cat(self.a[0], carry[3] | self.b[3])),
+            self.d.eq(Cat(total[0], self.a[1:])),
+        ]
+        return m
+
+
 def proof(rtlil: str, text: str) -> None:
     """Raise SynthesisError unless the text computes what the RTLIL does, for every input."""
     (top,) = re.findall(r"attribute \\top 1\nmodule \\(\S+)", rtlil)
@@ -65,6 +87,11 @@ def test_every_operator_is_written_as_it_is():
     rtlil = to_rtlil(Operators())
     text = netlist.verilog(verilog._readable(rtlil, "top", []), "top", ["a", "b", "c", "s", "d"])
     proof(rtlil, text)
+
+
+def test_operators_without_bits_are_left_out():
+    rtlil = to_rtlil(NoBits())
+    proof(rtlil, netlist.verilog(verilog._readable(rtlil, "top", []), "top", ["a", "b", "d"]))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The array of processing elements, and the paths of the operands through it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -152,7 +152,8 @@ class Grid(wiring.Component):
         If ``early`` is True, the valid bit and the control come one cycle before the operands.
         """
         config = self.config
-        valid, control = self.valid, self.control
+        valid: Value = self.valid
+        control: Any = self.control
         ranks = ["", "_assigned"] if config.assignment == "pipelined" else [""]
         for suffix in ranks[: len(ranks) - early]:
             valid, control = self._delay(m, valid, control, suffix)

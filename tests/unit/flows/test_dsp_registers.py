@@ -1,6 +1,7 @@
 """Registers inside DSP blocks: mapped netlists before and after, simulated cell by cell."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ class Simulation:
     def __init__(self, netlist, top):
         self.module = json.loads(netlist)["modules"][top]
         self.cells = self.module["cells"]
-        self.state = {}
+        self.state: dict[str, Any] = {}
 
     def bit(self, net):
         if isinstance(net, str):
@@ -92,7 +93,8 @@ class Simulation:
         if self.cells[name]["parameters"].get(f"REG_{side}_CLK", "NONE") == "NONE":
             return value
         assert self.cells[name]["connections"]["CE0"] == ["1"]
-        return self.state.get(name, {"INPUTA": (0, 0), "OUTPUT": 0})[side]
+        zero: dict[str, Any] = {"INPUTA": (0, 0), "OUTPUT": 0}
+        return self.state.get(name, zero)[side]
 
     def run(self, name):
         """Set the outputs of a cell."""

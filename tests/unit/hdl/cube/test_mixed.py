@@ -21,6 +21,7 @@ SMALL = replace(TILE, m=1, n=2, k=2)
 
 
 def test_every_pair_of_formats_follows_the_machine():
+    assert isinstance(TILE, MixedUnitConfig)
     pairs = list(product(TILE.precisions, repeat=2))
     assert len(pairs) == 25
     for a, b in pairs:

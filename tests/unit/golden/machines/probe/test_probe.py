@@ -71,9 +71,12 @@ def check_inferred(rule, data):
     for basis in found.basis:
         for value in basis.same[:2]:
             if basis.name != "convert" or value is None:
-                assert not Scorer(data).count(changed(found.rule, basis.name, value))
+                same = changed(found.rule, basis.name, value)
+                assert same is not None and not Scorer(data).count(same)
         if basis.row is not None:
-            wrong = Scorer(data).differs(changed(found.rule, basis.name, basis.other))
+            other = changed(found.rule, basis.name, basis.other)
+            assert other is not None
+            wrong = Scorer(data).differs(other)
             assert np.flatnonzero(wrong)[0] == basis.row
 
 

@@ -20,6 +20,7 @@ from .grid import Grid
 from .mixed import MixedUnitConfig
 from .ports import Start, beat_layout, fractal_layout
 from .row import RowRegisters
+from .turns import OperandTurns
 
 __all__ = ["MatrixUnit"]
 
@@ -72,7 +73,7 @@ class MatrixUnit(wiring.Component):
     """
 
     #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
-    shared = (ProcessingElement, RowRegisters, DataAssignment, Decode, Spread)
+    shared = (ProcessingElement, RowRegisters, OperandTurns, DataAssignment, Decode, Spread)
 
     if TYPE_CHECKING:
         i: stream.Interface
@@ -178,13 +179,16 @@ class MatrixUnit(wiring.Component):
         return m
 
     def _build_entry(self, m: Module, grid: Grid) -> Any:
-        """Return an interface as that of the grid whose inputs reach the grid one cycle later."""
+        """Return an interface as that of the grid whose inputs reach the grid one cycle later.
+
+        The operands and the slot to read reach it at once, because they have registers elsewhere.
+        """
         bus = grid.signature.create(path=("entry",))
         for name, member in grid.signature.members.items():
             source, target = Value.cast(getattr(bus, name)), Value.cast(getattr(grid, name))
             if member.flow is Out:
                 m.d.comb += source.eq(target)
-            elif name in ("read_slot", "taken"):
+            elif name in ("read_slot", "taken", *_DATA):
                 m.d.comb += target.eq(source)
             else:
                 # Only the valid bit needs a reset.
@@ -200,6 +204,7 @@ class MatrixUnit(wiring.Component):
         ready or not independent of the decision in the same cycle. The control bits move up from
         the second register to the first. The operands stay where they are, because an enable that
         follows from the decision would lead to all of them: beats go into two registers in turn.
+        They come one cycle behind their control bits, so that the decision reaches all of them.
         """
         layout = beat_layout(self.config)
         held = stream.Signature(layout).create(path=("held",))
@@ -216,9 +221,7 @@ class MatrixUnit(wiring.Component):
             held.valid.eq(first.valid),
             first.ready.eq(held.ready),
         ]
-        keep = Signal()
-        m.d.comb += keep.eq(coming.valid & ~coming.ready)
-        m.d.sync += spared.eq(keep)
+        m.d.sync += spared.eq(coming.valid & ~coming.ready)
         for field in control:
             offered, later = Value.cast(self.i.payload[field]), Value.cast(spare[field])
             if not len(offered):
@@ -230,7 +233,7 @@ class MatrixUnit(wiring.Component):
             with m.If(~spared):
                 m.d.sync += later.eq(offered)
         _behind(m, coming, first, "held")
-        self._build_turns(m, held, spared, keep)
+        self._build_turns(m, held, spared)
         m.d.comb += [
             sequencer.coming.eq(self._slot(coming.payload)),
             sequencer.waits.eq(held.valid),
@@ -238,26 +241,26 @@ class MatrixUnit(wiring.Component):
         ]
         return held
 
-    def _build_turns(self, m: Module, held: Any, spared: Signal, keep: Signal) -> None:
-        """Keep the operands of up to two beats; ``held`` shows those of the older one.
+    def _build_turns(self, m: Module, held: Any, spared: Value) -> None:
+        """Keep the operands of up to two beats; ``held`` has those of the older one, a cycle later.
 
-        ``keep`` is ``spared`` of the next cycle.
+        The register of the next beat is free as long as no beat is spared.
         """
-        write, read, later = Signal(), Signal(), Signal()
-        m.d.comb += later.eq(write ^ (self.i.valid & ~spared))
-        m.d.sync += [write.eq(later), read.eq(read ^ (held.valid & held.ready))]
-        # The register of the next beat is free as long as no beat is spared.
-        free = [Signal(init=n == 0, name=f"free{n}") for n in range(2)]
-        m.d.sync += [bit.eq(~keep & (later == n)) for n, bit in enumerate(free)]
+        write, read = Signal(), Signal()
+        taken = self.i.valid & ~spared
+        m.d.sync += [write.eq(write ^ taken), read.eq(read ^ (held.valid & held.ready))]
         for field in _DATA:
-            offered = Value.cast(self.i.payload[field])
-            if not len(offered):
-                continue
-            words = [Signal(len(offered), name=f"{field}{n}", reset_less=True) for n in range(2)]
-            for word, bit in zip(words, free, strict=True):
-                with m.If(bit):
-                    m.d.sync += word.eq(offered)
-            m.d.comb += Value.cast(held.payload[field]).eq(Mux(read, words[1], words[0]))
+            for i, word in enumerate(self.i.payload[field]):
+                operands = Value.cast(word)
+                if not len(operands):
+                    continue
+                m.submodules[f"turns_{field}{i}"] = turns = OperandTurns(bits=len(operands))
+                m.d.comb += [
+                    turns.word.eq(operands),
+                    turns.write.eq(Cat(taken & ~write, taken & write)),
+                    turns.read.eq(read),
+                    Value.cast(held.payload[field][i]).eq(turns.operands),
+                ]
 
     def _build_output(self, m: Module, sequencer: LookaheadSequencer, bus: Any) -> None:
         """Offer the results that the rows of the array have taken, at most every second cycle."""

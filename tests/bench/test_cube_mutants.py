@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module, Signal
+from amaranth.hdl import ClockDomain, ClockSignal, Const, DomainRenamer, Module
 
 import vitruvian.hdl.cube.control
 import vitruvian.hdl.cube.unit
@@ -119,8 +119,8 @@ class OverwritesTheOutput(MatrixUnit):
 class OverwritesAnOperand(MatrixUnit):
     """The input takes operands although both registers have beats."""
 
-    def _build_turns(self, m, held, spared, keep):
-        super()._build_turns(m, held, spared, Signal())
+    def _build_turns(self, m, held, spared):
+        super()._build_turns(m, held, Const(0))
 
 
 FPGA_MUTANTS = ["", "ForgetsTheBeatBefore", "not_delayed"]

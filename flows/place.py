@@ -10,7 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -45,6 +46,11 @@ __all__ = [
 #: Frequency that the placer aims at if the design is wrapped, MHz. It is out of reach, so that the
 #: placer treats the longest paths as urgent.
 _AIM_MHZ = 400
+
+#: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
+#: after which it has failed; it would go on for ever.
+_REACHING = ("--placer", "static", "--router", "router2", "--tmg-ripup")
+_LIMIT_S = 1800
 
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.
 _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
@@ -257,6 +263,7 @@ def route(
     netlist: str,
     *,
     seed: int = 1,
+    clock_mhz: float | None = None,
     cache: bool = True,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Routed:
@@ -269,6 +276,8 @@ def route(
         Result of ``synth``.
     seed : int
         Seed of the placement.
+    clock_mhz : float, optional
+        Clock of an ECP5 that the router must reach. It takes wires apart until it does.
     cache : bool
         If True, reuse a stored result and store a new one.
     progress : callable
@@ -279,19 +288,20 @@ def route(
     TooSmall
         If nextpnr finds no site for a cell.
     WorkError
-        If a tool ends with an error.
+        If a tool ends with an error, or the router does not reach the clock in time.
     """
     check_tools(work.board.family)
     aim = _AIM_MHZ if work.wrapped else work.board.clock_mhz
-    pins = constraints(work)
+    pins = constraints(work, clock_mhz)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    key = digest(netlist, pins, part, seed, aim, versions, _tools_of(work), "2")
+    tools = _tools_of(work) if clock_mhz is None else _REACHING
+    key = digest(netlist, pins, part, seed, aim, versions, tools, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="route-") as folder:
-            found = _route(work, netlist, pins, Path(folder), seed, aim, progress)
+            found = _route(work, netlist, pins, Path(folder), seed, aim, tools, progress)
         store.put(key, found)
     data = base64.b64decode(found["bitstream"])
     placement = [(kind, x, y) for kind, x, y in found["placement"]]
@@ -312,6 +322,7 @@ def _route(
     folder: Path,
     seed: int,
     aim: float,
+    tools: Sequence[str],
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     family, part = work.board.family, work.board.part
@@ -320,7 +331,7 @@ def _route(
     (folder / "pins").write_text(pins)
     words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim:g}"]
     words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
-    words += _tools_of(work)
+    words += tools
     words += {
         "ecp5": lambda: [
             *(f"--{part['device']}", "--package", part["package"], "--speed", str(part["speed"])),
@@ -380,10 +391,13 @@ def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:
     return max(paths, key=lambda path: sum(delay for _, delay, _ in path), default=[])
 
 
-def constraints(work: Design) -> str:
-    """Return the pins of the design in the notation of the family's tools."""
+def constraints(work: Design, clock_mhz: float | None = None) -> str:
+    """Return the pins and the clock of the design in the notation of the family's tools.
+
+    The clock is that of the board unless ``clock_mhz`` is given.
+    """
     lines: list[str] = []
-    mhz = f"{work.board.clock_mhz:g}"
+    mhz = f"{clock_mhz or work.board.clock_mhz:g}"
     for bit, (pin, standard) in work.board.located(work.widths).items():
         lines += {
             "ecp5": [
@@ -428,6 +442,7 @@ def _tool(
     code = f"import sys, {module} as t; {call}"
     log: list[str] = []
     step = "starting"
+    latest = time.monotonic() + _LIMIT_S
     with subprocess.Popen(
         [sys.executable, "-c", code, *words],
         cwd=folder,
@@ -440,6 +455,11 @@ def _tool(
         try:
             assert process.stdout is not None
             for line in process.stdout:
+                if "--tmg-ripup" in words and time.monotonic() > latest:
+                    raise WorkError(
+                        f"nextpnr must reach the clock of {work.name} in {_LIMIT_S} s, but did "
+                        "not; take a lower --clock or another --seed"
+                    )
                 log.append(line.strip())
                 found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
                 step = found[1].lower() if found else step

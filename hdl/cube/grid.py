@@ -49,17 +49,19 @@ class Grid(wiring.Component):
         The slot to write and its new values.
     read_slot : In(slot_bits)
         The slot to read in all elements.
-    taken : In(1)
-        Set to take the values of that slot. Only buffered units have this member.
     d : Out(m × n × word_bits)
-        The values of that slot, in the same cycle. In a buffered unit, these are the values that
-        were taken last, from two cycles later on.
+        The values of that slot, in the same cycle.
 
     Latency
     -------
     All results of a beat can be read after ``config.latency_cycles``. In a systolic array, the
     element in row i and column j has its result ``hops - i - j`` cycles earlier. The array takes
     one beat per cycle and never stalls.
+
+    Notes
+    -----
+    The array of a buffered unit has another input, ``taken``, which is set to take the values of
+    the slot that is read. They are in ``d`` from two cycles later on until others are taken.
     """
 
     if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class MatrixUnit(wiring.Component):
     The unit takes one beat per cycle if beats that accumulate in the same slot are at least
     ``pipeline + 1`` cycles apart. The array never stalls. Back-pressure acts at ``i`` only, which
     waits while the beat's slot is in use. A result stays in its slot until ``o`` takes it, so no
-    result is lost and none is copied.
+    result is lost and none is copied. A buffered unit offers a result in every second cycle.
 
     Notes
     -----

@@ -76,8 +76,6 @@ class MatrixPhase(wiring.Component):
     -------
     a, b : In(ArrayLayout(shared_bits or input.storage_bits, 16))
         Codes of the operands (SrcA and SrcB).
-    scale_a, scale_b : In(8)
-        Their shared exponents; only with ``shared_bits``.
     c : In(output.storage_bits)
         Code of Dst.
     phase : In(range(phases))
@@ -89,6 +87,11 @@ class MatrixPhase(wiring.Component):
     -------
     ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
     valid bit.
+
+    Notes
+    -----
+    With ``shared_bits`` there are two more inputs, ``scale_a`` and ``scale_b``, of 8 bits: the
+    shared exponents of the operands.
 
     Raises
     ------

@@ -439,6 +439,7 @@ GRAMMARS = (
             "--element": None,
             "--seed": _NUMBERS,
             "--seeds": ("0", "-1", "999"),
+            "--clock": ("0", "-1", "999", "x"),
             "--bitstream": None,
             "--path": None,
             "--out": ("new", "IN/junk.bin", "/proc/no"),

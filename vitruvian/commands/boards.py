@@ -31,7 +31,7 @@ _NOTE = (
 
 def refuse_without_board(options: argparse.Namespace) -> None:
     """Raise UserError if an option is given that only routed designs have."""
-    for name in ("bitstream", "seeds", "svg", "out", "seed", "path"):
+    for name in ("bitstream", "seeds", "svg", "out", "seed", "clock", "path"):
         if getattr(options, name) not in (None, False):
             raise UserError(f"--{name} must come with --board, which it is about")
 
@@ -60,6 +60,9 @@ def run(
     names = dict.fromkeys(options.board.split(","))
     boards = [load_board(one_of("board", name, board_names())) for name in names]
     seeds = _seeds(options, boards)
+    others = [board.name for board in boards if board.family != "ecp5"]
+    if options.clock and others:
+        raise UserError(f"--clock must come with boards that have an ECP5, not {others[0]}")
     jobs = [(suited(variant, board, given), board) for variant in selected for board in boards]
     jobs = jobs or [(default_design(board), board) for board in boards]
     if options.svg and (len(jobs) > 1 or not boards[0].routed):
@@ -164,7 +167,11 @@ def _job(
         def step(text: str) -> None:
             say(f"{variant.module}, {text}")
 
-        tries.append(place.route(work, netlist, seed=seed, cache=cache, progress=step))
+        tries.append(
+            place.route(
+                work, netlist, seed=seed, clock_mhz=options.clock, cache=cache, progress=step
+            )
+        )
     best = max(tries, key=lambda routed: routed.fmax_mhz)
     line |= {
         "sites": best.used(board.family),
@@ -178,7 +185,7 @@ def _job(
     }
     if options.bitstream:
         ending = place.ENDINGS[board.family]
-        pins = place.constraints(work)
+        pins = place.constraints(work, options.clock)
         files = {
             folder / f"{work.name}{ending}": best.bitstream,
             folder / f"{work.name}.v": f"{work.unit_text}\n{work.top_text}",

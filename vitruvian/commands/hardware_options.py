@@ -108,6 +108,13 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
         help="Place with this many seeds, from --seed on, and take the fastest (default: 1).",
     )
     command.add_argument(
+        "--clock",
+        type=at_least(1, 400),
+        metavar="MHZ",
+        help="Route until this clock is reached, for large tiles on an ECP5; if it is not reached "
+        "in 30 minutes, the exit code is 1.",
+    )
+    command.add_argument(
         "--bitstream",
         action="store_true",
         help="Store the bitstream, with the Verilog and the pins of the design.",

@@ -253,7 +253,7 @@ PROOFS = (
                 name="row 1 enters without its skew",
                 owner=Grid,
                 function="_build_systolic",
-                old='self._chain(m, rows[i], i, f"a{i}_skew")',
+                old='self._chain(m, right[i], i, f"a{i}_skew")',
                 new="rows[i]",
             ),
         ),

@@ -254,7 +254,7 @@ PROOFS = (
                 owner=Grid,
                 function="_build_systolic",
                 old='self._chain(m, right[i], i, f"a{i}_skew")',
-                new="rows[i]",
+                new="right[i]",
             ),
         ),
     ),

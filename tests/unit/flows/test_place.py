@@ -74,6 +74,27 @@ def test_a_result_is_reused_and_a_seed_changes_it(monkeypatch):
         place.route(work, netlist, seed=3)
 
 
+@needs("ulx3s")
+@pytest.mark.long
+def test_a_clock_is_reached_or_the_error_says_so(monkeypatch):
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], load_board("ulx3s"))
+    assert 'FREQUENCY PORT "clk" 150 MHZ;' in place.constraints(work, 150)
+    _, netlist = place.synth(work)
+    assert place.route(work, netlist, clock_mhz=150, cache=False).fmax_mhz >= 150
+    monkeypatch.setattr(place, "_LIMIT_S", -1)
+    with pytest.raises(WorkError, match="must reach the clock .* take a lower --clock"):
+        place.route(work, netlist, clock_mhz=150, cache=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [("--clock 120", "must come with --board"), ("--board arty --clock 120", "an ECP5, not arty")],
+)
+def test_a_clock_without_an_ecp5_is_refused(words, message, capsys):
+    assert main(f"fpga {TINY} {words}".split()) == 2
+    assert message in capsys.readouterr().err
+
+
 @needs("icebreaker")
 def test_a_message_of_a_tool_becomes_one_line():
     board = load_board("icebreaker")

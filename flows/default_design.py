@@ -1,6 +1,7 @@
 """Configurations that suit a board: its default design, and the options that follow from it."""
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from vitruvian.flows.board import Board
 from vitruvian.flows.units import UNITS
@@ -19,6 +20,8 @@ def default_design(board: Board) -> Variant:
 def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
     """Return the variant with multipliers for DSP blocks and the clock frequency of the board.
 
+    What the variant cannot have stays as it is.
+
     Parameters
     ----------
     variant : Variant
@@ -27,9 +30,12 @@ def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
         Options that the user has chosen, which stay.
     """
     wanted = {"multiplier": "dsp", "clock_hz": round(board.clock_mhz * 1e6)}
-    changes = {
-        name: value
-        for name, value in wanted.items()
-        if name in variant.unit.options and name not in given
-    }
-    return Variant(variant.unit, {**variant.configuration, **changes})
+    for name, value in wanted.items():
+        if name not in variant.unit.options or name in given:
+            continue
+        changed = Variant(variant.unit, {**variant.configuration, name: value})
+        # Some variants have no multipliers for DSP blocks.
+        with suppress(ValueError):
+            changed.unit.component(changed.configuration)
+            variant = changed
+    return variant

@@ -20,9 +20,12 @@ _BITS = 18
 #: Ending of a register's parameters -> port that controls it.
 _CONTROLS = {"CLK": "CLK0", "CE": "CE0", "RST": "RST0"}
 
+#: Net -> inputs on it.
+_Users = dict[Any, set[tuple[str, str]]]
+
 
 def absorb(netlist: str, top: str) -> str:
-    """Return a netlist whose multipliers have taken up the registers around them.
+    """Return a netlist whose multipliers have taken up the registers behind them.
 
     A multiplier takes up its product's registers if every bit that is used goes into one and
     nowhere else. The registers must have the same clock, and neither an enable nor a reset, nor an
@@ -42,39 +45,32 @@ def absorb(netlist: str, top: str) -> str:
     design = json.loads(netlist)
     module = design["modules"][top]
     cells = module["cells"]
-    wires = _Wires(module)
+    users = _users_of(module)
     for name in [name for name, cell in cells.items() if cell["type"] == _BLOCK]:
-        _raise_operands(name, cells[name], wires)
-        clock = _absorb_product(cells[name], cells, wires)
+        _raise_operands(name, cells[name], users)
+        clock = _absorb_product(cells[name], cells, users)
         if clock is not None:
             # The pins of the clock, its enable and the reset that the register uses.
             cells[name]["connections"] |= {"CLK0": [clock], "CE0": ["1"], "RST0": ["0"]}
             cells[name]["port_directions"] |= dict.fromkeys(_CONTROLS.values(), "input")
             cells[name]["parameters"]["GSR"] = "DISABLED"
-    _remove_unused(cells, wires)
+    _remove_unused(cells, users)
     return json.dumps(design)
 
 
-class _Wires:
-    """The users of the nets of a module.
-
-    Attributes
-    ----------
-    users : dict
-        Net -> (cell's name, port) of every input on it; ports of the module have no cell.
-    """
-
-    def __init__(self, module: Mapping[str, Any]):
-        self.users: dict[Any, set[tuple[str, str]]] = {}
-        for name, cell in module["cells"].items():
-            for port, bits in cell["connections"].items():
-                if cell["port_directions"][port] == "output":
-                    continue
-                for bit in bits:
-                    self.users.setdefault(bit, set()).add((name, port))
-        for name, port in module["ports"].items():
-            for bit in port["bits"]:
-                self.users.setdefault(bit, set()).add(("", name))
+def _users_of(module: Mapping[str, Any]) -> _Users:
+    """Return the inputs on each net: (cell's name, port); ports of the module have no cell."""
+    users: _Users = {}
+    for name, cell in module["cells"].items():
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"][port] == "output":
+                continue
+            for bit in bits:
+                users.setdefault(bit, set()).add((name, port))
+    for name, port in module["ports"].items():
+        for bit in port["bits"]:
+            users.setdefault(bit, set()).add(("", name))
+    return users
 
 
 def _is_plain(cell: Mapping[str, Any]) -> bool:
@@ -89,7 +85,7 @@ def _is_plain(cell: Mapping[str, Any]) -> bool:
     )
 
 
-def _raise_operands(block: str, cell: dict[str, Any], wires: _Wires) -> None:
+def _raise_operands(block: str, cell: dict[str, Any], users: _Users) -> None:
     """Move operands with copies of their sign to the upper end, and the product with them."""
     pins = cell["connections"]
     operands = {side: [pins[f"{side}{n}"][0] for n in range(_BITS)] for side in "AB"}
@@ -100,28 +96,28 @@ def _raise_operands(block: str, cell: dict[str, Any], wires: _Wires) -> None:
     }
     shift = sum(free.values())
     product = [pins.get(f"P{n}", []) for n in range(2 * _BITS)]
-    if not shift or any(bits and wires.users.get(bits[0]) for bits in product[-shift:]):
+    if not shift or any(bits and users.get(bits[0]) for bits in product[-shift:]):
         return
     for side, count in free.items():
         moved = ["0"] * count + operands[side][: _BITS - count]
         for n, bit in enumerate(moved):
-            wires.users[pins[f"{side}{n}"][0]].discard((block, f"{side}{n}"))
+            users[pins[f"{side}{n}"][0]].discard((block, f"{side}{n}"))
             pins[f"{side}{n}"] = [bit]
         for n, bit in enumerate(moved):
-            wires.users.setdefault(bit, set()).add((block, f"{side}{n}"))
+            users.setdefault(bit, set()).add((block, f"{side}{n}"))
     for n, bits in enumerate([*product[-shift:], *product[:-shift]]):
         pins[f"P{n}"] = bits
 
 
-def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], wires: _Wires) -> Any:
+def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], users: _Users) -> Any:
     """Take up the product's registers, and return their clock, or None."""
     moved: dict[str, str] = {}
     for n in range(2 * _BITS):
         port = f"P{n}"
-        users = wires.users.get(cell["connections"].get(port, [None])[0], set())
-        if not users:
+        inputs = users.get(cell["connections"].get(port, [None])[0], set())
+        if not inputs:
             continue
-        (name, pin), *others = users
+        (name, pin), *others = inputs
         if others or pin != "DI" or not _is_plain(cells[name]):
             return None
         moved[port] = name
@@ -136,9 +132,9 @@ def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], wires: _Wire
     return clocks.pop()
 
 
-def _remove_unused(cells: dict[str, Any], wires: _Wires) -> None:
+def _remove_unused(cells: dict[str, Any], users: _Users) -> None:
     """Remove the flip-flops that drive nothing any more."""
     for name in [n for n, cell in cells.items() if cell["type"] == _FLIP_FLOP]:
         bits = cells[name]["connections"]["Q"]
-        if not bits or not wires.users.get(bits[0]):
+        if not bits or not users.get(bits[0]):
             del cells[name]

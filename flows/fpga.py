@@ -57,6 +57,18 @@ class Family:
     cells: dict[str, dict[str, float]]
     carry_luts: int = 0
 
+    def commands(self, top: str, *, by_module: bool = False) -> list[str]:
+        """Return the Yosys commands that map the module ``top`` and leave a flat netlist.
+
+        With ``by_module``, equal modules are mapped once, without looking across their borders.
+        """
+        if not by_module:
+            return [f"{self.recipe} -top {top}"]
+        flat = " -flatten"  # an option of synth_xilinx; the other recipes have its opposite
+        known = self.recipe.removesuffix(flat)
+        apart = known if self.recipe.endswith(flat) else f"{known} -noflatten"
+        return [f"{apart} -top {top}", "flatten", "opt_clean"]
+
     def count(self, cells: Mapping[str, int]) -> dict[str, int]:
         """Return kind -> resources that the cells (name -> number) take."""
         counts: dict[str, int] = {}
@@ -154,7 +166,12 @@ class Resources:
 
 
 def resources(
-    variant: Variant, family: str, *, element: bool = False, cache: bool = True
+    variant: Variant,
+    family: str,
+    *,
+    element: bool = False,
+    by_module: bool = False,
+    cache: bool = True,
 ) -> Resources:
     """Return the FPGA resources of ``variant``.
 
@@ -165,6 +182,8 @@ def resources(
         A key of ``FAMILIES``.
     element : bool
         If True, count one processing element of a tile instead of the whole unit.
+    by_module : bool
+        If True, map equal modules once, which is faster for a tile and finds less to simplify.
     cache : bool
         If True, reuse a stored result and store a new one.
 
@@ -182,10 +201,12 @@ def resources(
         if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
         top = match[1]
-    return count(text, top, family, cache=cache)
+    return count(text, top, family, by_module=by_module, cache=cache)
 
 
-def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
+def count(
+    text: str, top: str, family: str, *, by_module: bool = False, cache: bool = True
+) -> Resources:
     """Return the FPGA resources of the module ``top`` of a Verilog text.
 
     Parameters
@@ -196,6 +217,8 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
         Name of the module to map.
     family : str
         A key of ``FAMILIES``.
+    by_module : bool
+        If True, map equal modules once.
     cache : bool
         If True, reuse a stored result and store a new one.
 
@@ -207,7 +230,7 @@ def count(text: str, top: str, family: str, *, cache: bool = True) -> Resources:
     known = FAMILIES[family]
     script = [
         "read_verilog design.v",
-        f"{known.recipe} -top {top}",
+        *known.commands(top, by_module=by_module),
         "tee -q -o stat.json stat -json",
     ]
     store = ResultCache(kind="fpga", enabled=cache)

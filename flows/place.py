@@ -47,9 +47,12 @@ __all__ = [
 #: placer treats the longest paths as urgent.
 _AIM_MHZ = 400
 
+#: Options of nextpnr for large tiles.
+_LARGE = ("--placer", "static", "--router", "router2")
+
 #: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
 #: after which it has failed; it would go on for ever.
-_REACHING = ("--placer", "static", "--router", "router2", "--tmg-ripup")
+_REACHING = (*_LARGE, "--tmg-ripup")
 _LIMIT_S = 1800
 
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.
@@ -220,9 +223,7 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     """
     family = fpga.FAMILIES[work.board.family]
     text = f"{work.top_text}\n{work.unit_text}"
-    recipe = [f"{family.recipe} -top {TOP}"]
-    if work.by_module:
-        recipe = [f"{family.recipe} -noflatten -top {TOP}", "flatten", "opt_clean"]
+    recipe = family.commands(TOP, by_module=work.by_module)
     script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
     key = digest(text, *script, version("pyosys"), "2")
@@ -295,7 +296,7 @@ def route(
     pins = constraints(work, clock_mhz)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    tools = _tools_of(work) if clock_mhz is None else _REACHING
+    tools = list(_tools_of(work) if clock_mhz is None else _REACHING)
     key = digest(netlist, pins, part, seed, aim, versions, tools, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
@@ -367,7 +368,7 @@ def _route(
     }
 
 
-def _tools_of(work: Design) -> list[str]:
+def _tools_of(work: Design) -> Sequence[str]:
     """Return the options of nextpnr that choose placer and router.
 
     For large tiles, nextpnr's electrostatic placer takes half of the time and leaves shorter wires,
@@ -375,7 +376,7 @@ def _tools_of(work: Design) -> list[str]:
     designs get the default.
     """
     large = work.by_module and work.board.family == "ecp5"
-    return ["--placer", "static", "--router", "router2"] if large else []
+    return _LARGE if large else ()
 
 
 def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:

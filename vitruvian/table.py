@@ -1,13 +1,14 @@
-"""Tables on a terminal; every command that prints rows under a header uses this module."""
+"""Tables on a terminal and in Markdown pages; commands that print rows use this module."""
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["is_number", "open_console", "print_table"]
+__all__ = ["filled", "is_number", "open_console", "print_table"]
 
 
 def open_console(stream: TextIO | None = None, *, plain_width: int) -> Console:
@@ -71,3 +72,24 @@ def print_table(
 def is_number(text: str) -> bool:
     """Return whether a cell holds a number, a percentage, or the dash of a missing figure."""
     return text.replace(".", "").replace("–", "0").replace(" %", "").lstrip("+-−").isdigit()
+
+
+def filled(page: str, kind: str, tables: Mapping[str, str]) -> str:
+    """Return a Markdown page with tables between their marks.
+
+    Parameters
+    ----------
+    page : str
+        The text, with marks like ``<!-- pooling: strides -->`` … ``<!-- /pooling -->``.
+    kind : str
+        The first word of the marks, here ``"pooling"``.
+    tables : mapping of str to str
+        Second word of a mark -> the text that replaces what stands behind it. Other marks keep
+        their text.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        return f"{match[1]}{tables.get(match[2], match[3])}{match[4]}"
+
+    marks = rf"(<!-- {kind}: ([^>]+) -->\n)(.*?)(<!-- /{kind} -->)"
+    return re.sub(marks, replaced, page, flags=re.DOTALL)

@@ -59,7 +59,7 @@ class MatrixUnit(wiring.Component):
     The unit takes one beat per cycle if beats that accumulate in the same slot are at least
     ``pipeline + 1`` cycles apart. The array never stalls. Back-pressure acts at ``i`` only, which
     waits while the beat's slot is in use. A result stays in its slot until ``o`` takes it, so no
-    result is lost and none is copied. A buffered unit offers a result in every second cycle.
+    result is lost and none is copied. A buffered unit offers a result at most every second cycle.
 
     Notes
     -----
@@ -160,22 +160,7 @@ class MatrixUnit(wiring.Component):
             bus.read_slot.eq(sequencer.head),
             Value.cast(self.o.payload).eq(bus.d),
         ]
-        # Elements behind a data assignment do not get the precision, only these properties of it.
-        integers = (INT8,) if INT8 in config.precisions else ()
-        for flag, names in (
-            ("chop", config.chopped),
-            ("small", config.small_results),
-            ("integer", integers),
-        ):
-            codes = [config.precisions.index(name) for name in names]
-            selected = [precision == code for code in codes]
-            m.d.comb += bus.control[flag].eq(Cat(*selected).any())
-        if config.precision_bits:
-            m.d.comb += Value.cast(bus.step.precision).eq(precision)
-            if config.assignment == "element":
-                m.d.comb += bus.control.precision.eq(precision)
-            if isinstance(config, MixedUnitConfig):
-                m.d.comb += bus.control.precision_b.eq(beat.precision_b)
+        self._build_format(m, beat, precision, bus)
         return m
 
     def _build_entry(self, m: Module, grid: Grid) -> Any:
@@ -277,6 +262,26 @@ class MatrixUnit(wiring.Component):
         """Return the slot of a beat."""
         last = self.config.slot_count - 1
         return Mux(beat.slot > last, last, beat.slot)
+
+    def _build_format(self, m: Module, beat: Any, precision: Value, bus: Any) -> None:
+        """Connect what the elements need to know of a beat's precision."""
+        config = self.config
+        # Elements behind a data assignment do not get the precision, only these properties of it.
+        integers = (INT8,) if INT8 in config.precisions else ()
+        for flag, names in (
+            ("chop", config.chopped),
+            ("small", config.small_results),
+            ("integer", integers),
+        ):
+            codes = [config.precisions.index(name) for name in names]
+            selected = [precision == code for code in codes]
+            m.d.comb += bus.control[flag].eq(Cat(*selected).any())
+        if config.precision_bits:
+            m.d.comb += Value.cast(bus.step.precision).eq(precision)
+            if config.assignment == "element":
+                m.d.comb += bus.control.precision.eq(precision)
+            if isinstance(config, MixedUnitConfig):
+                m.d.comb += bus.control.precision_b.eq(beat.precision_b)
 
     def _build_operation(self, m: Module, beat: Any, grid: Any) -> None:
         """Connect the control bits of a beat's operation to decoders and elements."""

@@ -1,7 +1,6 @@
 """The options ``--errors`` and ``--area`` of the command ``machines``."""
 
 import argparse
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from vitruvian.commands.options import add_liberty, add_no_cache
 from vitruvian.errors import UserError
 from vitruvian.files import output_path, write_whole
 from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
+from vitruvian.table import filled, open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.flows.machines.costs import Cost
@@ -143,11 +142,5 @@ def _write(
     if not page.exists():
         return
 
-    def replaced(match: re.Match[str]) -> str:
-        name = match[1]
-        text = f"\n{markdown(tables[name])}\n" if name in tables else match[2]
-        return f"<!-- machines: {name} -->\n{text}<!-- /machines -->"
-
-    text = page.read_text(encoding="utf-8")
-    pattern = r"<!-- machines: ([^>]+) -->\n(.*?)<!-- /machines -->"
-    write_whole(page, re.sub(pattern, replaced, text, flags=re.DOTALL))
+    fresh = {name: f"\n{markdown(table)}\n" for name, table in tables.items()}
+    write_whole(page, filled(page.read_text(encoding="utf-8"), "machines", fresh))

@@ -1,7 +1,6 @@
 """The command ``pooling``: the pooling experiments of Rohwedder 2021 on the simulated chip."""
 
 import argparse
-import re
 import sys
 import time
 from pathlib import Path
@@ -45,7 +44,7 @@ def register(name: str, commands: Any) -> None:
 def _pooling(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import load_chip
     from vitruvian.sim.kernels.pooling import pages, study
-    from vitruvian.table import open_console, print_table
+    from vitruvian.table import filled, open_console, print_table
 
     started = time.monotonic()
     try:
@@ -74,7 +73,7 @@ def _pooling(options: argparse.Namespace) -> int:
         page = folder / "pooling.md"
         if page.exists():
             texts = {key: pages.markdown(table) for key, table in tables.items()}
-            write_whole(page, _filled(page.read_text(encoding="utf-8"), texts))
+            write_whole(page, filled(page.read_text(encoding="utf-8"), "pooling", texts))
     if options.json:
         write_json(
             options.json,
@@ -85,21 +84,3 @@ def _pooling(options: argparse.Namespace) -> int:
             },
         )
     return 0
-
-
-def _filled(page: str, tables: dict[str, str]) -> str:
-    """Return the page with each table between its marks replaced.
-
-    Parameters
-    ----------
-    page : str
-        The text, with marks like ``<!-- pooling: strides -->`` … ``<!-- /pooling -->``.
-    tables : dict of str to str
-        The tables by name.
-    """
-
-    def replaced(match: re.Match[str]) -> str:
-        return f"<!-- pooling: {match[1]} -->\n{tables[match[1]]}<!-- /pooling -->"
-
-    names = "|".join(tables)
-    return re.sub(rf"<!-- pooling: ({names}) -->\n.*?<!-- /pooling -->", replaced, page, flags=re.S)

@@ -46,6 +46,8 @@ def test_options_that_the_user_gives_stay():
     assert suited(unit, board, ["multiplier"]) == unit
     plain = variants("compare", {})[0]
     assert suited(plain, board, ()) == plain
+    fast = variants("m3xu", {"variant": ["fast"]})[0]  # its products are carry-save
+    assert suited(fast, board, ()) == fast
 
 
 def test_pins_are_located_by_bits():

@@ -1,8 +1,13 @@
 """Shared sub-components are elaborated once, and all their instances are equal."""
 
+import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from tests.support.toys import Array, Multiply
 from vitruvian.flows.hierarchy import Design
@@ -24,6 +29,26 @@ def counted(monkeypatch, body):
 
     monkeypatch.setattr(Multiply, "elaborate", elaborate)
     return calls
+
+
+class Increments(wiring.Component):
+    """A combinational path of many adders in a row."""
+
+    x: In(8)
+    y: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        values = [self.x, *(Signal(8) for _ in range(2000)), self.y]
+        for source, target in reversed(list(pairwise(values))):
+            m.d.comb += target.eq(source + 1)
+        return m
+
+
+def test_paths_of_more_than_thousand_operators_are_followed():
+    limit = sys.getrecursionlimit()
+    assert to_rtlil(Increments()).count("cell $add") == 2001
+    assert sys.getrecursionlimit() == limit
 
 
 def test_shared_class_is_elaborated_once(monkeypatch):

@@ -1,0 +1,152 @@
+"""Place and route every preset that fits on the boards, for docs/results/fpga.md.
+
+    python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--hours H]
+
+Each preset is in a registered wrapper. Products are in DSP blocks where the unit has that choice.
+A quick mapping of the modules one by one tells first how many LUTs a preset takes. The largest ones
+are left to the estimate, because mapping them in one piece takes hours. Presets go by their
+size, so the hours given (by default 24) go to the small ones first; results are kept in the cache.
+Of the SIMD² units, only those with the matrix product alone and with all operations are presets
+here.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitruvian.errors import WorkError
+from vitruvian.flows import fpga, place, report
+from vitruvian.flows.board import Board, load_board
+from vitruvian.flows.default_design import suited
+from vitruvian.flows.units import UNITS, reported
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.table import filled
+
+#: Boards that are routed, and one for the estimates of Xilinx 7.
+BOARDS = ("ulx3s", "icebreaker", "tangnano9k", "arty-100t")
+
+#: LUTs of a preset, mapped by modules, above which it is not mapped in one piece.
+MOST_LUTS = 30000
+
+#: Presets that ``reported`` lacks, as they are made for FPGAs.
+FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
+
+#: A clock that the router must reach, MHz, for presets that have a goal.
+CLOCKS = {"int8-8x8-dsp-dsp": 120.0, "fp16-4x4x4-a100-dsp-dsp": 90.0}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A preset and the cells that it takes on an ECP5, mapped by modules and without a wrapper."""
+
+    variant: Variant
+    estimate: fpga.Resources
+
+    @property
+    def name(self) -> str:
+        """Name of the unit and the configuration."""
+        return f"{self.variant.unit.name} {self.variant.label}"
+
+    @property
+    def luts(self) -> int:
+        """LUT4, with those of the carry cells."""
+        return self.estimate.lut + fpga.FAMILIES["ecp5"].carry_luts * self.estimate.carry
+
+
+def presets(only: set[str]) -> Iterator[Variant]:
+    """Yield the presets of all units, or of some, each once."""
+    board = load_board("ulx3s")
+    seen: set[str] = set()
+    for name in UNITS:
+        if only and name not in only:
+            continue
+        own = list(reported(name))
+        if name == "cube":
+            unit = UNITS[name]
+            own += [Variant(unit, unit.default({"preset": preset})) for preset in FOR_FPGAS]
+        for variant in own:
+            fitted = suited(variant, board, ())
+            operations = fitted.configuration.get("operations", "all")
+            if fitted.module not in seen and operations in ("mma", "all"):
+                seen.add(fitted.module)
+                yield fitted
+
+
+def routed(preset: Preset, board: Board) -> list[str]:
+    """Return the cells of a table's row, or raise ``place.TooSmall``."""
+    work = place.design(preset.variant, board)
+    counts, netlist = place.synth(work)
+    place.check_fit(counts, work)
+    row = [preset.variant.unit.name, preset.variant.label, board.name, str(counts.lut)]
+    row += [str(work.own_luts), str(counts.carry), str(counts.ff), str(work.own_ffs)]
+    row += [str(counts.dsp), str(counts.bram)]
+    if not board.routed:
+        return [*row, "–"]
+    clock = CLOCKS.get(preset.variant.label) if board.family == "ecp5" else None
+    result = place.route(work, netlist, clock_mhz=clock)
+    bound = "≤ " if place.is_bound(work, counts) else ""
+    return [*row, f"{bound}{result.fmax_mhz:.1f}"]
+
+
+def tables(presets: Sequence[Preset], end: float) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """Return the header and the rows of each table; measure presets until ``end`` (monotonic)."""
+    rows: list[list[str]] = []
+    left: list[list[str]] = []
+    for preset in presets:
+        own: list[list[str]] = []
+        missed = "too large to be mapped in one piece here" if preset.luts > MOST_LUTS else ""
+        for name in () if missed else BOARDS:
+            start = time.monotonic()
+            if start > end:
+                missed = "not measured"
+                break
+            try:
+                own.append(routed(preset, load_board(name)))
+            except (place.TooSmall, WorkError) as error:
+                say(f"left out: {error}")
+            say(f"{preset.name} on {name}: {time.monotonic() - start:.0f} s")
+        rows += own
+        if not own:
+            counts = (preset.luts, preset.estimate.ff, preset.estimate.dsp)
+            reason = missed or "fits on none of the boards"
+            left.append([preset.name, *map(str, counts), reason])
+    header = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
+    return {
+        "presets": ([*header, "DSP", "BRAM", "Fmax, MHz"], rows),
+        "left out": (["preset", "LUT on ECP5", "FF", "DSP", "reason"], left),
+    }
+
+
+def main() -> int:
+    """Measure, and print the tables or write them into the page."""
+    parser = argparse.ArgumentParser(description="Place and route every preset that fits.")
+    parser.add_argument("--out", type=Path, help="write the tables into this page")
+    parser.add_argument("--only", default="", help="names of units, joined by commas")
+    parser.add_argument("--hours", type=float, default=24.0, help="start nothing after these")
+    options = parser.parse_args()
+    end = time.monotonic() + 3600 * options.hours
+    found: list[Preset] = []
+    for variant in presets({name for name in options.only.split(",") if name}):
+        start = time.monotonic()
+        found.append(Preset(variant, fpga.resources(variant, "ecp5", by_module=True)))
+        say(f"{found[-1].name}: {found[-1].luts} LUTs, {time.monotonic() - start:.0f} s")
+    found.sort(key=lambda each: each.luts)
+    texts = {name: f"\n{report.markdown(table)}\n" for name, table in tables(found, end).items()}
+    if options.out:
+        page = options.out.read_text(encoding="utf-8")
+        options.out.write_text(filled(page, "fpga", texts), encoding="utf-8")
+    else:
+        print(*texts.values(), sep="\n")
+    return 0
+
+
+def say(text: str) -> None:
+    """Print a line of progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -34,6 +34,9 @@ MOST_LUTS = 30000
 #: Presets that ``reported`` lacks, as they are made for FPGAs.
 FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
 
+#: Units with an option for their operations; only "mma" and "all" are presets here.
+SEMIRINGS = ("simd2", "simd2-int")
+
 #: A clock that the router must reach, MHz, for presets that have a goal.
 CLOCKS = {"int8-8x8-dsp-dsp": 120.0, "fp16-4x4x4-a100-dsp-dsp": 90.0}
 
@@ -69,8 +72,8 @@ def presets(only: set[str]) -> Iterator[Variant]:
             own += [Variant(unit, unit.default({"preset": preset})) for preset in FOR_FPGAS]
         for variant in own:
             fitted = suited(variant, board, ())
-            operations = fitted.configuration.get("operations", "all")
-            if fitted.module not in seen and operations in ("mma", "all"):
+            fewer = name in SEMIRINGS and fitted.configuration["operations"] not in ("mma", "all")
+            if fitted.module not in seen and not fewer:
                 seen.add(fitted.module)
                 yield fitted
 

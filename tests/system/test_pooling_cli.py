@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.commands import pooling as command
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.pooling import METHODS, Pooling, build, pages, study
 from vitruvian.sim.kernels.pooling.layers import LAYERS, MEASURED
@@ -77,10 +76,6 @@ def test_the_table_has_the_error_of_the_published_speedup():
     header, rows = pages.inception_table(runs)
     assert dict(zip(header, rows[0], strict=True))["error"] == "+100 %"
     assert rows[1][-3:] == ("1.00", "5.0", "-80 %")
-
-
-def test_a_page_without_marks_is_unchanged():
-    assert command._filled("text\n", {"strides": "| a |\n"}) == "text\n"
 
 
 def test_the_counts_of_the_page_are_those_of_the_kernels(root):

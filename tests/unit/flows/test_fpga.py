@@ -49,6 +49,17 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, k, family
     assert 0 < _luts(resources, family) <= 1.05 * _luts(reference, family)
 
 
+@pytest.mark.parametrize("family", ["ecp5", "ice40", "gowin", "xilinx7"])
+def test_equal_modules_are_mapped_once_on_demand(family):
+    """Yosys merges equal registers of different modules only if it maps them in one piece."""
+    leaf = "module leaf(input clk, d, output reg q);\n  always @(posedge clk) q <= d;\nendmodule\n"
+    top = "module both(input clk, d, output [1:0] q);\n"
+    top += "".join(f"  leaf leaf{n}(.clk(clk), .d(d), .q(q[{n}]));\n" for n in range(2))
+    text = f"{leaf}{top}endmodule\n"
+    assert fpga.count(text, "both", family).ff == 1
+    assert fpga.count(text, "both", family, by_module=True).ff == 2
+
+
 @pytest.mark.parametrize(
     ("family", "carry", "dsp", "ff"),
     [

@@ -82,7 +82,7 @@ def test_a_clock_is_reached_or_the_error_says_so(monkeypatch):
     _, netlist = place.synth(work)
     assert place.route(work, netlist, clock_mhz=150, cache=False).fmax_mhz >= 150
     monkeypatch.setattr(place, "_LIMIT_S", -1)
-    with pytest.raises(WorkError, match="must reach the clock .* take a lower --clock"):
+    with pytest.raises(WorkError, match=r"must reach the clock .* take a lower --clock"):
         place.route(work, netlist, clock_mhz=150, cache=False)
 
 

@@ -2,7 +2,7 @@
 
 import io
 
-from vitruvian.table import is_number, open_console, print_table
+from vitruvian.table import filled, is_number, open_console, print_table
 
 
 def printed(*args, **options) -> list[str]:
@@ -37,3 +37,11 @@ def test_a_title_and_a_note_surround_the_table():
 def test_numbers_are_recognised():
     assert all(map(is_number, ("12", "-1.5", "–", "3.1 %", "+4")))
     assert not any(map(is_number, ("", "x", "1x")))
+
+
+def test_tables_are_filled_in_between_their_marks():
+    page = "a\n<!-- area: one -->\nold\n<!-- /area -->\n<!-- area: two -->\nkept\n<!-- /area -->\n"
+    page += "<!-- errors: one -->\nother\n<!-- /errors -->\n"
+    fresh = page.replace("old", "\\1 new")
+    assert filled(page, "area", {"one": "\\1 new\n", "three": "nowhere"}) == fresh
+    assert filled("text\n", "area", {"one": "| a |\n"}) == "text\n"

@@ -36,6 +36,9 @@ class Settings:
         Where a unit is cut into pieces: see ``flows.pieces.Cut``.
     tile : bool
         If True, put the pieces together with buffers between them, and measure the whole unit.
+    fold : bool
+        If True, a whole unit is timed with one copy of every distinct module, which takes the worst
+        of its instances. A chain of equal modules would then be a loop, and needs False.
     cache : bool
         If True, reuse stored results and store new ones.
     jobs : int
@@ -47,6 +50,7 @@ class Settings:
     targets_ps: Sequence[int] = TARGETS_PS
     cut: Cut = "shared"
     tile: bool = False
+    fold: bool = True
     cache: bool = True
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
@@ -250,6 +254,7 @@ def _tiles(pieces: Sequence[Piece], settings: Settings) -> dict[int, tile.Tile]:
             settings.library.cells,
             driving_cell=settings.recipe.driving_cell,
             load_ff=settings.recipe.load_ff,
+            fold=settings.fold,
         )
         for target in settings.targets_ps
     }

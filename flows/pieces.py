@@ -5,6 +5,7 @@ Elaboration is pure Python and takes seconds. Its result depends on the sources 
 all these is the key of the cache.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +31,7 @@ def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
         If the variant cannot be built.
     """
     component = only_described(variant.build())
-    stored = _store(component).get(_key(component, cut))
+    stored = _store(component).get(_key(component, variant.unit.shared, cut))
     return None if stored is None else [Part(**part) for part in stored]
 
 
@@ -48,7 +49,7 @@ def parts_of(variant: Variant, cut: Cut) -> list[Part]:
     # ``cut`` receives the instance path and the label; only the label decides here.
     where = {"shared": lambda _, label: label in shared, "modules": lambda *_: True}
     parts = design.parts(where.get(cut, lambda *_: False))
-    _store(component).put(_key(component, cut), [vars(part) for part in parts])
+    _store(component).put(_key(component, variant.unit.shared, cut), [vars(part) for part in parts])
     return parts
 
 
@@ -58,8 +59,9 @@ def _store(component: Any) -> ResultCache:
     return ResultCache(kind="parts", enabled=ours)
 
 
-def _key(component: Any, cut: Cut) -> str:
-    return digest(_sources(), state_of(component), cut, version("amaranth"))
+def _key(component: Any, shared: Sequence[type], cut: Cut) -> str:
+    names = [cls.__qualname__ for cls in shared]
+    return digest(_sources(), state_of(component), names, cut, version("amaranth"))
 
 
 @cache

@@ -1,7 +1,7 @@
 """Area and delay of the units that realise the rules of machines."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.flows.measure import Row, Settings, measure
@@ -70,6 +70,7 @@ def _unit(row: Machine, found: Realisation) -> Unit:
         default=dict,
         component=lambda _: (found.component, found.parameters),  # type: ignore[return-value]
         macs=lambda _: found.k,
+        shared=getattr(found.component, "shared", ()),
     )
 
 
@@ -80,6 +81,9 @@ def costs(
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[Cost]:
     """Measure the units of rows of the table of machines.
+
+    A chain of small units is mapped one small unit at a time and timed as a whole, because mapping
+    a long chain in one piece takes hours.
 
     Parameters
     ----------
@@ -94,10 +98,16 @@ def costs(
         One for each row, in the same order; a row without a unit has no figures.
     """
     units = [unit_of(row) for row in rows]
-    variants = [unit for unit in units if isinstance(unit, Variant)]
-    measured = iter(measure(variants, settings, progress=progress))
+    chains = [unit for unit in units if isinstance(unit, Variant) and unit.unit.shared]
+    others = [unit for unit in units if isinstance(unit, Variant) and not unit.unit.shared]
+    together = replace(settings, tile=True, fold=False)
+    measured = {
+        row.variant.label: row
+        for variants, how in ((others, settings), (chains, together))
+        for row in measure(variants, how, progress=progress)
+    }
     return [
-        Cost(row, reason=unit) if isinstance(unit, str) else _cost(row, next(measured))
+        Cost(row, reason=unit) if isinstance(unit, str) else _cost(row, measured[unit.label])
         for row, unit in zip(rows, units, strict=True)
     ]
 

@@ -1,7 +1,8 @@
-"""Tables and a picture of what the rules of machines lose and cost."""
+"""Tables and pictures of what the rules of machines lose and cost."""
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,12 @@ from vitruvian.flows.machines.costs import Cost
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, Listed
 from vitruvian.golden.machines.summary import summary
 
-__all__ = ["Accuracy", "accuracy_table", "chart", "cost_table", "name_of"]
+__all__ = ["Accuracy", "accuracy_table", "chart", "cost_chart", "cost_table", "name_of"]
 
 Table = tuple[list[str], list[list[str]]]
 
 _SHOWN = "normal"  # the distribution in the picture
+_BAR, _MARK = "#31688e", "#e07b39"
 
 
 @dataclass(frozen=True)
@@ -110,39 +112,79 @@ def chart(entries: Sequence[Accuracy]) -> str:
 
     It has the rules with FP32 results, and normal operands. A rule without any error has no bar.
     """
+    shown = [entry for entry in entries if entry.listed.row.output == "fp32"]
+    least = 0.01
+    with _figure([_label(entry.listed) for entry in shown], panels=1) as (axes, text):
+        for position, entry in enumerate(shown):
+            e = entry.errors[_SHOWN]
+            if e.mean_ulp > 0:
+                axes[0].barh(position, max(e.mean_ulp, least), 0.7, color=_BAR, left=0)
+                axes[0].plot([e.worst_ulp], [position], "|", color=_MARK, markersize=7)
+        axes[0].set_xscale("log")
+        axes[0].set_xlim(least, 1e8)
+        axes[0].set_xlabel("error in units in the last place: mean (bar) and worst (mark)")
+    return text[0]
+
+
+def cost_chart(entries: Sequence[tuple[Listed, Cost]]) -> str:
+    """Return the SVG text of two bar charts: area per product and delay, at the first target.
+
+    It has the rules with FP32 results, sorted by the area per product.
+    """
+    shown = [
+        (cost.figures[0][1] * cost.steps / cost.terms, cost.figures[0][2] / 1000, listed)
+        for listed, cost in entries
+        if cost.figures and listed.row.output == "fp32"
+    ]
+    shown.sort(key=lambda each: each[0])
+    with _figure([_label(listed) for *_, listed in shown], panels=2) as (axes, text):
+        for position, (area, delay, _) in enumerate(shown):
+            axes[0].barh(position, area, 0.7, color=_BAR)
+            axes[1].barh(position, delay, 0.7, color=_MARK)
+        axes[0].set_xlabel("area per product, µm²")
+        axes[1].set_xlabel("delay without registers, ns")
+        for each in axes:
+            each.set_xscale("log")
+    return text[0]
+
+
+@contextmanager
+def _figure(labels: Sequence[str], *, panels: int) -> Iterator[tuple[list[Any], list[str]]]:
+    """Draw horizontal bars with these labels, in panels side by side that share the labels.
+
+    Yields the axes, and a list that has the SVG text as soon as the block ends. Equal charts have
+    equal texts.
+    """
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    shown = [entry for entry in entries if entry.listed.row.output == "fp32"]
     settings: Any = {
         "svg.fonttype": "none",
         "svg.hashsalt": "machines",
         "font.family": "sans-serif",
     }
+    texts: list[str] = []
     with matplotlib.rc_context(settings):
-        height = 1.2 + 0.19 * len(shown)
+        height = 1.2 + 0.19 * len(labels)
         figure = Figure(figsize=(9.0, height))
         FigureCanvasSVG(figure)
-        axes = figure.add_axes((0.44, 0.7 / height, 0.52, 1 - 1.0 / height))
-        least = 0.01
-        for position, entry in enumerate(shown):
-            e = entry.errors[_SHOWN]
-            if e.mean_ulp > 0:
-                axes.barh(position, max(e.mean_ulp, least), 0.7, color="#31688e", left=0)
-                axes.plot([e.worst_ulp], [position], "|", color="#e07b39", markersize=7)
-        labels = [_label(entry.listed) for entry in shown]
-        axes.set_yticks(range(len(shown)), labels, fontsize=7)
-        axes.set_ylim(len(shown) - 0.4, -0.6)
-        axes.set_xscale("log")
-        axes.set_xlim(least, 1e8)
-        axes.set_xlabel("error in units in the last place: mean (bar) and worst (mark)")
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        left, gap = 0.44, 0.03
+        width = (0.96 - left - gap * (panels - 1)) / panels
+        axes = [
+            figure.add_axes((left + n * (width + gap), 0.7 / height, width, 1 - 1.0 / height))
+            for n in range(panels)
+        ]
+        yield axes, texts
+        for number, each in enumerate(axes):
+            each.set_yticks(range(len(labels)), labels if number == 0 else [], fontsize=7)
+            each.set_ylim(len(labels) - 0.4, -0.6)
+            for side in ("top", "right"):
+                each.spines[side].set_visible(False)
         text = io.StringIO()
         no_dates: Any = {"Date": None, "Creator": None}
         figure.savefig(text, format="svg", metadata=no_dates)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+    texts.append("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
 
 
 def _label(listed: Listed) -> str:

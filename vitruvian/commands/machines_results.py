@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["add_results", "refuse_results_options", "run_results"]
 
 _ROWS = 200  # dot products of each distribution
-_PICTURE = "machines_accuracy.svg"
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +42,7 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=output_path(folder=True),
         metavar="FOLDER",
-        help="Write the picture of the errors into this folder, and the tables into its "
+        help="Write pictures of errors and areas into this folder, and the tables into its "
         "machines.md if it exists.",
     )
     add_no_cache(parser, "compute and measure again")
@@ -70,25 +69,30 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
     if not chosen:
         raise UserError("NAME must be a row with floating point and one format for both operands")
     tables: dict[str, tuple[list[str], list[list[str]]]] = {}
+    pictures: dict[str, str] = {}
     document: dict[str, Any] = {}
-    accuracy: list[Accuracy] = []
     if options.errors:
         accuracy = _accuracy(chosen, cache=not options.no_cache)
         for maker in dict.fromkeys(entry.row.maker for entry in chosen):
             own = [entry for entry in accuracy if entry.listed.row.maker == maker]
             tables[f"ulps {maker}"] = results.accuracy_table(own, relative=False)
             tables[f"relative {maker}"] = results.accuracy_table(own, relative=True)
+        if options.out:
+            pictures["machines_accuracy.svg"] = results.chart(accuracy)
         document["accuracy"] = [entry.as_json() for entry in accuracy]
     if options.area:
         measured = _costs(chosen, options)
-        tables["area"] = results.cost_table(list(zip(chosen, measured, strict=True)))
+        entries = list(zip(chosen, measured, strict=True))
+        tables["area"] = results.cost_table(entries)
+        if options.out:
+            pictures["machines_area.svg"] = results.cost_chart(entries)
         document["library"] = options.liberty
         document["area"] = [cost.as_json() for cost in measured]
     console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=190)
     for title, (header, lines) in tables.items():
         print_table(console, header, lines, title=title, wrap=True)
     if options.out:
-        _write(Path(options.out), tables, results.chart(accuracy) if accuracy else None)
+        _write(Path(options.out), tables, pictures)
     if options.json:
         write_json(options.json, document)
     return 0
@@ -131,13 +135,15 @@ def _costs(chosen: "list[Listed]", options: argparse.Namespace) -> "list[Cost]":
 
 
 def _write(
-    folder: Path, tables: dict[str, tuple[list[str], list[list[str]]]], picture: str | None
+    folder: Path,
+    tables: dict[str, tuple[list[str], list[list[str]]]],
+    pictures: dict[str, str],
 ) -> None:
-    """Write the picture, and the tables into the page if there is one."""
+    """Write the pictures, and the tables into the page if there is one."""
     from vitruvian.flows.report import markdown
 
-    if picture is not None:
-        write_whole(folder / _PICTURE, picture)
+    for name, picture in pictures.items():
+        write_whole(folder / name, picture)
     page = folder / "machines.md"
     if not page.exists():
         return

@@ -6,8 +6,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.flows import cells
 from vitruvian.flows.machines import results
-from vitruvian.flows.machines.costs import Cost, unit_of
+from vitruvian.flows.machines.costs import Cost, costs, unit_of
+from vitruvian.flows.measure import Settings, measure
 from vitruvian.golden.machines import find
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, listed
 from vitruvian.hdl.catalogue.unit import Variant
@@ -51,6 +53,39 @@ def test_the_picture_has_a_bar_for_each_rule_and_is_the_same_every_time():
     assert picture == results.chart(accuracy()) != results.chart(accuracy(2.0))
     text = "".join(ET.fromstring(picture).itertext())
     assert "v100 mma fp16" in text and "arm" in text
+
+
+def test_the_picture_of_costs_is_sorted_and_leaves_out_rows_without_a_unit():
+    areas = {"v100_mma_fp16_fp32": 3000.0, "arm_bfdot_ebf1": 1000.0}
+    entries = [
+        (e, Cost(e.row, unit="X", terms=4, figures=((10000, areas[e.row.stem], 4000.0),)))
+        for e in listed()
+        if e.row.stem in areas
+    ]
+    missing = next(e for e in listed() if e.row.stem == "h100_mma_fp16_fp32")
+    picture = results.cost_chart([*entries, (missing, Cost(missing.row, reason="none"))])
+    text = "".join(ET.fromstring(picture).itertext())
+    assert 0 < text.index("arm bfdot_ebf1 bf16") < text.index("v100 mma fp16")
+    assert "h100" not in text
+    assert results.cost_chart([(missing, Cost(missing.row, reason="none"))])
+
+
+def test_a_chain_is_as_long_as_its_steps_together():
+    """AVX-512 adds two products one after the other; each takes one fused multiply-add."""
+    row = find("avx512_vdpbf16ps")
+    unit = unit_of(row)
+    assert isinstance(unit, Variant)
+    settings = Settings(library=cells.library("vt45"), targets_ps=(10000,))
+    (apart,) = measure([unit], settings)
+    top, step = sorted(apart.pieces, key=lambda piece: piece.count)
+    assert step.count == 2
+    (cost,) = costs([row], settings)
+    ((_, area, delay),) = cost.figures
+    each = step.timing[10000].delay_ps
+    assert each and 1.8 * each < delay < 2.2 * each
+    # The whole has buffers, and what the flushing of the operands takes.
+    assert step.area_um2(10000) < area < 1.1 * step.area_um2(10000)
+    assert top.count == 1
 
 
 def test_a_plain_rule_has_a_unit_with_its_own_terms():

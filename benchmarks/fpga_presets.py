@@ -91,7 +91,8 @@ def routed(preset: Preset, board: Board) -> list[str]:
     clock = CLOCKS.get(preset.variant.label) if board.family == "ecp5" else None
     result = place.route(work, netlist, clock_mhz=clock)
     bound = "≤ " if place.is_bound(work, counts) else ""
-    return [*row, f"{bound}{result.fmax_mhz:.1f}"]
+    fmax = result.fmax_mhz
+    return [*row, "–" if fmax is None else f"{bound}{fmax:.1f}"]
 
 
 def tables(presets: Sequence[Preset], end: float) -> dict[str, tuple[list[str], list[list[str]]]]:

@@ -58,12 +58,13 @@ def draw(work: Design, routed: Routed) -> str:
     top = 62
     height = top + rows * _TILE + _MARGIN
     text = 'font-family="sans-serif" font-size'
+    clock = "no clock frequency" if routed.fmax_mhz is None else f"{routed.fmax_mhz:.1f} MHz"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}">',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         f'<text x="{_MARGIN}" y="20" {text}="13" fill="#222222">{work.board.description}, '
-        f"{routed.fmax_mhz:.1f} MHz</text>",
+        f"{clock}</text>",
     ]
     parts += _legend(Counter(kind for tile in tiles.values() for kind in tile.elements()), text)
     parts.append(

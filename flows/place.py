@@ -149,8 +149,9 @@ class Routed:
 
     Members
     -------
-    fmax_mhz : float
-        Highest clock frequency after routing, in nextpnr's model of the slowest chips.
+    fmax_mhz : float or None
+        Highest clock frequency after routing, in nextpnr's model of the slowest chips, or None if
+        it has no delays of any path between registers, which happens on Gowin.
     seed : int
         Seed of the placement.
     sites : dict of str to list of int
@@ -163,7 +164,7 @@ class Routed:
         "setup", its delay, and the net of a routing or the cell of another step.
     """
 
-    fmax_mhz: float
+    fmax_mhz: float | None
     seed: int
     sites: dict[str, list[int]]
     placement: list[tuple[str, int, int]]
@@ -349,8 +350,6 @@ def _route(
     }[family]()
     _tool(router, words, folder, work, progress)
     report = json.loads((folder / "report.json").read_text())
-    if not report["fmax"]:
-        raise WorkError(f"nextpnr reported no clock frequency for {work.name}")
     progress("packing the bitstream")
     words = {
         "ecp5": lambda: ["--compress", "routed", "packed"],
@@ -360,7 +359,7 @@ def _route(
     _tool(packer, words, folder, work, progress)
     packed = (folder / "packed").read_bytes()
     return {
-        "fmax_mhz": min(clock["achieved"] for clock in report["fmax"].values()),
+        "fmax_mhz": min((each["achieved"] for each in report["fmax"].values()), default=None),
         "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},
         "placement": _placement((folder / "routed.json").read_text()),
         "bitstream": base64.b64encode(packed).decode(),

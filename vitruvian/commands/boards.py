@@ -25,7 +25,7 @@ _NOTE = (
     "each unit is in a registered wrapper, whose LUTs and flip-flops the columns `of it` count, "
     "unless its ports are on pins; %: of the board, after routing where the board is routed; "
     "fmax: MHz after routing, nextpnr's model of the slowest chips; ≤: paths through DSP or "
-    "memory blocks have no delays in that model"
+    "memory blocks have no delays in that model; -: not routed, or no path has delays"
 )
 
 
@@ -172,12 +172,13 @@ def _job(
                 work, netlist, seed=seed, clock_mhz=options.clock, cache=cache, progress=step
             )
         )
-    best = max(tries, key=lambda routed: routed.fmax_mhz)
+    best = max(tries, key=lambda routed: routed.fmax_mhz or 0.0)
+    speeds = [routed.fmax_mhz for routed in tries if routed.fmax_mhz is not None]
     line |= {
         "sites": best.used(board.family),
         "fmax_mhz": best.fmax_mhz,
         "fmax_is_bound": place.is_bound(work, counts),
-        "fmax_lowest_mhz": min(routed.fmax_mhz for routed in tries),
+        "fmax_lowest_mhz": min(speeds, default=None),
         "meets_clock": _meets_clock(work, best, counts),
         "seed": best.seed,
         "seeds": len(tries),
@@ -199,7 +200,7 @@ def _meets_clock(work: place.Design, routed: place.Routed, counts: fpga.Resource
 
     A wrapped unit is not meant to run, and a frequency that is only a bound may be too high.
     """
-    if work.wrapped:
+    if work.wrapped or routed.fmax_mhz is None:
         return None
     fast = routed.fmax_mhz >= work.board.clock_mhz
     return None if fast and place.is_bound(work, counts) else fast

@@ -143,7 +143,7 @@ def test_each_resource_is_compared(board, changes, message):
         place.check_fit(replace(none, **changes), work)
 
 
-@pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1)])
+@pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1), (None, 0)])
 def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
     """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
     sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
@@ -154,7 +154,8 @@ def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, co
     monkeypatch.setattr(place, "route", lambda *rest, **more: made)
     assert main("fpga --board ulx3s".split()) == code
     wanted = "must reach the clock of ulx3s, 25 MHz, not 24.9 MHz" if code else ""
-    assert wanted in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert wanted in printed.err and re.search(rf" {fmax or '-'} +│\n", printed.out)
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):

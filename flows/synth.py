@@ -56,8 +56,8 @@ class Recipe:
     booth : bool
         If True, run Yosys' ``booth`` before technology mapping. The published recipe does not.
     sweep : bool
-        If False, ABC leaves out its SAT sweeping (``&fraig``), a small part of its work that takes
-        minutes to hours on wide windows and wide multipliers.
+        If False, ABC leaves out its SAT sweeping (``&fraig``), which takes minutes and more
+        on wide windows and wide multipliers and changes areas by a few per cent.
     """
 
     driving_cell: str = "BUF_X4"

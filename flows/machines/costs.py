@@ -82,8 +82,8 @@ def costs(
 ) -> list[Cost]:
     """Measure the units of rows of the table of machines.
 
-    All rules are mapped without ABC's SAT sweeping, which takes hours on some of them. A chain of
-    small units is mapped one small unit at a time and timed as a whole.
+    All rules are mapped without ABC's SAT sweeping, which takes very long on some of them. A chain
+    of small units is mapped one small unit at a time and timed as a whole.
 
     Parameters
     ----------

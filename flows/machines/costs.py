@@ -101,7 +101,7 @@ def costs(
     chains = [unit for unit in units if isinstance(unit, Variant) and unit.unit.shared]
     others = [unit for unit in units if isinstance(unit, Variant) and not unit.unit.shared]
     quick = replace(settings, recipe=replace(settings.recipe, sweep=False))
-    together = replace(quick, tile=True, fold=False)
+    together = replace(quick, tile=True)
     measured = {
         row.variant.label: row
         for variants, how in ((others, quick), (chains, together))

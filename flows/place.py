@@ -47,8 +47,9 @@ __all__ = [
 #: placer treats the longest paths as urgent.
 _AIM_MHZ = 400
 
-#: Options of nextpnr for large tiles.
+#: Options of nextpnr for large designs on an ECP5, and the LUTs of which these have more.
 _LARGE = ("--placer", "static", "--router", "router2")
+_MANY_LUTS = 10_000
 
 #: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
 #: after which it has failed; it would go on for ever.
@@ -297,7 +298,7 @@ def route(
     pins = constraints(work, clock_mhz)
     versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
     part = sorted(work.board.part.items())
-    tools = list(_tools_of(work) if clock_mhz is None else _REACHING)
+    tools = list(_tools_of(work, netlist) if clock_mhz is None else _REACHING)
     key = digest(netlist, pins, part, seed, aim, versions, tools, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
@@ -367,15 +368,17 @@ def _route(
     }
 
 
-def _tools_of(work: Design) -> Sequence[str]:
+def _tools_of(work: Design, netlist: str) -> Sequence[str]:
     """Return the options of nextpnr that choose placer and router.
 
-    For large tiles, nextpnr's electrostatic placer takes half of the time and leaves shorter wires,
-    and router2 does not stop at crowded places (docs/decisions/0021-dsp-registers.md). Small
+    For large designs, nextpnr's electrostatic placer takes half of the time and leaves shorter
+    wires, and router2 does not stop at crowded places (docs/decisions/0021-dsp-registers.md). Small
     designs get the default.
     """
-    large = work.by_module and work.board.family == "ecp5"
-    return _LARGE if large else ()
+    family = fpga.FAMILIES[work.board.family]
+    counts = family.count(_cells(netlist))
+    large = work.by_module or counts["lut"] + family.carry_luts * counts["carry"] > _MANY_LUTS
+    return _LARGE if large and work.board.family == "ecp5" else ()
 
 
 def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:

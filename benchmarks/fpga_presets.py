@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitruvian.errors import WorkError
-from vitruvian.flows import fpga, place, report
+from vitruvian.flows import fpga, place, report, verilog
 from vitruvian.flows.board import Board, load_board
 from vitruvian.flows.default_design import default_design, suited
 from vitruvian.flows.units import UNITS, reported, variants
@@ -50,9 +50,13 @@ CLOCKS = {"int8-8x8-dsp-dsp": 120.0, "fp16-4x4x4-a100-dsp-dsp": 90.0}
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset and the cells that it takes on an ECP5, mapped by modules and without a wrapper."""
+    """A preset and the cells that it takes on an ECP5, mapped by modules and without a wrapper.
+
+    ``text`` is its Verilog.
+    """
 
     variant: Variant
+    text: str
     estimate: fpga.Resources
 
     @property
@@ -85,10 +89,10 @@ def presets(only: set[str]) -> Iterator[Variant]:
                 yield fitted
 
 
-def routed(variant: Variant, board: Board) -> list[str]:
+def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
     """Return the cells of a table's row, or raise ``place.TooSmall``."""
     start = time.monotonic()
-    work = place.design(variant, board)
+    work = place.design(variant, board, text=text)
     counts, netlist = place.synth(work)
     place.check_fit(counts, work)
     row = [variant.unit.name, variant.label, board.name, str(counts.lut), str(work.own_luts)]
@@ -103,14 +107,16 @@ def routed(variant: Variant, board: Board) -> list[str]:
     return [*row, fmax]
 
 
-def fitting(variant: Variant, boards: Sequence[str], end: float) -> list[list[str]]:
+def fitting(
+    variant: Variant, boards: Sequence[str], end: float, text: str | None = None
+) -> list[list[str]]:
     """Return the rows of the boards on which a variant fits; measure none after ``end``."""
     rows: list[list[str]] = []
     for name in boards:
         if time.monotonic() > end:
             break
         try:
-            rows.append(routed(variant, load_board(name)))
+            rows.append(routed(variant, load_board(name), text))
         except (place.TooSmall, WorkError) as error:
             say(f"left out: {error}")
     return rows
@@ -127,7 +133,8 @@ def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
     rows: list[list[str]] = []
     left: list[list[str]] = []
     for preset in presets:
-        own = [] if preset.luts > MOST_LUTS else fitting(preset.variant, BOARDS, end)
+        large = preset.luts > MOST_LUTS
+        own = [] if large else fitting(preset.variant, BOARDS, end, preset.text)
         rows += own
         if not own:
             counts = (preset.luts, preset.estimate.ff, preset.estimate.dsp)
@@ -149,7 +156,9 @@ def main() -> int:
     found: list[Preset] = []
     for variant in presets({name for name in options.only.split(",") if name}):
         start = time.monotonic()
-        found.append(Preset(variant, fpga.resources(variant, "ecp5", by_module=True)))
+        text = verilog.emit(variant)
+        estimate = fpga.count(text, variant.module, "ecp5", by_module=True)
+        found.append(Preset(variant, text, estimate))
         say(f"{found[-1].name}: {found[-1].luts} LUTs, {time.monotonic() - start:.0f} s")
     found.sort(key=lambda each: each.luts)
     tables = preset_tables(found, end)

@@ -166,12 +166,7 @@ class Resources:
 
 
 def resources(
-    variant: Variant,
-    family: str,
-    *,
-    element: bool = False,
-    by_module: bool = False,
-    cache: bool = True,
+    variant: Variant, family: str, *, element: bool = False, cache: bool = True
 ) -> Resources:
     """Return the FPGA resources of ``variant``.
 
@@ -182,8 +177,6 @@ def resources(
         A key of ``FAMILIES``.
     element : bool
         If True, count one processing element of a tile instead of the whole unit.
-    by_module : bool
-        If True, map equal modules once, which is faster for a tile and finds less to simplify.
     cache : bool
         If True, reuse a stored result and store a new one.
 
@@ -201,7 +194,7 @@ def resources(
         if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
         top = match[1]
-    return count(text, top, family, by_module=by_module, cache=cache)
+    return count(text, top, family, cache=cache)
 
 
 def count(
@@ -218,7 +211,7 @@ def count(
     family : str
         A key of ``FAMILIES``.
     by_module : bool
-        If True, map equal modules once.
+        If True, map equal modules once, which is faster for a tile and finds less to simplify.
     cache : bool
         If True, reuse a stored result and store a new one.
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vitruvian.golden.cube.chopped import fits_chopped
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
@@ -18,9 +18,10 @@ _WIDEST = 36  # window of sums of four groups that fit into the significand of F
 def family(rule: Rule) -> str | None:
     """Return the name of the loops that compute a rule, or None if there are none.
 
-    "chopped": one truncated sum, perhaps of converted operands or with scales. "late": likewise,
-    and C is added afterwards. "grouped": exact sums of 16 products with scales. "aligned": CDNA 3.
-    "exact": the exact sum, rounded once. "chain": fused multiply-adds. "pairs": rounded products.
+    "chopped": one truncated sum, perhaps of converted operands, of slices or with scales. "late":
+    likewise, and C is added afterwards. "grouped": exact sums of 16 products with scales.
+    "aligned": CDNA 3. "exact": the exact sum, rounded once. "chain": fused multiply-adds. "pairs":
+    rounded products.
     """
     if isinstance(rule, ChainSpec):
         return _chain_family(rule)
@@ -36,7 +37,13 @@ def family(rule: Rule) -> str | None:
         convert=None,
         scale=None,
         block=None,
+        slices=None,
     )
+    if rule.slices is not None:
+        # A slice is multiplied as a short number that has the exponents of FP32.
+        plain = replace(plain, input=FORMATS["bf16"], input_b=FORMATS["bf16"])
+        if exponent_bits(rule) > 8 or rule.scale is not None or rule.accumulate == "late":
+            return None
     if not plain.is_plain:
         return None
     if rule.window is None:

@@ -157,6 +157,9 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
         a, exp_a, bad_a = _scaled(a, exp_a, bad_a, x.scale_a, rule, 1)
         b, exp_b, bad_b = _scaled(b, exp_b, bad_b, x.scale_b, rule, 0)
     rows_bad, columns_bad = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
+    if rule.slices is not None:
+        a, exp_a, b, exp_b = _sliced(a, exp_a, b, exp_b, rule)
+        rule = replace(rule, k=rule.k * len(rule.slices))
     if rule.accumulate == "tree":
         numbers = loop_numbers(rule, narrow)
 
@@ -186,6 +189,30 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
                     d[...] = d.astype(np.float16)
 
     return _Work(late, np.float32, rows_bad, columns_bad)
+
+
+def _sliced(
+    a: np.ndarray, exp_a: np.ndarray, b: np.ndarray, exp_b: np.ndarray, rule: DotSpec
+) -> tuple[np.ndarray, ...]:
+    """Return one term, with the exponent of the whole product, for each partial product."""
+    assert rule.slices is not None
+    masks_a, masks_b = zip(*rule.slices, strict=True)
+    x, exp_x = _parts(a, exp_a, rule.convert or rule.input, masks_a, rule.k)
+    y, exp_y = _parts(b.T, exp_b.T, rule.convert or rule.input_b, masks_b, rule.k)
+    return x, exp_x, np.ascontiguousarray(y.T), np.ascontiguousarray(exp_y.T)
+
+
+def _parts(
+    values: np.ndarray, exponents: np.ndarray, f: FloatFormat, masks: tuple[int, ...], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the masked significands of each ``k`` values, one mask after the other."""
+    places = f.fraction_bits - exponents.astype(np.int32)
+    significand = np.ldexp(np.abs(values), places).astype(np.int64)
+    parts = [np.ldexp((significand & mask).astype(values.dtype), -places) for mask in masks]
+    shape = (len(values), values.shape[1] // k, k)
+    split = [np.copysign(part, values).reshape(shape) for part in parts]
+    every = [exponents.reshape(shape)] * len(masks)
+    return tuple(np.concatenate(v, axis=2).reshape(len(values), -1) for v in (split, every))
 
 
 def _scaled(

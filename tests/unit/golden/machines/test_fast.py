@@ -21,7 +21,7 @@ ROWS = (
     *("amx_tdpbf16ps", "amx_tmmultf32ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32"),
     *("gaudi2_fp32ieee_fp32", "gaudi3_e5m2xe4m3_fp32", "h100_mmasync_e4m3_fp16"),
     *("b200_mmasync_e4m3xe5m2_fp32", "b200_mxf8f6f4_e5m2xe2m1_fp32", "b200_mxf4_fp32"),
-    "b200_nvf4_ue4m3_fp32",
+    *("b200_nvf4_ue4m3_fp32", "gaudi3_fp16_fp32", "gaudi3_fp32_fp32"),
 )
 FAMILIES = {"chopped", "late", "grouped", "aligned", "exact", "chain", "pairs"}
 
@@ -70,6 +70,7 @@ def test_the_loops_equal_the_plain_form_in_every_row():
         ("b200_nvf4_ue4m3_fp32", {"window": 34}),
         ("b200_mmasync_e4m3_fp32", {"window": 24}),
         ("gaudi3_e5m2xe4m3_fp32", {"convert": None}),
+        ("gaudi3_fp16_fp32", {"slices": ((0xFF, 0x7FF), (0x700, 0x7FF))}),
         ("cdna1_mfma_fp16_fp32", {"k": 2}),
         ("cdna3_mfma_bf16_fp32", {"k": 4}),
         ("cdna3_mfma_bf16_fp32", {"product_overflow": False}),

@@ -1,8 +1,8 @@
 """The fast paths of matrix products by the rules of machines.
 
-A rule belongs to a family, for which there are compiled loops on arrays of values. Rows and columns
-with an infinity or NaN, and single results that the loops leave open, are computed by the plain
-form of the rule.
+A rule belongs to a family, for which there are compiled loops on arrays of values (of integers for
+Tenstorrent's rules). Rows and columns with an infinity or NaN, and single results that the loops
+leave open, are computed by the plain form of the rule.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Place and route every preset that fits on the boards, for docs/results/fpga.md.
+"""Place and route the presets that fit on boards, for the tables of docs/results/fpga.md.
 
     python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--hours H]
 
@@ -20,13 +20,20 @@ from pathlib import Path
 from vitruvian.errors import WorkError
 from vitruvian.flows import fpga, place, report
 from vitruvian.flows.board import Board, load_board
-from vitruvian.flows.default_design import suited
-from vitruvian.flows.units import UNITS, reported
+from vitruvian.flows.default_design import default_design, suited
+from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.table import filled
 
 #: Boards that are routed, and one for the estimates of Xilinx 7.
 BOARDS = ("ulx3s", "icebreaker", "tangnano9k", "arty-100t")
+
+#: Boards with a default design.
+DESIGNS = ("ulx3s", "orangecrab", "icebreaker", "tangnano9k")
+
+Table = tuple[list[str], list[list[str]]]
+HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
+HEADER += ["DSP", "BRAM", "Fmax, MHz"]
 
 #: LUTs of a preset, mapped by modules, above which it is not mapped in one piece.
 MOST_LUTS = 30000
@@ -78,49 +85,56 @@ def presets(only: set[str]) -> Iterator[Variant]:
                 yield fitted
 
 
-def routed(preset: Preset, board: Board) -> list[str]:
+def routed(variant: Variant, board: Board) -> list[str]:
     """Return the cells of a table's row, or raise ``place.TooSmall``."""
-    work = place.design(preset.variant, board)
+    start = time.monotonic()
+    work = place.design(variant, board)
     counts, netlist = place.synth(work)
     place.check_fit(counts, work)
-    row = [preset.variant.unit.name, preset.variant.label, board.name, str(counts.lut)]
-    row += [str(work.own_luts), str(counts.carry), str(counts.ff), str(work.own_ffs)]
-    row += [str(counts.dsp), str(counts.bram)]
-    if not board.routed:
-        return [*row, "–"]
-    clock = CLOCKS.get(preset.variant.label) if board.family == "ecp5" else None
-    result = place.route(work, netlist, clock_mhz=clock)
-    bound = "≤ " if place.is_bound(work, counts) else ""
-    fmax = result.fmax_mhz
-    return [*row, "–" if fmax is None else f"{bound}{fmax:.1f}"]
+    row = [variant.unit.name, variant.label, board.name, str(counts.lut), str(work.own_luts)]
+    row += [str(counts.carry), str(counts.ff), str(work.own_ffs), str(counts.dsp), str(counts.bram)]
+    fmax = "–"
+    if board.routed:
+        clock = CLOCKS.get(variant.label) if board.family == "ecp5" else None
+        result = place.route(work, netlist, clock_mhz=clock)
+        bound = "≤ " if place.is_bound(work, counts) else ""
+        fmax = "–" if result.fmax_mhz is None else f"{bound}{result.fmax_mhz:.1f}"
+    say(f"{variant.module} on {board.name}: {time.monotonic() - start:.0f} s")
+    return [*row, fmax]
 
 
-def tables(presets: Sequence[Preset], end: float) -> dict[str, tuple[list[str], list[list[str]]]]:
-    """Return the header and the rows of each table; measure presets until ``end`` (monotonic)."""
+def fitting(variant: Variant, boards: Sequence[str], end: float) -> list[list[str]]:
+    """Return the rows of the boards on which a variant fits; measure none after ``end``."""
+    rows: list[list[str]] = []
+    for name in boards:
+        if time.monotonic() > end:
+            break
+        try:
+            rows.append(routed(variant, load_board(name)))
+        except (place.TooSmall, WorkError) as error:
+            say(f"left out: {error}")
+    return rows
+
+
+def compared() -> list[Variant]:
+    """Return dot products with both kinds of multipliers."""
+    multipliers = {"multiplier": [None, "dsp"]}
+    return [v for unit in ("intdot", "dot") for v in variants(unit, {"k": [4], **multipliers})]
+
+
+def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
+    """Return the tables of the presets that were measured, and of the others with the reason."""
     rows: list[list[str]] = []
     left: list[list[str]] = []
     for preset in presets:
-        own: list[list[str]] = []
-        missed = "too large to be mapped in one piece here" if preset.luts > MOST_LUTS else ""
-        for name in () if missed else BOARDS:
-            start = time.monotonic()
-            if start > end:
-                missed = "not measured"
-                break
-            try:
-                own.append(routed(preset, load_board(name)))
-            except (place.TooSmall, WorkError) as error:
-                say(f"left out: {error}")
-            say(f"{preset.name} on {name}: {time.monotonic() - start:.0f} s")
+        own = [] if preset.luts > MOST_LUTS else fitting(preset.variant, BOARDS, end)
         rows += own
         if not own:
             counts = (preset.luts, preset.estimate.ff, preset.estimate.dsp)
-            reason = missed or "fits on none of the boards"
-            left.append([preset.name, *map(str, counts), reason])
-    header = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
+            left.append([preset.name, *map(str, counts)])
     return {
-        "presets": ([*header, "DSP", "BRAM", "Fmax, MHz"], rows),
-        "left out": (["preset", "LUT on ECP5", "FF", "DSP", "reason"], left),
+        "presets": (HEADER, rows),
+        "left out": (["preset", "LUT on ECP5", "FF", "DSP"], left),
     }
 
 
@@ -138,7 +152,11 @@ def main() -> int:
         found.append(Preset(variant, fpga.resources(variant, "ecp5", by_module=True)))
         say(f"{found[-1].name}: {found[-1].luts} LUTs, {time.monotonic() - start:.0f} s")
     found.sort(key=lambda each: each.luts)
-    texts = {name: f"\n{report.markdown(table)}\n" for name, table in tables(found, end).items()}
+    tables = preset_tables(found, end)
+    pairs = [row for variant in compared() for row in fitting(variant, BOARDS, end)]
+    own = [row for n in DESIGNS for row in fitting(default_design(load_board(n)), [n], end)]
+    tables |= {"multipliers": (HEADER, pairs), "designs": (HEADER, own)}
+    texts = {name: f"\n{report.markdown(table)}\n" for name, table in tables.items()}
     if options.out:
         page = options.out.read_text(encoding="utf-8")
         options.out.write_text(filled(page, "fpga", texts), encoding="utf-8")

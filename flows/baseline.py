@@ -7,7 +7,7 @@ figures of whole units (``--tile``) are in ``flows/baselines/LIBRARY/tile/UNIT.j
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
                 }
         document: dict[str, Any] = {
             "library": settings.library.name,
-            "recipe": asdict(settings.recipe),
+            "recipe": settings.recipe.as_dict(),
             # Other versions of these tools can change the figures.
             "tools": {name: version(name) for name in ("amaranth", "pyosys")},
             "rows": dict(sorted(known.items())),

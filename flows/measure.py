@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any
 
@@ -36,9 +37,6 @@ class Settings:
         Where a unit is cut into pieces: see ``flows.pieces.Cut``.
     tile : bool
         If True, put the pieces together with buffers between them, and measure the whole unit.
-    fold : bool
-        If True, a whole unit is timed with one copy of every distinct module, which takes the worst
-        of its instances. A chain of equal modules would then be a loop, and needs False.
     cache : bool
         If True, reuse stored results and store new ones.
     jobs : int
@@ -50,7 +48,6 @@ class Settings:
     targets_ps: Sequence[int] = TARGETS_PS
     cut: Cut = "shared"
     tile: bool = False
-    fold: bool = True
     cache: bool = True
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
 
@@ -247,17 +244,21 @@ def measure(
 
 def _tiles(pieces: Sequence[Piece], settings: Settings) -> dict[int, tile.Tile]:
     """Put the pieces of a variant together, for every delay target; the top comes first."""
-    return {
-        target: tile.assemble(
+    tiles: dict[int, tile.Tile] = {}
+    for target in settings.targets_ps:
+        assemble = partial(
+            tile.assemble,
             {p.name: tile.Module(label=p.label, netlist=p.mapped[target].netlist) for p in pieces},
             pieces[0].name,
             settings.library.cells,
             driving_cell=settings.recipe.driving_cell,
             load_ff=settings.recipe.load_ff,
-            fold=settings.fold,
         )
-        for target in settings.targets_ps
-    }
+        try:
+            tiles[target] = assemble()
+        except ValueError:  # equal modules in a row are a loop if there is one copy of them
+            tiles[target] = assemble(fold=False)
+    return tiles
 
 
 def _elaborated(

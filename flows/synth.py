@@ -31,6 +31,14 @@ RELAXED_PS = 10000
 TIGHT_PS = 500
 
 
+#: The scripts that Yosys 0.70 gives to ABC for gates and for cells, without ``&fraig``.
+_GATES = "+strash;scorr;dc2;dretime;strash;&get,-n;&dch,-f;&nf;&put"
+_CELLS = (
+    "+strash;scorr;dc2;dretime;retime,-o,{D};strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;"
+    "upsize,{D};dnsize,{D};stime,-p"
+)
+
+
 class SynthesisError(WorkError):
     """Yosys or ABC rejected the design; the message is the tool's own."""
 
@@ -47,11 +55,19 @@ class Recipe:
         Load on every output, femtofarads (the unit of ABC's ``set_load``).
     booth : bool
         If True, run Yosys' ``booth`` before technology mapping. The published recipe does not.
+    sweep : bool
+        If False, ABC leaves out its SAT sweeping (``&fraig``), which takes minutes and more
+        on wide windows and wide multipliers and changes areas by a few per cent.
     """
 
     driving_cell: str = "BUF_X4"
     load_ff: float = 5.0
     booth: bool = False
+    sweep: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parameters without those that only other recipes have."""
+        return {name: value for name, value in asdict(self).items() if name != "sweep" or not value}
 
     def constraint(self) -> str:
         """Return the text of ABC's constraint file."""
@@ -132,7 +148,7 @@ def synthesize(
     """
     recipe = recipe or Recipe()
     store = ResultCache(kind="synth", enabled=cache)
-    common = digest(rtlil, top, liberty.read_bytes(), asdict(recipe), version("pyosys"), "2")
+    common = digest(rtlil, top, liberty.read_bytes(), recipe.as_dict(), version("pyosys"), "2")
     keys = {target: digest(common, target) for target in targets_ps}
     entries = {target: store.get(key) for target, key in keys.items()}
     missing = [target for target, entry in entries.items() if entry is None]
@@ -146,7 +162,12 @@ def synthesize(
 def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:
     lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
     booth = " -booth" if recipe.booth else ""
-    lines += [f"synth -flatten{booth} -top {top}", f'dfflibmap -liberty "{liberty}"']
+    if recipe.sweep:
+        lines.append(f"synth -flatten{booth} -top {top}")
+    else:
+        lines += [f"synth -flatten{booth} -noabc -top {top}", f"abc -script {_GATES}", "opt -fast"]
+    script = "" if recipe.sweep else f" -script {_CELLS}"
+    lines.append(f'dfflibmap -liberty "{liberty}"')
     if len(targets_ps) > 1:
         lines.append("design -save unmapped")
     for number, target in enumerate(targets_ps):
@@ -155,7 +176,7 @@ def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) 
             lines.append("design -load unmapped")
         lines += [
             f"log @@TARGET {target}",
-            f'abc -liberty "{liberty}" -constr constraint -D {target}',
+            f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
             "opt_clean -purge",
             f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
             f"write_json netlist_{target}.json",

@@ -82,8 +82,8 @@ def costs(
 ) -> list[Cost]:
     """Measure the units of rows of the table of machines.
 
-    A chain of small units is mapped one small unit at a time and timed as a whole, because mapping
-    a long chain in one piece takes hours.
+    All rules are mapped without ABC's SAT sweeping, which takes very long on some of them. A chain
+    of small units is mapped one small unit at a time and timed as a whole.
 
     Parameters
     ----------
@@ -100,10 +100,11 @@ def costs(
     units = [unit_of(row) for row in rows]
     chains = [unit for unit in units if isinstance(unit, Variant) and unit.unit.shared]
     others = [unit for unit in units if isinstance(unit, Variant) and not unit.unit.shared]
-    together = replace(settings, tile=True, fold=False)
+    quick = replace(settings, recipe=replace(settings.recipe, sweep=False))
+    together = replace(quick, tile=True)
     measured = {
         row.variant.label: row
-        for variants, how in ((others, settings), (chains, together))
+        for variants, how in ((others, quick), (chains, together))
         for row in measure(variants, how, progress=progress)
     }
     return [

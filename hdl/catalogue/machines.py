@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.lib import wiring
 
 from vitruvian.golden.machines.table import find, machines
-from vitruvian.hdl.catalogue.options import DEEP_PIPELINE
+from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
 from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
@@ -61,7 +61,8 @@ def _names(stems: Iterable[str]) -> list[str]:
 
 
 def _component(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
-    unit = realise(find(c["row"]).rule, pipeline=c["pipeline"])
+    multiplier = c["multiplier"] or "booth"
+    unit = realise(find(c["row"]).rule, pipeline=c["pipeline"], multiplier=multiplier)
     return unit.component, unit.parameters  # pyright: ignore[reportReturnType]
 
 
@@ -70,7 +71,7 @@ def _macs(c: Configuration) -> int:
 
 
 def _default(given: Configuration) -> dict[str, Any]:
-    return {"row": "cdna3_mfma_fp16_fp32", "pipeline": None, **given}
+    return {"row": "cdna3_mfma_fp16_fp32", "pipeline": None, "multiplier": None, **given}
 
 
 #: A row for each kind of rule that no other unit of the catalogue has.
@@ -90,6 +91,7 @@ UNITS = (
         options={
             "row": _Rows(_row, "a row of `vitruvian machines`, a machine, or all"),
             "pipeline": DEEP_PIPELINE,
+            "multiplier": MULTIPLIER,
         },
         default=_default,
         component=_component,

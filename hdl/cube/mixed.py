@@ -66,3 +66,8 @@ class MixedUnitConfig(MatrixUnitConfig):
         self._known(b)
         output = self.result_format(a).name
         return PRESETS[self.preset].spec(a, output, k=self.terms(a), input_b=b)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulate operations per cycle; all formats have the same number."""
+        return self.m * self.n * self.terms(self.precisions[0])

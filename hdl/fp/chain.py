@@ -15,6 +15,7 @@ from vitruvian.golden.machines.spec import ChainSpec
 from .add import STAGES, Adder
 from .fma import FusedMultiplyAdd, check_flushing, cleared, flushed
 from .mul import Multiplier
+from .parts.multiply import check_multiplier
 from .parts.pipeline import PipelineStages, check_pipeline
 
 __all__ = ["ChainDot", "ChainStep"]
@@ -50,6 +51,8 @@ class ChainDot(wiring.Component):
     pipeline : int
         Number of register ranks of every operation, 0 (combinational) to 3. A multiplier has at
         most 2.
+    multiplier : {"booth", "dsp"}
+        Form of the products, as in ``DotProduct``.
 
     Members
     -------
@@ -69,8 +72,8 @@ class ChainDot(wiring.Component):
     Raises
     ------
     ValueError
-        If ``k`` does not fit to the rule, if the pipeline depth is unknown, or if the rule rounds
-        or flushes in another way than the small units.
+        If ``k`` does not fit to the rule, if the pipeline depth or the multiplier is unknown, or if
+        the rule rounds or flushes in another way than the small units.
     """
 
     #: Units that tools build once, whatever their number.
@@ -82,7 +85,14 @@ class ChainDot(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(self, *, spec: ChainSpec, k: int | None = None, pipeline: int = 0):
+    def __init__(
+        self,
+        *,
+        spec: ChainSpec,
+        k: int | None = None,
+        pipeline: int = 0,
+        multiplier: str = "booth",
+    ):
         terms = spec.k if k is None else k
         if terms is None or terms < spec.accumulators or spec.k not in (None, terms):
             raise ValueError(f"k must be {spec.k or f'{spec.accumulators} or more'}, not {terms!r}")
@@ -98,6 +108,7 @@ class ChainDot(wiring.Component):
             raise ValueError(f"input_b must be {spec.input.name!r}, not {spec.input_b.name!r}")
         check_flushing(step)
         self.spec, self.k, self.pipeline = spec, terms, pipeline
+        self.multiplier = check_multiplier(multiplier)
         self.latency = self._latency()
         super().__init__(
             {
@@ -168,7 +179,9 @@ class _Builder:
 
     def multiply_add(self, a: _Timed, b: _Timed, c: _Timed, name: str) -> _Timed:
         """Return the rounded a·b + c."""
-        fma = ChainStep(spec=self.spec.step, pipeline=self.unit.pipeline)
+        fma = ChainStep(
+            spec=self.spec.step, pipeline=self.unit.pipeline, multiplier=self.unit.multiplier
+        )
         self.m.submodules[name] = fma
         start = max(a.at, b.at, c.at)
         for port, operand in ((fma.a, a), (fma.b, b), (fma.c, c)):
@@ -234,7 +247,13 @@ class _Rounded(_Builder):
         products: list[_Timed] = []
         for k, (a, b) in enumerate(self.operands()):
             ranks = min(self.unit.pipeline, _MULTIPLIER_RANKS)
-            unit = Multiplier(format=spec.input, output=out, rounding=rounding, pipeline=ranks)
+            unit = Multiplier(
+                format=spec.input,
+                output=out,
+                rounding=rounding,
+                pipeline=ranks,
+                multiplier=self.unit.multiplier,
+            )
             self.m.submodules[f"multiply{k}"] = unit
             for port, operand in ((unit.a, a), (unit.b, b)):
                 small = spec.step.flush and spec.input.emin == out.emin

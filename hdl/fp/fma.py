@@ -12,6 +12,7 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from ..elaborate import only_described
 from .dot import DotProduct
+from .parts.multiply import check_multiplier
 from .parts.pipeline import PIPELINES, check_pipeline
 from .parts.unpack import store
 
@@ -31,6 +32,8 @@ class FusedMultiplyAdd(wiring.Component):
         sign, and ``flush_result`` subnormal results.
     pipeline : int
         Number of register ranks, 0 (combinational) to 4.
+    multiplier : {"booth", "dsp"}
+        Form of the products, as in ``DotProduct``.
 
     Members
     -------
@@ -49,7 +52,8 @@ class FusedMultiplyAdd(wiring.Component):
     Raises
     ------
     ValueError
-        If ``spec`` has more products than one or another rule, or if the pipeline depth is unknown.
+        If ``spec`` has more products than one or another rule, or if the pipeline depth or the
+        multiplier is unknown.
     """
 
     if TYPE_CHECKING:
@@ -58,12 +62,13 @@ class FusedMultiplyAdd(wiring.Component):
         c: Signal
         d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0):
+    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         if spec.k != 1:
             raise ValueError(f"k must be 1, not {spec.k!r}")
         check_pipeline(pipeline, PIPELINES)
         check_flushing(spec)
         self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
+        self.multiplier = check_multiplier(multiplier)
         only_described(self._dot())
         super().__init__(
             {
@@ -80,7 +85,7 @@ class FusedMultiplyAdd(wiring.Component):
         rule = replace(
             self.spec, flush=False, flush_result=self.spec.flush_result if unbounded else None
         )
-        return DotProduct(spec=rule, pipeline=self.pipeline)
+        return DotProduct(spec=rule, pipeline=self.pipeline, multiplier=self.multiplier)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -90,7 +90,13 @@ class Realisation:
                 yield Step(terms=block, inputs={} if self.phases == 1 else {"phase": phase})
 
 
-def realise(rule: object, *, pipeline: int | None = None, terms: int | None = None) -> Realisation:
+def realise(
+    rule: object,
+    *,
+    pipeline: int | None = None,
+    terms: int | None = None,
+    multiplier: str = "booth",
+) -> Realisation:
     """Return the unit that realises a rule.
 
     Parameters
@@ -101,6 +107,8 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
         Number of register ranks, by default 3; of every operation of a chain, by default 0.
     terms : int, optional
         Number of products of a rule that has no number of its own, by default 8.
+    multiplier : {"booth", "dsp"}
+        Form of the products. The phases of Tenstorrent have short products, which are always ``*``.
 
     Raises
     ------
@@ -108,22 +116,22 @@ def realise(rule: object, *, pipeline: int | None = None, terms: int | None = No
         If there is none; the message says why.
     """
     depth = _PIPELINE if pipeline is None else pipeline
+    parameters: dict[str, Any] = {"spec": rule, "pipeline": depth, "multiplier": multiplier}
     if isinstance(rule, DotSpec):
         component = _dot_unit(rule)
         if component is ExactDotProduct and _is_wide(rule):
-            wide = {"spec": rule, "pipeline": depth, "max_sum_bits": _WIDE_SUM_BITS}
-            return _checked(component, wide, rule.k)
+            return _checked(component, {**parameters, "max_sum_bits": _WIDE_SUM_BITS}, rule.k)
         try:
-            return _checked(component, {"spec": rule, "pipeline": depth}, rule.k)
+            return _checked(component, parameters, rule.k)
         except NoUnit:
             if rule.k > 1:
                 raise
-            return _checked(FusedMultiplyAdd, {"spec": rule, "pipeline": depth}, 1)
+            return _checked(FusedMultiplyAdd, parameters, 1)
     if isinstance(rule, IntDotSpec):
-        return _checked(IntDotProduct, {"spec": rule, "pipeline": depth}, rule.k)
+        return _checked(IntDotProduct, parameters, rule.k)
     if isinstance(rule, ChainSpec):
         k = rule.k or terms or _TERMS
-        return _checked(ChainDot, {"spec": rule, "k": k, "pipeline": pipeline or 0}, k)
+        return _checked(ChainDot, {**parameters, "k": k, "pipeline": pipeline or 0}, k)
     if isinstance(rule, PhaseSpec):
         depth = 2 if pipeline is None else pipeline
         found = _checked(MatrixPhase, {"spec": rule, "pipeline": depth}, rule.k)

@@ -172,7 +172,7 @@ def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, ta
     if options.json:
         document = {
             "library": {"name": settings.library.name, "sha256": settings.library.sha256},
-            "recipe": vars(settings.recipe),
+            "recipe": settings.recipe.as_dict(),
             "rows": [row.as_json() for row in rows],
         }
         _store(document, options)

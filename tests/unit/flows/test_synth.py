@@ -13,7 +13,7 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import baseline, cells, measure
 from vitruvian.flows.hierarchy import Design
-from vitruvian.flows.synth import SynthesisError, synthesize
+from vitruvian.flows.synth import Recipe, SynthesisError, synthesize
 from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.elaborate import to_rtlil
 
@@ -69,6 +69,16 @@ def test_area_of_a_gate_and_a_register_with_reset(library):
 def test_yosys_error_is_reported(library):
     with pytest.raises(SynthesisError, match=r"Yosys stopped on 'top': ERROR: .*nonsense"):
         synthesize("nonsense\n", liberty=library.path, cache=False)
+
+
+def test_a_recipe_without_sweeping_finds_other_cells_of_nearly_the_same_area(library):
+    """The sweep merges equal nodes, which ABC finds otherwise for the most part."""
+    swept, quick = (one(Array(count=4), library, recipe=Recipe(sweep=s)) for s in (True, False))
+    assert swept.cells != quick.cells
+    assert quick.area_um2 == pytest.approx(swept.area_um2, rel=0.05)
+    assert "sweep" not in Recipe().as_dict() and Recipe(sweep=False).as_dict()["sweep"] is False
+    gate = one(Nand(), library, recipe=Recipe(sweep=False))
+    assert gate.cells == one(Nand(), library).cells and gate.abc_delay_ps
 
 
 def test_result_is_cached_and_a_broken_entry_is_made_again(library, own_cache):

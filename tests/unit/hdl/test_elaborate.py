@@ -34,8 +34,11 @@ def counted(monkeypatch, body):
 class Increments(wiring.Component):
     """A combinational path of many adders in a row."""
 
-    x: In(8)
-    y: Out(8)
+    x: Signal
+    y: Signal
+
+    def __init__(self):
+        super().__init__({"x": In(8), "y": Out(8)})
 
     def elaborate(self, platform):
         m = Module()

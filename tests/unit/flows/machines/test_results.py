@@ -10,6 +10,7 @@ from vitruvian.flows import cells
 from vitruvian.flows.machines import results
 from vitruvian.flows.machines.costs import Cost, costs, unit_of
 from vitruvian.flows.measure import Settings, measure
+from vitruvian.flows.synth import Recipe
 from vitruvian.golden.machines import find
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, listed
 from vitruvian.hdl.catalogue.unit import Variant
@@ -75,7 +76,8 @@ def test_a_chain_is_as_long_as_its_steps_together():
     row = find("avx512_vdpbf16ps")
     unit = unit_of(row)
     assert isinstance(unit, Variant)
-    settings = Settings(library=cells.library("vt45"), targets_ps=(10000,))
+    recipe = Recipe(sweep=False)
+    settings = Settings(library=cells.library("vt45"), targets_ps=(10000,), recipe=recipe)
     (apart,) = measure([unit], settings)
     top, step = sorted(apart.pieces, key=lambda piece: piece.count)
     assert step.count == 2

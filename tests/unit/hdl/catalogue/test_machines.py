@@ -23,9 +23,10 @@ def test_every_unit_is_there_once_and_builds():
     units = [repr(unit) for unit in rows_with_units().values()]
     assert len(set(units)) == len(units) > 100
     component, parameters = UNITS["machine"].component(
-        {"row": "avx512_vdpbf16ps", "pipeline": None}
+        {"row": "avx512_vdpbf16ps", "pipeline": None, "multiplier": "dsp"}
     )
     assert (component.__name__, parameters["k"]) == ("ChainDot", 2)
+    assert parameters["multiplier"] == "dsp"
 
 
 def test_a_row_without_a_unit_is_refused_in_one_line():

@@ -23,7 +23,7 @@ SMALL = replace(TILE, m=1, n=2, k=2)
 def test_every_pair_of_formats_follows_the_machine():
     assert isinstance(TILE, MixedUnitConfig)
     pairs = list(product(TILE.precisions, repeat=2))
-    assert len(pairs) == 25
+    assert len(pairs) == 25 and TILE.macs == 8 * 4 * 32
     for a, b in pairs:
         assert TILE.pair_spec(a, b) == PRESETS["b200"].spec(a, "fp32", k=32, input_b=b)
     with pytest.raises(ValueError, match="precision must be one of"):

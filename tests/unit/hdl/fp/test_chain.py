@@ -11,6 +11,7 @@ from vitruvian.hdl.fp import chain, fma
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.fp.fma import FusedMultiplyAdd
+from vitruvian.hdl.machines import NoUnit, realise
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.rtl.dedupe import deduplicate
@@ -30,10 +31,11 @@ def vectors(spec: ChainSpec, k: int):
     return dot_vectors(replace(spec.step, k=k), COUNT, seed=SEED)
 
 
-def differing(spec: ChainSpec, k: int, pipeline: int = 0) -> int:
+def differing(spec: ChainSpec, k: int, pipeline: int = 0, multiplier: str = "booth") -> int:
     """Return the number of results in which RTL and golden differ."""
     a, b, c = vectors(spec, k)
-    got = rtl.compile(ChainDot(spec=spec, k=k, pipeline=pipeline)).run(a=a, b=b, c=c)
+    unit = ChainDot(spec=spec, k=k, pipeline=pipeline, multiplier=multiplier)
+    got = rtl.compile(unit).run(a=a, b=b, c=c)
     expected = np.asarray(compute(spec, a, b, c))
     assert np.sum(expected & 0x7FFFFFFF == 0) > 100 < np.sum((expected & 0x7F800000) == 0)
     return int(np.sum(got != expected))
@@ -55,6 +57,19 @@ def differing(spec: ChainSpec, k: int, pipeline: int = 0) -> int:
 def test_a_chain_equals_golden(stem, k, pipeline):
     spec = rule(stem)
     assert differing(spec if spec.k is None else replace(spec, k=k), k, pipeline) == 0
+
+
+@pytest.mark.parametrize("stem", ["avx512_vdpbf16ps", "arm_bfdot_ebf0"])
+def test_a_chain_with_multipliers_of_an_fpga_equals_golden(stem):
+    assert differing(rule(stem), 2, multiplier="dsp") == 0
+
+
+def test_every_unit_of_a_machine_takes_multipliers_of_an_fpga():
+    for stem in ("avx512_vdpbf16ps", "cdna2_mfma_fp64_fp64", "cdna3_mfma_fp16_fp32"):
+        found = realise(find(stem).rule, multiplier="dsp")
+        assert found.parameters["multiplier"] == "dsp"
+        with pytest.raises(NoUnit, match="multiplier must be one of booth, dsp"):
+            realise(find(stem).rule, multiplier="wallace")
 
 
 def test_latency_counts_the_operations_that_depend_on_each_other():

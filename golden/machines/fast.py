@@ -203,22 +203,23 @@ def _sliced(
     """Return one term, with the exponent of the whole product, for each partial product."""
     assert rule.slices is not None
     masks_a, masks_b = zip(*rule.slices, strict=True)
-    x, exp_x = _parts(a, exp_a, rule.convert or rule.input, masks_a, rule.k)
-    y, exp_y = _parts(b.T, exp_b.T, rule.convert or rule.input_b, masks_b, rule.k)
+    x, exp_x = _masked(a, exp_a, rule.convert or rule.input, masks_a, rule.k)
+    y, exp_y = _masked(b.T, exp_b.T, rule.convert or rule.input_b, masks_b, rule.k)
     return x, exp_x, np.ascontiguousarray(y.T), np.ascontiguousarray(exp_y.T)
 
 
-def _parts(
+def _masked(
     values: np.ndarray, exponents: np.ndarray, f: FloatFormat, masks: tuple[int, ...], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the masked significands of each ``k`` values, one mask after the other."""
+    """Return the values with masked significands, mask by mask for each block of ``k`` values."""
     places = f.fraction_bits - exponents.astype(np.int32)
     significand = np.ldexp(np.abs(values), places).astype(np.int64)
     parts = [np.ldexp((significand & mask).astype(values.dtype), -places) for mask in masks]
     shape = (len(values), values.shape[1] // k, k)
     split = [np.copysign(part, values).reshape(shape) for part in parts]
     every = [exponents.reshape(shape)] * len(masks)
-    return tuple(np.concatenate(v, axis=2).reshape(len(values), -1) for v in (split, every))
+    x, y = (np.concatenate(v, axis=2).reshape(len(values), -1) for v in (split, every))
+    return x, y
 
 
 def _scaled(

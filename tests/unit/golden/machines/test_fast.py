@@ -8,12 +8,13 @@ import pytest
 from tests.support.machine_operands import KINDS, operands
 from vitruvian import machines
 from vitruvian.golden.fp import from_float
-from vitruvian.golden.fp.codec import code_dtype, to_float
+from vitruvian.golden.fp.codec import as_codes, code_dtype, to_float
 from vitruvian.golden.machines.families import family
 from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import machines as table
+from vitruvian.sim.machine_samples import samples
 
 #: At least one row of each family, with every parameter that its loops have.
 ROWS = (
@@ -174,6 +175,24 @@ def test_sums_near_the_least_normal_number(stem):
     np.testing.assert_array_equal(got, expected)
     if stem.startswith("gaudi2"):
         assert (both(replace(rule, flush_result=None), x, of=rule)[0] != expected).any()
+
+
+def test_the_loops_give_the_results_of_the_samples():
+    """Row i of A and column i of B are sample i, so its result is on the diagonal."""
+    done = 0
+    for stem, data in samples().items():
+        rule = data.machine.rule
+        if family(rule) not in ("apart", "two", "phases") and not getattr(rule, "slices", None):
+            continue
+        formats = (rule.input, rule.input_b, rule.output)
+        codes = zip((data.a, data.b.T, data.c), formats, strict=True)
+        a, b, c = (as_codes(v, f) for v, f in codes)
+        x = Operands(a, np.ascontiguousarray(b), np.repeat(c[:, None], len(c), axis=1))
+        got = np.diag(fast_product(x, rule, lambda part, rule=rule: _by_rows(part, rule)))
+        values = to_float(got, rule.output), to_float(as_codes(data.d, rule.output), rule.output)
+        np.testing.assert_array_equal(*values, err_msg=stem)
+        done += len(got)
+    assert done >= 8 * 20
 
 
 def test_the_two_roundings_of_arm_differ():

@@ -24,7 +24,10 @@ CASES = (
     *("b200_mxf4_fp32", "b200_nvf4_ue4m3_fp32", "cdna1_mfma_fp16_fp32", "cdna2_mfma_fp16_fp32"),
     *("cdna2_mfma_fp64_fp64", "cdna3_mfma_fp16_fp32", "cdna3_mfma_bf16_fp32"),
     *("cdna3_mfma_xf32_fp32", "cdna3_mfma_fp8_fp32", "cdna3_mfma_fp32_fp32", "amx_tdpbf16ps"),
-    *("avx512_vdpbf16ps", "gaudi1_bf16_fp32"),
+    *("avx512_vdpbf16ps", "gaudi1_bf16_fp32", "gaudi2_bf16_fp32", "gaudi2_tf32_fp32"),
+    *("gaudi2_fp32_fp32", "gaudi2_e5m2_fp32", "gaudi3_fp16_fp32", "gaudi3_fp32_fp32"),
+    *("rvbna_bf16_n8_fp32", "arm_bfdot_ebf0", "arm_bfdot_ebf1"),
+    *("wh_mvmul_bf16_fp32_lofi", "wh_mvmul_bf16_fp32_hifi4"),
 )
 TERMS = 8  # products of a dot product that is counted
 

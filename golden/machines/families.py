@@ -3,31 +3,40 @@
 from dataclasses import replace
 
 from vitruvian.golden.cube.chopped import fits_chopped
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.spec import ChainSpec, fma_step
+from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["exponent_bits", "family", "is_fma"]
 
 _EXACT_BITS, _SHORT_BITS = 53, 11  # significand bits of FP64, and of an operand of short products
 _MOST_TERMS = 16  # terms of a step whose truncated sum fits into 32 bits
+_ODD_BITS = 29  # widest window of terms whose magnitudes, rounded to odd, fit into 32 bits
 _WIDEST = 36  # window of sums of four groups that fit into the significand of FP64
 
 
 def family(rule: Rule) -> str | None:
     """Return the name of the loops that compute a rule, or None if there are none.
 
-    "chopped": one truncated sum, perhaps of converted operands or with scales. "late": likewise,
-    and C is added afterwards. "grouped": exact sums of 16 products with scales. "aligned": CDNA 3.
-    "exact": the exact sum, rounded once. "chain": fused multiply-adds. "pairs": rounded products.
+    "chopped": one truncated sum, perhaps of converted operands, of slices or with scales. "late":
+    likewise, and C is added afterwards. "grouped": exact sums of 16 products with scales.
+    "aligned": CDNA 3. "exact": the exact sum, rounded once. "chain": fused multiply-adds. "pairs":
+    rounded products. "apart": a truncated sum without C (Gaudi 2, RVBNA). "two": two products,
+    whose sum is rounded before C is added (Arm). "phases": Tenstorrent.
     """
     if isinstance(rule, ChainSpec):
         return _chain_family(rule)
+    if isinstance(rule, PhaseSpec):
+        return "phases" if _is_phased(rule) else None
     if not isinstance(rule, DotSpec):
         return None
     if is_fma(rule):
         return "chain"
+    if _is_apart(rule):
+        return "apart"
+    if _is_two(rule):
+        return "two"
     plain = replace(
         rule,
         accumulate="tree",
@@ -36,7 +45,13 @@ def family(rule: Rule) -> str | None:
         convert=None,
         scale=None,
         block=None,
+        slices=None,
     )
+    if rule.slices is not None:
+        # A slice is multiplied as a short number that has the exponents of FP32.
+        plain = replace(plain, input=FORMATS["bf16"], input_b=FORMATS["bf16"])
+        if exponent_bits(rule) > 8 or rule.scale is not None or rule.accumulate == "late":
+            return None
     if not plain.is_plain:
         return None
     if rule.window is None:
@@ -55,6 +70,10 @@ def _chain_family(rule: ChainSpec) -> str | None:
     if rule.products == "fused":
         return "chain" if is_fma(rule.step) and not rule.zero_subnormals else None
     short = rule.input.significand_bits <= _SHORT_BITS and rule.output.name == "fp32"
+    step = replace(rule.step, rounding="RNE", flush_result=None)
+    odd = (rule.step.rounding, rule.step.flush_result) == ("RTO", "before")
+    if is_fma(step) and short and odd and rule.step.flush and not rule.zero_subnormals:
+        return "two" if rule.k == 2 else None
     flushed = rule.zero_subnormals and rule.step.flush_result == "after" and not rule.step.flush
     return "pairs" if is_fma(rule.step) and short and flushed and rule.k in (2, 4) else None
 
@@ -88,6 +107,47 @@ def _is_exact(rule: DotSpec) -> bool:
     bits = rule.input.significand_bits + rule.input_b.significand_bits
     fits = bits <= _EXACT_BITS and exponent_bits(rule) <= 8 and rule.k <= _MOST_TERMS
     return rounded and fits and rule.zero in ("exact", "ieee")
+
+
+def _is_apart(rule: DotSpec) -> bool:
+    """Return True if products are truncated without C, and the result has one of two roundings."""
+    f, g = (rule.convert or own for own in (rule.input, rule.input_b))
+    if rule.window is None or not _is_fp32(rule) or exponent_bits(rule) > 8:
+        return False
+    others = (rule.emax_floor, rule.lanes, rule.scale, rule.product_overflow)
+    bits = rule.window + 2 + rule.k.bit_length()
+    if others != (None, "together", None, False) or bits > _EXACT_BITS:
+        return False
+    how = (rule.accumulate, rule.truncate, rule.rounding, rule.zero)
+    leading, sliced = rule.product_exponent == "leading", rule.slices is not None
+    if how == ("late", "odd", "RTO", "positive"):
+        short = max(f.significand_bits, g.significand_bits) <= _SHORT_BITS
+        plain = not (rule.flush or rule.flush_result or leading or sliced)
+        return plain and short and rule.window <= _ODD_BITS
+    if how != ("after", "magnitude", "RNE", "ieee") or (leading and sliced):
+        return False
+    # The largest product is not truncated to zero, so only zeros have a sum of −0.
+    kept = leading or rule.window >= f.fraction_bits + g.fraction_bits
+    short = f.significand_bits + g.significand_bits <= _EXACT_BITS
+    return kept and short and rule.flush_result in (None, "after")
+
+
+def _is_two(rule: DotSpec) -> bool:
+    plain = replace(rule, accumulate="tree")
+    if rule.accumulate != "late" or rule.window is not None or not plain.is_plain or rule.k != 2:
+        return False
+    short = max(f.significand_bits for f in (rule.input, rule.input_b)) <= _SHORT_BITS
+    rounded = _is_fp32(rule) and (rule.rounding, rule.zero) == ("RNE", "ieee")
+    return rounded and short and exponent_bits(rule) <= 8
+
+
+def _is_fp32(rule: DotSpec) -> bool:
+    return rule.output.name == "fp32" and rule.result_bits == rule.output.fraction_bits
+
+
+def _is_phased(rule: PhaseSpec) -> bool:
+    half = "fp16" if rule.narrow else "bf16"
+    return rule.shared_bits is None and rule.output.name in ("fp32", half)
 
 
 def _is_aligned(rule: DotSpec) -> bool:

@@ -1,8 +1,8 @@
 """The fast paths of matrix products by the rules of machines.
 
-A rule belongs to a family, for which there are compiled loops on arrays of values. Rows and columns
-with an infinity or NaN, and single results that the loops leave open, are computed by the plain
-form of the rule.
+A rule belongs to a family, for which there are compiled loops on arrays of values (of integers for
+Tenstorrent's rules). Rows and columns with an infinity or NaN, and single results that the loops
+leave open, are computed by the plain form of the rule.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,9 @@ from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import scale_value, unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.families import exponent_bits, family, is_fma
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.families import exponent_bits, family
+from vitruvian.golden.machines.phases_fast import from_dst, phase_kernel, to_dst
+from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["Operands", "fast_product"]
@@ -81,7 +82,7 @@ def fast_product(
     ----------
     x : Operands
         K is a multiple of the terms of a step.
-    rule : DotSpec or ChainSpec
+    rule : DotSpec, ChainSpec or PhaseSpec
     plain : callable
         The plain form of the rule, as a function of operands.
     threads : int
@@ -93,6 +94,11 @@ def fast_product(
     -------
     (M, N) ndarray of unsigned int, ``rule.output`` codes
     """
+    progress = progress or (lambda done, total: None)
+    if isinstance(rule, PhaseSpec):
+        numbers = to_dst(x.c, rule)
+        _in_parts(phase_kernel(x.a, x.b, rule), numbers, threads, progress)
+        return from_dst(numbers, rule)
     assert isinstance(rule, (DotSpec, ChainSpec))
     prepare: Any = {
         "chopped": _chopped,
@@ -102,17 +108,17 @@ def fast_product(
         "exact": _exact,
         "chain": _chain,
         "pairs": _pairs,
+        "apart": _apart,
+        "two": _two,
     }[family(rule) or ""]
     work: _Work = prepare(x, rule)
     if work.bad_rows.mean() > _SHARE or work.bad_columns.mean() > _SHARE:
         return plain(x)
     number = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64}[rule.output.name]
     d = np.array(x.c.view(number), work.dtype, order="C")
-    if not isinstance(rule, DotSpec) or is_fma(rule):
-        step = rule if isinstance(rule, DotSpec) else rule.step
-        d = _without_subnormals(d, step)
+    d = _without_subnormals(d, rule if isinstance(rule, DotSpec) else rule.step)
     with np.errstate(all="ignore"):
-        _in_parts(work.kernel, d, threads, progress or (lambda done, total: None))
+        _in_parts(work.kernel, d, threads, progress)
         codes = d.astype(number).view(code_dtype(rule.output))
     nan = rule.nan_code if isinstance(rule, DotSpec) else rule.step.nan_code
     codes[np.isnan(d)] = nan
@@ -157,6 +163,9 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
         a, exp_a, bad_a = _scaled(a, exp_a, bad_a, x.scale_a, rule, 1)
         b, exp_b, bad_b = _scaled(b, exp_b, bad_b, x.scale_b, rule, 0)
     rows_bad, columns_bad = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
+    if rule.slices is not None:
+        a, exp_a, b, exp_b = _sliced(a, exp_a, b, exp_b, rule)
+        rule = replace(rule, k=rule.k * len(rule.slices))
     if rule.accumulate == "tree":
         numbers = loop_numbers(rule, narrow)
 
@@ -186,6 +195,31 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
                     d[...] = d.astype(np.float16)
 
     return _Work(late, np.float32, rows_bad, columns_bad)
+
+
+def _sliced(
+    a: np.ndarray, exp_a: np.ndarray, b: np.ndarray, exp_b: np.ndarray, rule: DotSpec
+) -> tuple[np.ndarray, ...]:
+    """Return one term, with the exponent of the whole product, for each partial product."""
+    assert rule.slices is not None
+    masks_a, masks_b = zip(*rule.slices, strict=True)
+    x, exp_x = _masked(a, exp_a, rule.convert or rule.input, masks_a, rule.k)
+    y, exp_y = _masked(b.T, exp_b.T, rule.convert or rule.input_b, masks_b, rule.k)
+    return x, exp_x, np.ascontiguousarray(y.T), np.ascontiguousarray(exp_y.T)
+
+
+def _masked(
+    values: np.ndarray, exponents: np.ndarray, f: FloatFormat, masks: tuple[int, ...], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values with masked significands, mask by mask for each block of ``k`` values."""
+    places = f.fraction_bits - exponents.astype(np.int32)
+    significand = np.ldexp(np.abs(values), places).astype(np.int64)
+    parts = [np.ldexp((significand & mask).astype(values.dtype), -places) for mask in masks]
+    shape = (len(values), values.shape[1] // k, k)
+    split = [np.copysign(part, values).reshape(shape) for part in parts]
+    every = [exponents.reshape(shape)] * len(masks)
+    x, y = (np.concatenate(v, axis=2).reshape(len(values), -1) for v in (split, every))
+    return x, y
 
 
 def _scaled(
@@ -355,6 +389,51 @@ def _pairs(x: Operands, rule: ChainSpec) -> _Work:
 
     def kernel(part: slice, d: np.ndarray) -> None:
         pairs(a[part], b, d, k, tiny)
+
+    return _Work(kernel, np.float32, *_nothing_bad(x))
+
+
+def _apart(x: Operands, rule: DotSpec) -> _Work:
+    """Prepare truncated sums to which C is added afterwards."""
+    from vitruvian.golden.cube.apart_compiled import apart_rows
+
+    a, exp_a, bad_a = decoded(x.a, rule.input, np.float64, rule.convert)
+    b, exp_b, bad_b = decoded(x.b, rule.input_b, np.float64, rule.convert)
+    bad_rows, bad_columns = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
+    a, b = _without_subnormals(a, rule), _without_subnormals(b, rule)
+    exp_a[a == 0], exp_b[b == 0] = ZERO, ZERO
+    k = rule.k
+    if rule.slices is not None:
+        a, exp_a, b, exp_b = _sliced(a, exp_a, b, exp_b, rule)
+        k *= len(rule.slices)
+    assert rule.window is not None
+    numbers = (
+        k,
+        rule.window,
+        rule.product_exponent == "leading",
+        rule.truncate == "odd",
+        2.0**rule.output.emin if rule.flush_result else 0.0,
+    )
+
+    def kernel(part: slice, d: np.ndarray) -> None:
+        apart_rows(a[part], exp_a[part], b, exp_b, d, *numbers)
+
+    return _Work(kernel, np.float32, bad_rows, bad_columns)
+
+
+def _two(x: Operands, rule: DotSpec | ChainSpec) -> _Work:
+    """Prepare sums of two products that are rounded before C is added."""
+    from vitruvian.golden.cube.apart_compiled import two_rows
+
+    step = rule if isinstance(rule, DotSpec) else rule.step
+    a, b = (
+        _numbers(codes, f, step, False).astype(np.float64)
+        for codes, f in ((x.a, step.input), (x.b, step.input_b))
+    )
+    odd, tiny = step.rounding == "RTO", 2.0**step.output.emin if step.flush_result else 0.0
+
+    def kernel(part: slice, d: np.ndarray) -> None:
+        two_rows(a[part], b, d, odd, tiny)
 
     return _Work(kernel, np.float32, *_nothing_bad(x))
 

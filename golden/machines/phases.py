@@ -15,14 +15,14 @@ from vitruvian.golden.fp.round import bit_length
 from vitruvian.golden.machines.spec import TERMS as _TERMS
 from vitruvian.golden.machines.spec import PhaseSpec
 
-__all__ = ["PhaseSpec", "phase_dot", "widen_shared"]
+__all__ = ["PhaseSpec", "Source", "phase_dot", "source", "widen_shared"]
 
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
 _FAR = 62
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """Operands as the multiplier sees them: a zero has exponent field 0."""
 
     sign: np.ndarray
@@ -30,7 +30,7 @@ class _Source(NamedTuple):
     significand: np.ndarray  # 11 bits
 
 
-def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
+def source(codes: np.ndarray, spec: PhaseSpec) -> Source:
     """Widen operand codes to 10 fraction bits."""
     f = spec.input
     bits = codes.astype(np.int64) >> f.storage_shift
@@ -44,7 +44,7 @@ def _source(codes: np.ndarray, spec: PhaseSpec) -> _Source:
         fraction = np.where(nan, 0x3FF, fraction)
     elif f.name == "fp8e5m2" and spec.blackhole:
         fraction = np.where((bits & 0x7F) == 0x7F, 0x3FF, fraction)
-    return _Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
+    return Source(sign, field, np.where(field == 0, 0, fraction | 1 << 10))
 
 
 def widen_shared(codes: np.ndarray, exponents: np.ndarray, bits: int) -> np.ndarray:
@@ -105,13 +105,13 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     """
     if a.shape[1] % _TERMS:
         raise ValueError(f"K must be a multiple of {_TERMS}, not {a.shape[1]!r}")
-    x, y = _source(a, spec), _source(b, spec)
+    x, y = source(a, spec), source(b, spec)
     for start in range(0, a.shape[1], _TERMS):
         block = slice(start, start + _TERMS)
         for phase in range(spec.phases):
             c = _phase(
-                _Source(*(part[:, block] for part in x)),
-                _Source(*(part[:, block] for part in y)),
+                Source(*(part[:, block] for part in x)),
+                Source(*(part[:, block] for part in y)),
                 c,
                 phase,
                 spec,
@@ -119,7 +119,7 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     return c
 
 
-def _phase(x: _Source, y: _Source, c: np.ndarray, phase: int, spec: PhaseSpec) -> np.ndarray:
+def _phase(x: Source, y: Source, c: np.ndarray, phase: int, spec: PhaseSpec) -> np.ndarray:
     """Add the products of one phase to Dst."""
     out = spec.output
     base = -127 if not spec.narrow else 97 if out.name == "fp32" else -15

@@ -58,6 +58,8 @@ FAST_ROWS = (
     *("cdna1_mfma_fp16_fp32", "cdna2_mfma_fp16_fp32", "cdna2_mfma_bf16_fp32"),
     *("cdna2_mfma_fp64_fp64", "cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
     *("amx_tdpbf16ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32", "b200_mxf4_fp32"),
+    *("gaudi2_bf16_fp32", "gaudi2_fp32_fp32", "gaudi3_fp16_fp32", "rvbna_bf16_n8_fp32"),
+    *("arm_bfdot_ebf0", "wh_mvmul_bf16_fp32_hifi3", "bh_mvmul_fp16_fp16_lofi"),
 )
 
 

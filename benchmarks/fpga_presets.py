@@ -36,7 +36,7 @@ HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of i
 HEADER += ["DSP", "BRAM", "Fmax, MHz"]
 
 #: LUTs of a preset, mapped by modules, above which it is not mapped in one piece.
-MOST_LUTS = 30000
+MOST_LUTS = 20000
 
 #: Presets that ``reported`` lacks, as they are made for FPGAs.
 FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
@@ -133,7 +133,7 @@ def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
     rows: list[list[str]] = []
     left: list[list[str]] = []
     for preset in presets:
-        large = preset.luts > MOST_LUTS
+        large = preset.luts > MOST_LUTS and preset.variant.label not in CLOCKS
         own = [] if large else fitting(preset.variant, BOARDS, end, preset.text)
         rows += own
         if not own:

@@ -6,8 +6,7 @@ Each preset is in a registered wrapper. Products are in DSP blocks where the uni
 A quick mapping of the modules one by one tells first how many LUTs a preset takes. The largest ones
 are left to the estimate, because mapping them in one piece takes hours. Presets go by their
 size, so the hours given (by default 24) go to the small ones first; results are kept in the cache.
-Of the SIMD² units, only those with the matrix product alone and with all operations are presets
-here.
+The SIMD² units are measured with the matrix product alone and with all operations.
 """
 
 import argparse
@@ -129,7 +128,7 @@ def compared() -> list[Variant]:
 
 
 def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
-    """Return the tables of the presets that were measured, and of the others with the reason."""
+    """Return the tables of the presets that have rows, and of the others."""
     rows: list[list[str]] = []
     left: list[list[str]] = []
     for preset in presets:

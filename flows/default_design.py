@@ -20,7 +20,7 @@ def default_design(board: Board) -> Variant:
 def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
     """Return the variant with multipliers for DSP blocks and the clock frequency of the board.
 
-    What the variant cannot have stays as it is.
+    An option whose value the variant does not allow keeps its value.
 
     Parameters
     ----------

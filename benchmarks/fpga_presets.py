@@ -3,8 +3,8 @@
     python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--hours H]
 
 Each preset is in a registered wrapper. Products are in DSP blocks where the unit has that choice.
-A quick mapping of the modules one by one tells first how many LUTs a preset takes. The largest ones
-are left to the estimate, because mapping them in one piece takes hours. Presets go by their
+A quick mapping of the modules one by one tells first how many LUTs a preset takes. The large ones
+stay mapped like that, because mapping them in one piece takes hours. Presets go by their
 size, so the hours given (by default 24) go to the small ones first; results are kept in the cache.
 The SIMD² units are measured with the matrix product alone and with all operations.
 """
@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitruvian.errors import WorkError
@@ -35,7 +35,11 @@ HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of i
 HEADER += ["DSP", "BRAM", "Fmax, MHz"]
 
 #: LUTs of a preset, mapped by modules, above which it is not mapped in one piece.
-MOST_LUTS = 20000
+MOST_LUTS = 20_000
+
+#: A board is not tried if a preset, mapped by modules on an ECP5, takes so many times its LUTs.
+#: Mapping in one piece takes up to a half off, and Xilinx 7 has LUTs of six inputs.
+HOPELESS = 2.0
 
 #: Presets that ``reported`` lacks, as they are made for FPGAs.
 FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
@@ -88,10 +92,11 @@ def presets(only: set[str]) -> Iterator[Variant]:
                 yield fitted
 
 
-def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
+def routed(variant: Variant, board: Board, text: str | None, by_module: bool) -> list[str]:
     """Return the cells of a table's row, or raise ``place.TooSmall``."""
     start = time.monotonic()
     work = place.design(variant, board, text=text)
+    work = replace(work, by_module=work.by_module or by_module)
     counts, netlist = place.synth(work)
     place.check_fit(counts, work)
     row = [variant.unit.name, variant.label, board.name, str(counts.lut), str(work.own_luts)]
@@ -107,15 +112,25 @@ def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
 
 
 def fitting(
-    variant: Variant, boards: Sequence[str], end: float, text: str | None = None
+    variant: Variant,
+    boards: Sequence[str],
+    end: float,
+    text: str | None = None,
+    luts: int = 0,
 ) -> list[list[str]]:
-    """Return the rows of the boards on which a variant fits; measure none after ``end``."""
+    """Return the rows of the boards on which a variant fits; measure none after ``end``.
+
+    ``luts`` is the number of LUTs on an ECP5 with the modules mapped one by one, if it is known.
+    """
     rows: list[list[str]] = []
     for name in boards:
+        board = load_board(name)
         if time.monotonic() > end:
             break
+        if luts > HOPELESS * board.resources["lut"]:
+            continue
         try:
-            rows.append(routed(variant, load_board(name), text))
+            rows.append(routed(variant, board, text, luts > MOST_LUTS))
         except (place.TooSmall, WorkError) as error:
             say(f"left out: {error}")
     return rows
@@ -132,8 +147,7 @@ def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
     rows: list[list[str]] = []
     left: list[list[str]] = []
     for preset in presets:
-        large = preset.luts > MOST_LUTS and preset.variant.label not in CLOCKS
-        own = [] if large else fitting(preset.variant, BOARDS, end, preset.text)
+        own = fitting(preset.variant, BOARDS, end, preset.text, preset.luts)
         rows += own
         if not own:
             counts = (preset.luts, preset.estimate.ff, preset.estimate.dsp)

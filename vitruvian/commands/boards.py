@@ -9,8 +9,8 @@ from typing import Any
 
 from vitruvian.errors import UserError
 from vitruvian.files import write_all
-from vitruvian.flows import floorplan, fpga, place, report, vivado
-from vitruvian.flows.board import Board, board_names, load_board
+from vitruvian.flows import floorplan, fpga, nextpnr, place, report, vivado
+from vitruvian.flows.board import Board, TooSmall, board_names, load_board
 from vitruvian.flows.default_design import default_design, suited
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.progress import Progress
@@ -72,9 +72,9 @@ def run(
         raise UserError(f"--board must come without --{other}, which counts cells alone")
     for board in boards:
         if board.routed:
-            place.check_tools(board.family)
+            nextpnr.check_tools(board.family)
     lines: list[dict[str, Any]] = []
-    small: list[place.TooSmall] = []
+    small: list[TooSmall] = []
     files: dict[Path, bytes | str] = {}
     with Progress() as progress:
         for number, (variant, board) in enumerate(jobs):
@@ -84,7 +84,7 @@ def run(
 
             try:
                 line, made, plan = _job(variant, board, seeds, options, say)
-            except place.TooSmall as error:
+            except TooSmall as error:
                 small.append(error)
                 line, made, plan = {"too_small": str(error)}, {}, None
             names_of = {"unit": variant.unit.name, "label": variant.label}

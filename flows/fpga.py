@@ -58,16 +58,17 @@ class Family:
     carry_luts: int = 0
 
     def commands(self, top: str, *, by_module: bool = False) -> list[str]:
-        """Return the Yosys commands that map the module ``top`` and leave a flat netlist.
+        """Return the Yosys commands that map the module ``top``.
 
-        With ``by_module``, equal modules are mapped once, without looking across their borders.
+        They leave a flat netlist or, with ``by_module``, the hierarchy of modules: equal modules
+        are mapped once, without looking across their borders.
         """
         if not by_module:
             return [f"{self.recipe} -top {top}"]
         flat = " -flatten"  # an option of synth_xilinx; the other recipes have its opposite
         known = self.recipe.removesuffix(flat)
         apart = known if self.recipe.endswith(flat) else f"{known} -noflatten"
-        return [f"{apart} -top {top}", "flatten", "opt_clean"]
+        return [f"{apart} -top {top}"]
 
     def count(self, cells: Mapping[str, int]) -> dict[str, int]:
         """Return kind -> resources that the cells (name -> number) take."""
@@ -236,7 +237,10 @@ def count(
 
 
 def _run(text: str, script: list[str]) -> dict[str, int]:
-    """Run the script and return cell name -> number of cells in the flattened design."""
+    """Run the script and return cell name -> number of cells in the whole design.
+
+    The instances of modules that are left are among the names.
+    """
     stat = verilog.run_yosys("design.v", text, script, "stat.json", task="map the design")
     return {k: int(v) for k, v in json.loads(stat)["design"]["num_cells_by_type"].items()}
 

@@ -45,6 +45,10 @@ _MANY_LUTS = 10_000
 #: piece it would become smaller by a tenth or more, but Yosys would take hours.
 _MOST_FLAT = 20_000
 
+#: Such a design is refused without a netlist if its modules take so many times what a board has. A
+#: netlist is smaller than its modules by the logic that nobody reads, and a large one takes memory.
+_HOPELESS = 1.5
+
 #: Family -> kind of resource -> nextpnr's names of sites -> resources that a used site takes. The
 #: first name is that of the sites that are counted as available.
 SITES: dict[str, dict[str, dict[str, float]]] = {
@@ -187,9 +191,10 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     if not work.by_module:
         counts = fpga.count(text, TOP, work.board.family, by_module=True, cache=cache)
         if counts.lut + family.carry_luts * counts.carry > _MOST_FLAT:
-            check_fit(counts, work)
+            check_fit(counts, work, factor=_HOPELESS)
             work = replace(work, by_module=True)
     recipe = family.commands(TOP, by_module=work.by_module)
+    recipe += ["flatten", "opt_clean"] if work.by_module else []
     script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
     key = digest(text, *script, version("pyosys"), "2")
@@ -212,13 +217,13 @@ def _cells(netlist: str) -> dict[str, int]:
     return cells
 
 
-def check_fit(counts: fpga.Resources, work: Design) -> None:
-    """Raise TooSmall if the board has too few of a resource for these counts."""
+def check_fit(counts: fpga.Resources, work: Design, *, factor: float = 1.0) -> None:
+    """Raise TooSmall if these counts are more than ``factor`` times what the board has."""
     board = work.board
     needed = asdict(counts)
     needed["lut"] += needed["carry"] * fpga.FAMILIES[board.family].carry_luts
     for kind, available in board.resources.items():
-        if needed[kind] > available:
+        if needed[kind] > factor * available:
             raise TooSmall(
                 f"{board.name} must have {needed[kind]} {_NAMES[kind]} for {work.name}, not "
                 f"{available}: {needed[kind] - available} too few"

@@ -26,6 +26,7 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 
 from vitruvian.flows.board import Board
+from vitruvian.hdl.bus.clock import CLOCK_PORTS
 
 __all__ = ["TOP", "Port", "Top", "ports_of"]
 
@@ -76,7 +77,8 @@ class Top(Elaboratable):
     module : str
         Name of the component's Verilog module.
     ports : sequence of Port
-        Ports of the component without clock and reset.
+        Ports of the component without ``clk`` and ``rst``. ``aclk`` and ``aresetn`` of a component
+        with an AXI bus get the clock and the reset of the board, too.
     board : Board
     controls : collection of str
         Those of "clk" and "rst" that are ports of the module, which combinational units lack.
@@ -95,7 +97,9 @@ class Top(Elaboratable):
     def __init__(
         self, *, module: str, ports: Sequence[Port], board: Board, controls: Collection[str]
     ):
-        self._module, self._ports, self._controls = module, list(ports), controls
+        names = {port.name for port in ports}
+        self._module, self._controls = module, {*controls, *names.intersection(CLOCK_PORTS)}
+        self._ports = ports = [port for port in ports if port.name not in CLOCK_PORTS]
         self.wrapped = not all(
             port.width <= len(board.pins.get(port.name, ()))
             and port.output == (port.name not in INPUTS)
@@ -132,9 +136,9 @@ class Top(Elaboratable):
         connections: dict[str, Value] = {
             f"{'o' if port.output else 'i'}_{port.name}": values[port.name] for port in self._ports
         }
-        for name, signal in (("clk", ClockSignal()), ("rst", ResetSignal())):
-            if name in self._controls:
-                connections[f"i_{name}"] = signal
+        clock, reset = ClockSignal(), ResetSignal()
+        signals = {"clk": clock, "rst": reset, "aclk": clock, "aresetn": ~reset}
+        connections |= {f"i_{name}": signals[name] for name in sorted(self._controls)}
         m.submodules.unit = Instance(self._module, **connections)
         if not self.wrapped:
             for port in self._ports:

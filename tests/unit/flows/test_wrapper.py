@@ -1,5 +1,7 @@
 """The top modules: components on pins, and the registered wrapper, which keeps every bit alive."""
 
+import re
+
 import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.sim import Simulator
@@ -71,6 +73,17 @@ def test_the_registered_wrapper_is_a_chain_a_register_and_a_fold(monkeypatch, fo
     levels = simulate(top, bits)
     assert levels == expected(bits, fold)
     assert 10 < sum(levels) < 54
+
+
+@pytest.mark.parametrize("unit", ["axi-stream", "axi-lite"])
+def test_an_axi_bus_runs_on_the_clock_and_the_reset_of_the_board(unit):
+    work = design(variants(unit, {})[0], load_board("ulx3s"))
+    instance = re.search(r"(?s)axi_\w+ unit \(.*?\);", work.top_text)
+    assert instance is not None and "chain[" in instance[0]
+    wires = dict(re.findall(r"\.(\w+)\((.*?)\)", instance[0]))
+    assert wires["aclk"] == "clk" and not {"clk", "rst"} & set(wires)
+    assert f"assign {wires['aresetn']} = count[4];" in work.top_text  # active low
+    assert "assign rst = ~ count[4];" in work.top_text
 
 
 @pytest.mark.parametrize("index", range(5))

@@ -273,18 +273,23 @@ def route(
     found = store.get(key)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="route-") as folder:
-            found = nextpnr.place_and_route(
-                work.name,
-                work.board,
-                netlist,
-                pins,
-                folder=Path(folder),
-                seed=seed,
-                aim_mhz=aim,
-                options=options,
-                progress=progress,
-            )
+            try:
+                found = nextpnr.place_and_route(
+                    work.name,
+                    work.board,
+                    netlist,
+                    pins,
+                    folder=Path(folder),
+                    seed=seed,
+                    aim_mhz=aim,
+                    options=options,
+                    progress=progress,
+                )
+            except TooSmall as error:  # it took as long as a success
+                found = {"too_small": str(error)}
         store.put(key, found)
+    if "too_small" in found:
+        raise TooSmall(found["too_small"])
     data = base64.b64decode(found["bitstream"])
     placement = [(kind, x, y) for kind, x, y in found["placement"]]
     return Routed(

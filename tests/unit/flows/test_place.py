@@ -74,6 +74,23 @@ def test_a_result_is_reused_and_a_seed_changes_it(monkeypatch):
         place.route(work, netlist, seed=3)
 
 
+@needs("icebreaker")
+def test_a_lack_of_room_is_remembered(monkeypatch, own_cache):
+    calls = []
+
+    def fail(*words, **more):
+        calls.append(words)
+        raise TooSmall("icebreaker must have more room")
+
+    monkeypatch.setattr(nextpnr, "place_and_route", fail)
+    work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], load_board("icebreaker"))
+    _, netlist = place.synth(work)
+    for cache, number in ((False, 1), (True, 2), (True, 2)):
+        with pytest.raises(TooSmall, match="more room"):
+            place.route(work, netlist, seed=77, cache=cache)
+        assert len(calls) == number
+
+
 @needs("ulx3s")
 @pytest.mark.long
 def test_a_clock_is_reached_or_the_error_says_so(monkeypatch):

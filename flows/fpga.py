@@ -1,7 +1,8 @@
 """Count the FPGA resources of a unit with Yosys: LUTs, carry cells, flip-flops, DSPs, memories.
 
 Yosys reads the same Verilog that ``flows.verilog`` exports and runs its own recipe for the FPGA
-family on the flattened design. Nothing is placed or routed: the counts are those of the netlist.
+family on the flattened design, or on one module after the other if the design is large. Nothing is
+placed or routed: the counts are those of the netlist.
 """
 
 import json
@@ -20,9 +21,11 @@ from vitruvian.hdl.catalogue.unit import Variant
 __all__ = [
     "FAMILIES",
     "KINDS",
+    "MOST_FLAT",
     "NOTE",
     "Family",
     "Resources",
+    "apart",
     "count",
     "resources",
     "table",
@@ -30,10 +33,15 @@ __all__ = [
 
 NOTE = (
     "Yosys synth_ecp5, synth_ice40 -device u -dsp, synth_gowin and synth_xilinx -family xc7, "
-    "flat, not placed; lut: LUT4, or LUT1 to LUT6 on xilinx7, with those that are memory or "
-    "shift registers; carry: CCU2C (two LUT4 each), SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, "
-    "SB_MAC16, MULT9X9 to MULT36X36 or DSP48E1; bram: blocks of 18, 4, 18 and 36 Kbit"
+    "not placed; flat, or by module where these take more than 20 000 LUTs; lut: LUT4, or LUT1 to "
+    "LUT6 on xilinx7, with those that are memory or shift registers; carry: CCU2C (two LUT4 each), "
+    "SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, SB_MAC16, MULT9X9 to MULT36X36 or DSP48E1; bram: "
+    "blocks of 18, 4, 18 and 36 Kbit"
 )
+
+#: LUTs, with the modules mapped one by one, above which a design stays mapped like that. In one
+#: piece it would be up to a fifth smaller, but Yosys would take hours.
+MOST_FLAT = 20_000
 
 #: The kinds of resources, in the order of the columns of a table.
 KINDS = ("lut", "carry", "ff", "dsp", "bram")
@@ -195,7 +203,22 @@ def resources(
         if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
         top = match[1]
-    return count(text, top, family, cache=cache)
+    return apart(text, top, family, cache=cache) or count(text, top, family, cache=cache)
+
+
+def apart(text: str, top: str, family: str, *, cache: bool = True) -> Resources | None:
+    """Return the resources with the modules mapped one by one, or None for a small design.
+
+    A small design has a single module or takes no more than ``MOST_FLAT`` LUTs, and should be
+    mapped in one piece. The parameters and errors are those of ``count``.
+    """
+    modules = re.findall(r"(?m)^module (\w+)", text)
+    instances = re.findall(rf"(?m)^\s+(?:{'|'.join(modules)}) (?:#\(.*\) )?\w+ \(", text)
+    if len(instances) < 2:  # a top module around a unit that is one module counts as one, too
+        return None
+    counts = count(text, top, family, by_module=True, cache=cache)
+    large = counts.lut + FAMILIES[family].carry_luts * counts.carry > MOST_FLAT
+    return counts if large else None
 
 
 def count(

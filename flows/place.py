@@ -41,11 +41,7 @@ _AIM_MHZ = 400
 #: LUTs of which a large design on an ECP5 has more; it gets another placer and router.
 _MANY_LUTS = 10_000
 
-#: LUTs, with the modules mapped one by one, above which a design stays mapped like that. In one
-#: piece it would become smaller by a tenth or more, but Yosys would take hours.
-_MOST_FLAT = 20_000
-
-#: Such a design is refused without a netlist if its modules take so many times what a board has. A
+#: A large design is refused without a netlist if its modules take so many times what a board has. A
 #: netlist is smaller than its modules by the logic that nobody reads, and a large one takes memory.
 _HOPELESS = 1.5
 
@@ -177,7 +173,7 @@ def design(variant: Variant, board: Board, *, text: str | None = None) -> Design
 def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     """Return the resources of a design with its top module, and its netlist as JSON text.
 
-    The modules of a design of more than 20 000 LUTs are mapped one by one.
+    The modules of a large design are mapped one by one (``fpga.apart``).
 
     Raises
     ------
@@ -189,8 +185,8 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     family = fpga.FAMILIES[work.board.family]
     text = f"{work.top_text}\n{work.unit_text}"
     if not work.by_module:
-        counts = fpga.count(text, TOP, work.board.family, by_module=True, cache=cache)
-        if counts.lut + family.carry_luts * counts.carry > _MOST_FLAT:
+        counts = fpga.apart(text, TOP, work.board.family, cache=cache)
+        if counts is not None:
             check_fit(counts, work, factor=_HOPELESS)
             work = replace(work, by_module=True)
     recipe = family.commands(TOP, by_module=work.by_module)

@@ -134,7 +134,7 @@ def test_a_board_that_is_too_small_is_refused_before_routing(capsys, tmp_path):
 
 
 def test_a_large_design_is_mapped_by_modules_and_refused_before_its_netlist(monkeypatch):
-    monkeypatch.setattr(place, "_MOST_FLAT", 10)
+    monkeypatch.setattr(fpga, "MOST_FLAT", 10)
     made = []
     run_yosys = verilog.run_yosys
 
@@ -144,7 +144,8 @@ def test_a_large_design_is_mapped_by_modules_and_refused_before_its_netlist(monk
 
     monkeypatch.setattr(verilog, "run_yosys", record)
     board = load_board("ulx3s")
-    work = place.design(variants("dot", {"k": [2], "multiplier": ["booth"]})[0], board)
+    tile = {"preset": ["tiny"], "m": [1], "n": [2], "precisions": ["int8"]}
+    work = place.design(variants("cube", tile)[0], board)
     counts, netlist = place.synth(work, cache=False)
     assert made == ["stat.json", "netlist.json"]
     parts = f"{work.top_text}\n{work.unit_text}"

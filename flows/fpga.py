@@ -27,21 +27,22 @@ __all__ = [
     "Resources",
     "apart",
     "count",
+    "is_large",
     "resources",
     "table",
 ]
 
 NOTE = (
     "Yosys synth_ecp5, synth_ice40 -device u -dsp, synth_gowin and synth_xilinx -family xc7, "
-    "not placed; flat, or by module where these take more than 20 000 LUTs; lut: LUT4, or LUT1 to "
+    "not placed; flat, or by module where these take more than 110 000 LUTs; lut: LUT4, or LUT1 to "
     "LUT6 on xilinx7, with those that are memory or shift registers; carry: CCU2C (two LUT4 each), "
     "SB_CARRY, ALU or CARRY4; dsp: MULT18X18D, SB_MAC16, MULT9X9 to MULT36X36 or DSP48E1; bram: "
     "blocks of 18, 4, 18 and 36 Kbit"
 )
 
 #: LUTs, with the modules mapped one by one, above which a design stays mapped like that. In one
-#: piece it would be up to a fifth smaller, but Yosys would take hours.
-MOST_FLAT = 20_000
+#: piece it would be smaller, but take long, and it fits on no board of ours.
+MOST_FLAT = 110_000
 
 #: The kinds of resources, in the order of the columns of a table.
 KINDS = ("lut", "carry", "ff", "dsp", "bram")
@@ -203,22 +204,28 @@ def resources(
         if match is None:
             raise UserError(f"unit must be a tile with --element, not {variant.unit.name!r}")
         top = match[1]
-    return apart(text, top, family, cache=cache) or count(text, top, family, cache=cache)
+    counts = apart(text, top, family, cache=cache)
+    if counts is not None and is_large(counts, family):
+        return counts
+    return count(text, top, family, cache=cache)
 
 
 def apart(text: str, top: str, family: str, *, cache: bool = True) -> Resources | None:
-    """Return the resources with the modules mapped one by one, or None for a small design.
+    """Return the resources with the modules mapped one by one, or None if there is only one.
 
-    A small design has a single module or takes no more than ``MOST_FLAT`` LUTs, and should be
-    mapped in one piece. The parameters and errors are those of ``count``.
+    This is quick, and an upper estimate of the design in one piece. The parameters and errors are
+    those of ``count``.
     """
     modules = re.findall(r"(?m)^module (\w+)", text)
     instances = re.findall(rf"(?m)^\s+(?:{'|'.join(modules)}) (?:#\(.*\) )?\w+ \(", text)
     if len(instances) < 2:  # a top module around a unit that is one module counts as one, too
         return None
-    counts = count(text, top, family, by_module=True, cache=cache)
-    large = counts.lut + FAMILIES[family].carry_luts * counts.carry > MOST_FLAT
-    return counts if large else None
+    return count(text, top, family, by_module=True, cache=cache)
+
+
+def is_large(counts: Resources, family: str) -> bool:
+    """Return whether a design with these resources, mapped by modules, should stay like that."""
+    return counts.lut + FAMILIES[family].carry_luts * counts.carry > MOST_FLAT
 
 
 def count(

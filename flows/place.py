@@ -41,9 +41,9 @@ _AIM_MHZ = 400
 #: LUTs of which a large design on an ECP5 has more; it gets another placer and router.
 _MANY_LUTS = 10_000
 
-#: A large design is refused without a netlist if its modules take so many times what a board has. A
-#: netlist is smaller than its modules by the logic that nobody reads, and a large one takes memory.
-_HOPELESS = 1.5
+#: A design is refused at once if its modules, mapped one by one, take so many times what a board
+#: has. In one piece, designs were smaller by up to a half.
+_HOPELESS = 3.0
 
 #: Family -> kind of resource -> nextpnr's names of sites -> resources that a used site takes. The
 #: first name is that of the sites that are counted as available.
@@ -173,7 +173,7 @@ def design(variant: Variant, board: Board, *, text: str | None = None) -> Design
 def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     """Return the resources of a design with its top module, and its netlist as JSON text.
 
-    The modules of a large design are mapped one by one (``fpga.apart``).
+    The modules of a large design are mapped one by one (``fpga.is_large``).
 
     Raises
     ------
@@ -188,7 +188,7 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
         counts = fpga.apart(text, TOP, work.board.family, cache=cache)
         if counts is not None:
             check_fit(counts, work, factor=_HOPELESS)
-            work = replace(work, by_module=True)
+            work = replace(work, by_module=fpga.is_large(counts, work.board.family))
     recipe = family.commands(TOP, by_module=work.by_module)
     recipe += ["flatten", "opt_clean"] if work.by_module else []
     script = ["read_verilog design.v", *recipe, "write_json netlist.json"]

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from vitruvian.cache import ResultCache, digest
 from vitruvian.flows import fpga, nextpnr, verilog
@@ -266,7 +267,7 @@ def route(
     options = list(_options(work, netlist) if clock_mhz is None else nextpnr.REACHING)
     key = digest(netlist, pins, part, seed, aim, versions, options, "2")
     store = ResultCache(kind="routed", enabled=cache)
-    found = store.get(key)
+    found: dict[str, Any] | None = store.get(key)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="route-") as folder:
             try:

@@ -1,6 +1,7 @@
 """The compiled loops of the rules of machines against the plain forms, bit for bit."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,11 @@ ROWS = (
 )
 FAMILIES = {"chopped", "late", "grouped", "aligned", "exact", "chain", "pairs"}
 FAMILIES |= {"apart", "two", "phases"}
+
+
+def rule_of(stem) -> Any:
+    """Return the rule of a row of the table; its class depends on the row."""
+    return machines.find(stem).rule
 
 
 def both(rule, x, of=None, **options):
@@ -140,7 +146,7 @@ def test_sums_that_cancel_and_ties_are_exact():
 )
 def test_sums_that_cancel_show_the_truncated_bits(stem, change):
     """C, or the second product, takes the first product away; small terms are left."""
-    rule = machines.find(stem).rule
+    rule = rule_of(stem)
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((30, rule.k)), rng.standard_normal((rule.k, 40))
     a[:, 1:] *= 2.0 ** (4 - rule.window // 2)
@@ -165,12 +171,12 @@ def test_sums_that_cancel_show_the_truncated_bits(stem, change):
     ],
 )
 def test_sums_near_the_least_normal_number(stem):
-    rule = machines.find(stem).rule
+    rule = rule_of(stem)
     rng = np.random.default_rng(6)
     a, b = rng.standard_normal((40, 2 * rule.k)), rng.standard_normal((2 * rule.k, 40))
-    codes = (from_float((v * 2.0**-64).ravel(), rule.input).reshape(v.shape) for v in (a, b))
+    a, b = (from_float((v * 2.0**-64).ravel(), rule.input).reshape(v.shape) for v in (a, b))
     c = (rng.standard_normal((40, 40)) * 2.0**-126).astype(np.float32)
-    x = Operands(*codes, c.view(np.uint32))
+    x = Operands(a, b, c.view(np.uint32))
     got, expected = both(rule, x)
     np.testing.assert_array_equal(got, expected)
     if stem.startswith("gaudi2"):
@@ -181,7 +187,7 @@ def test_the_loops_give_the_results_of_the_samples():
     """Row i of A and column i of B are sample i, so its result is on the diagonal."""
     done = 0
     for stem, data in samples().items():
-        rule = data.machine.rule
+        rule: Any = data.machine.rule
         if family(rule) not in ("apart", "two", "phases") and not getattr(rule, "slices", None):
             continue
         formats = (rule.input, rule.input_b, rule.output)
@@ -196,7 +202,7 @@ def test_the_loops_give_the_results_of_the_samples():
 
 
 def test_the_two_roundings_of_arm_differ():
-    nearest, odd = (machines.find(f"arm_bfdot_ebf{n}").rule for n in (1, 0))
+    nearest, odd = (rule_of(f"arm_bfdot_ebf{n}") for n in (1, 0))
     x = operands(np.random.default_rng(7), odd, "bits", rows=40)
     got, expected = both(nearest, x, of=odd)
     assert (got != expected).any()
@@ -204,7 +210,7 @@ def test_the_two_roundings_of_arm_differ():
 
 @pytest.mark.parametrize("stem", ["wh_mvmul_bf16_fp32_hifi2", "bh_mvmul_e5m2_fp16_hifi2"])
 def test_every_code_is_a_number_to_tenstorrent(stem):
-    rule = machines.find(stem).rule
+    rule = rule_of(stem)
     rng = np.random.default_rng(8)
     shapes = ((rule.input, (20, 32)), (rule.input, (32, 30)), (rule.output, (20, 30)))
     x = Operands(
@@ -217,10 +223,10 @@ def test_every_code_is_a_number_to_tenstorrent(stem):
 @pytest.mark.parametrize(("machine", "expected"), [("wh", -16.0), ("bh", -(2.0**-23))])
 def test_the_erratum_of_wormhole(machine, expected):
     """Two products that cancel have the exponent of 1, and C is −1 in the last place there."""
-    rule = machines.find(f"{machine}_mvmul_bf16_fp32_lofi").rule
+    rule = rule_of(f"{machine}_mvmul_bf16_fp32_lofi")
     a, b = np.zeros((1, 16), np.uint16), np.zeros((16, 1), np.uint16)
     a[0, :2], b[:2, 0] = 0x3F80, (0x3F80, 0xBF80)
-    x = Operands(a, b, np.float32([[-(2.0**-23)]]).view(np.uint32))
+    x = Operands(a, b, np.array([[-(2.0**-23)]], np.float32).view(np.uint32))
     got, plain = both(rule, x)
     assert got.view(np.float32) == plain.view(np.float32) == expected
 

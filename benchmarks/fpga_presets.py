@@ -34,10 +34,6 @@ Table = tuple[list[str], list[list[str]]]
 HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
 HEADER += ["DSP", "BRAM", "Fmax, MHz"]
 
-#: A board is not tried if a preset, mapped by modules on an ECP5, takes so many times its LUTs.
-#: Mapping in one piece takes up to a half off, and Xilinx 7 has LUTs of six inputs.
-HOPELESS = 2.0
-
 #: Presets that ``reported`` lacks, as they are made for FPGAs.
 FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
 
@@ -100,7 +96,7 @@ def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
     fmax = "–"
     if board.routed:
         clock = CLOCKS.get(variant.label) if board.family == "ecp5" else None
-        result = place.route(work, netlist, clock_mhz=clock)
+        result = place.route(work, counts, netlist, clock_mhz=clock)
         bound = "≤ " if place.is_bound(work, counts) else ""
         fmax = "–" if result.fmax_mhz is None else f"{bound}{result.fmax_mhz:.1f}"
     say(f"{variant.module} on {board.name}: {time.monotonic() - start:.0f} s")
@@ -117,13 +113,14 @@ def fitting(
     """Return the rows of the boards on which a variant fits; measure none after ``end``.
 
     ``luts`` is the number of LUTs on an ECP5 with the modules mapped one by one, if it is known.
+    Boards that are hopeless by this number are not even mapped for.
     """
     rows: list[list[str]] = []
     for name in boards:
         board = load_board(name)
         if time.monotonic() > end:
             break
-        if luts > HOPELESS * board.resources["lut"]:
+        if luts > place.HOPELESS * board.resources["lut"]:
             continue
         try:
             rows.append(routed(variant, board, text))

@@ -41,7 +41,7 @@ NOTE = (
 )
 
 #: LUTs, with the modules mapped one by one, above which a design stays mapped like that. In one
-#: piece it would be smaller, but take long, and it fits on no board of ours.
+#: piece it would be smaller as a rule, but take long, and it fits on no board of ours.
 MOST_FLAT = 110_000
 
 #: The kinds of resources, in the order of the columns of a table.

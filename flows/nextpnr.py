@@ -106,36 +106,16 @@ def place_and_route(
 
     The errors are those of ``place.route``.
     """
-    family, part = board.family, board.part
-    router, packer = _TOOLS[family]
+    router, packer = _TOOLS[board.family]
     (folder / "netlist.json").write_text(netlist)
     (folder / "pins").write_text(pins)
     words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim_mhz:g}"]
     words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
-    words += options
-    words += {
-        "ecp5": lambda: [
-            *(f"--{part['device']}", "--package", part["package"], "--speed", str(part["speed"])),
-            *("--lpf", "pins", "--textcfg", "routed"),
-        ],
-        "ice40": lambda: [
-            *(f"--{part['device']}", "--package", part["package"]),
-            *("--pcf", "pins", "--asc", "routed"),
-        ],
-        "gowin": lambda: [
-            *("--device", part["device"], "--vopt", f"family={part['family']}"),
-            *("--vopt", "cst=pins"),
-        ],
-    }[family]()
-    _tool(router, words, folder, name, board, progress)
+    chip, packing = _words(board)
+    _tool(router, [*words, *options, *chip], folder, name, board, progress)
     report = json.loads((folder / "report.json").read_text())
     progress("packing the bitstream")
-    words = {
-        "ecp5": lambda: ["--compress", "routed", "packed"],
-        "ice40": lambda: ["routed", "packed"],
-        "gowin": lambda: ["-d", part["family"], "-o", "packed", "routed.json"],
-    }[family]()
-    _tool(packer, words, folder, name, board, progress)
+    _tool(packer, packing, folder, name, board, progress)
     packed = (folder / "packed").read_bytes()
     return {
         "fmax_mhz": min((each["achieved"] for each in report["fmax"].values()), default=None),
@@ -144,6 +124,23 @@ def place_and_route(
         "bitstream": base64.b64encode(packed).decode(),
         "path": _longest_path(report),
     }
+
+
+def _words(board: Board) -> tuple[list[str], list[str]]:
+    """Return the board's own options of nextpnr, and those of the packer.
+
+    They are the chip, and the names of the files "pins", "routed" or "routed.json", and "packed".
+    """
+    part = board.part
+    if board.family == "gowin":
+        chip = ["--device", part["device"], "--vopt", f"family={part['family']}"]
+        packing = ["-d", part["family"], "-o", "packed", "routed.json"]
+        return [*chip, "--vopt", "cst=pins"], packing
+    chip = [f"--{part['device']}", "--package", part["package"]]
+    if board.family == "ice40":
+        return [*chip, "--pcf", "pins", "--asc", "routed"], ["routed", "packed"]
+    chip += ["--speed", str(part["speed"]), "--lpf", "pins", "--textcfg", "routed"]
+    return chip, ["--compress", "routed", "packed"]
 
 
 def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:

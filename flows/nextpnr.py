@@ -29,6 +29,10 @@ LARGE = ("--placer", "static", "--router", "router2")
 REACHING = (*LARGE, "--tmg-ripup")
 _LIMIT_S = 1800
 
+#: Iterations without progress after which router2 has failed; it would go on for ever. Designs that
+#: were routed in the end made progress at least every PROGRESS iterations.
+_PATIENCE = 20
+
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.
 _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
     "ecp5": (
@@ -172,6 +176,7 @@ def _tool(
     code = f"import sys, {module} as t; {call}"
     log: list[str] = []
     step = "starting"
+    overused: list[int] = []
     latest = time.monotonic() + _LIMIT_S
     with subprocess.Popen(
         [sys.executable, "-c", code, *words],
@@ -193,6 +198,15 @@ def _tool(
                 log.append(line.strip())
                 found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
                 step = found[1].lower() if found else step
+                found = re.match(r"Info: +iter=\d+ wires=\d+ overused=(\d+)", line)
+                if found:
+                    overused.append(int(found[1]))
+                    step = f"routing, {overused[-1]} wires are wanted twice"
+                if "--tmg-ripup" not in words and _is_stuck(overused):
+                    raise TooSmall(
+                        f"{board.name} must have more wires for {name}: {overused[-1]} are wanted "
+                        f"twice after {len(overused)} iterations of the router"
+                    )
                 progress(step)
         except BaseException:
             process.kill()
@@ -205,6 +219,17 @@ def _tool(
         ):
             raise TooSmall(f"{board.name} must have more room for {name}: {message}")
         raise WorkError(f"{module} could not place and route {name}: {message}")
+
+
+def _is_stuck(overused: Sequence[int]) -> bool:
+    """Return whether the last iterations of the router left as many wires in conflict as before.
+
+    Parameters
+    ----------
+    overused : sequence of int
+        Wires that more than one net takes, after each iteration.
+    """
+    return bool(overused) and len(overused) - overused.index(min(overused)) > _PATIENCE
 
 
 def _placement(text: str) -> list[tuple[str, int, int]]:

@@ -249,3 +249,32 @@ def test_sites_of_several_names_are_added():
     routed = place.Routed(fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
     used = {"lut": (100, 8640), "ff": (9, 6480), "dsp": (7, 20), "bram": (1, 26)}
     assert routed.used("gowin") == used
+
+
+@pytest.mark.parametrize(
+    ("overused", "words", "stuck"),
+    [
+        ([9, 4, *[6] * 19, 0], [], False),
+        ([9, 4, *[6] * 20, 0], [], True),
+        ([9, 4, *[6] * 20, 0], ["--tmg-ripup"], False),  # it has a limit of time
+        ([9, 4, *[6] * 19, 3, *[6] * 19, 0], [], False),
+    ],
+)
+def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
+    lines = [f"Info:     iter={n} wires=70 overused={o} overuse=9" for n, o in enumerate(overused)]
+    text = f"def run(words):\n    print({chr(10).join(lines)!r})\n"
+    (tmp_path / "stand_in.py").write_text(text)
+    steps = []
+
+    def call():
+        tool = ("", "stand_in", "run")
+        nextpnr._tool(tool, words, tmp_path, "a", load_board("ulx3s"), steps.append)
+
+    if stuck:
+        message = "ulx3s must have more wires for a: 6 are wanted twice after 22 iterations"
+        with pytest.raises(TooSmall, match=message):
+            call()
+    else:
+        call()
+        assert len(steps) == len(overused)
+    assert steps[:2] == ["routing, 9 wires are wanted twice", "routing, 4 wires are wanted twice"]

@@ -29,8 +29,8 @@ LARGE = ("--placer", "static", "--router", "router2")
 REACHING = (*LARGE, "--tmg-ripup")
 _LIMIT_S = 1800
 
-#: Iterations without progress after which router2 has failed; it would go on for ever. Designs that
-#: were routed in the end made progress at least every PROGRESS iterations.
+#: Iterations without progress after which router2 has failed; it would go on for ever. With two
+#: thirds of the LUTs of an ECP5 in use (`sparse-is 16`), it made progress at least every five.
 _PATIENCE = 20
 
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.

@@ -29,9 +29,12 @@ LARGE = ("--placer", "static", "--router", "router2")
 REACHING = (*LARGE, "--tmg-ripup")
 _LIMIT_S = 1800
 
-#: Iterations without progress after which router2 has failed; it would go on for ever. With two
-#: thirds of the LUTs of an ECP5 in use (`sparse-is 16`), it made progress at least every five.
+#: Iterations without progress after which router2 has failed if more than a few wires are wanted
+#: twice; it would go on for ever. With two thirds of the LUTs of an ECP5 in use (`sparse-is 16`), it
+#: made progress at least every five. Over the last wires it can try for longer and succeed; there an
+#: iteration takes less than a second.
 _PATIENCE = 20
+_FEW = 100
 
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.
 _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
@@ -222,14 +225,15 @@ def _tool(
 
 
 def _is_stuck(overused: Sequence[int]) -> bool:
-    """Return whether the last iterations of the router left as many wires in conflict as before.
+    """Return whether many wires are in conflict, and the last iterations did not help.
 
     Parameters
     ----------
     overused : sequence of int
-        Wires that more than one net takes, after each iteration.
+        Wires that more than one net takes, after each iteration of the router.
     """
-    return bool(overused) and len(overused) - overused.index(min(overused)) > _PATIENCE
+    least = min(overused, default=0)
+    return least > _FEW and len(overused) - overused.index(least) > _PATIENCE
 
 
 def _placement(text: str) -> list[tuple[str, int, int]]:

@@ -254,10 +254,11 @@ def test_sites_of_several_names_are_added():
 @pytest.mark.parametrize(
     ("overused", "words", "stuck"),
     [
-        ([9, 4, *[6] * 19, 0], [], False),
-        ([9, 4, *[6] * 20, 0], [], True),
-        ([9, 4, *[6] * 20, 0], ["--tmg-ripup"], False),  # it has a limit of time
-        ([9, 4, *[6] * 19, 3, *[6] * 19, 0], [], False),
+        ([999, 400, *[600] * 19, 0], [], False),
+        ([999, 400, *[600] * 20, 0], [], True),
+        ([999, 400, *[600] * 20, 0], ["--tmg-ripup"], False),  # it has a limit of time
+        ([999, 400, *[600] * 19, 300, *[600] * 19, 0], [], False),
+        ([999, 400, *[1] * 60, 0], [], False),  # the default design of the ULX3S does that
     ],
 )
 def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
@@ -271,10 +272,10 @@ def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
         nextpnr._tool(tool, words, tmp_path, "a", load_board("ulx3s"), steps.append)
 
     if stuck:
-        message = "ulx3s must have more wires for a: 6 are wanted twice after 22 iterations"
+        message = "ulx3s must have more wires for a: 600 are wanted twice after 22 iterations"
         with pytest.raises(TooSmall, match=message):
             call()
     else:
         call()
         assert len(steps) == len(overused)
-    assert steps[:2] == ["routing, 9 wires are wanted twice", "routing, 4 wires are wanted twice"]
+    assert steps[:2] == [f"routing, {n} wires are wanted twice" for n in (999, 400)]

@@ -30,9 +30,9 @@ REACHING = (*LARGE, "--tmg-ripup")
 _LIMIT_S = 1800
 
 #: Iterations without progress after which router2 has failed if more than a few wires are wanted
-#: twice; it would go on for ever. With two thirds of the LUTs of an ECP5 in use (`sparse-is 16`), it
-#: made progress at least every five. Over the last wires it can try for longer and succeed; there an
-#: iteration takes less than a second.
+#: twice; it would go on for ever. With two thirds of the LUTs of an ECP5 in use (`sparse-is 16`),
+#: it made progress at least every five. The last few wires can take it longer, in iterations of
+#: less than a second.
 _PATIENCE = 20
 _FEW = 100
 

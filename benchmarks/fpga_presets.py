@@ -63,7 +63,7 @@ class Preset:
     @property
     def luts(self) -> int:
         """LUT4, with those of the carry cells."""
-        return self.estimate.lut + fpga.FAMILIES["ecp5"].carry_luts * self.estimate.carry
+        return self.estimate.all_luts("ecp5")
 
 
 def presets(only: set[str]) -> Iterator[Variant]:
@@ -90,6 +90,7 @@ def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
     start = time.monotonic()
     work = place.design(variant, board, text=text)
     counts, netlist = place.synth(work)
+    say(f"{variant.module} on {board.name}: {counts.all_luts(board.family)} LUTs with the wrapper")
     place.check_fit(counts, work)
     row = [variant.unit.name, variant.label, board.name, str(counts.lut), str(work.own_luts)]
     row += [str(counts.carry), str(counts.ff), str(work.own_ffs), str(counts.dsp), str(counts.bram)]

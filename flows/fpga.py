@@ -174,6 +174,10 @@ class Resources:
     dsp: int
     bram: int
 
+    def all_luts(self, family: str) -> int:
+        """Return the LUTs of ``family``, with those of the carry cells."""
+        return self.lut + FAMILIES[family].carry_luts * self.carry
+
 
 def resources(
     variant: Variant, family: str, *, element: bool = False, cache: bool = True
@@ -225,7 +229,7 @@ def apart(text: str, top: str, family: str, *, cache: bool = True) -> Resources 
 
 def is_large(counts: Resources, family: str) -> bool:
     """Return whether a design with these resources, mapped by modules, should stay like that."""
-    return counts.lut + FAMILIES[family].carry_luts * counts.carry > MOST_FLAT
+    return counts.all_luts(family) > MOST_FLAT
 
 
 def count(

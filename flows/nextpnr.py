@@ -201,11 +201,11 @@ def _tool(
                 log.append(line.strip())
                 found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
                 step = found[1].lower() if found else step
-                found = re.match(r"Info: +iter=\d+ wires=\d+ overused=(\d+)", line)
-                if found:
-                    overused.append(int(found[1]))
+                conflicts = re.match(r"Info: +iter=\d+ wires=\d+ overused=(\d+)", line)
+                if conflicts:
+                    overused.append(int(conflicts[1]))
                     step = f"routing, {overused[-1]} wires are wanted twice"
-                if "--tmg-ripup" not in words and _is_stuck(overused):
+                if conflicts and "--tmg-ripup" not in words and _is_stuck(overused):
                     raise TooSmall(
                         f"{board.name} must have more wires for {name}: {overused[-1]} are wanted "
                         f"twice after {len(overused)} iterations of the router"

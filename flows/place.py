@@ -218,8 +218,7 @@ def _cells(netlist: str) -> dict[str, int]:
 def check_fit(counts: fpga.Resources, work: Design, *, factor: float = 1.0) -> None:
     """Raise TooSmall if these counts are more than ``factor`` times what the board has."""
     board = work.board
-    needed = asdict(counts)
-    needed["lut"] += needed["carry"] * fpga.FAMILIES[board.family].carry_luts
+    needed = asdict(counts) | {"lut": counts.all_luts(board.family)}
     for kind, available in board.resources.items():
         if needed[kind] > factor * available:
             raise TooSmall(
@@ -308,9 +307,9 @@ def _options(work: Design, counts: fpga.Resources) -> Sequence[str]:
     wires, and router2 does not stop at crowded places (docs/decisions/0021-dsp-registers.md). Small
     designs get the default.
     """
-    family = fpga.FAMILIES[work.board.family]
-    large = work.by_module or counts.lut + family.carry_luts * counts.carry > _MANY_LUTS
-    return nextpnr.LARGE if large and work.board.family == "ecp5" else ()
+    family = work.board.family
+    large = work.by_module or counts.all_luts(family) > _MANY_LUTS
+    return nextpnr.LARGE if large and family == "ecp5" else ()
 
 
 def constraints(work: Design, clock_mhz: float | None = None) -> str:

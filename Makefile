@@ -28,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs clean exhaustive mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs clean exhaustive elsewhere mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -66,6 +66,9 @@ fpga: $(STAMP_FPGA) ## place and route the design of BOARD (ulx3s); print its re
 formal: $(STAMP_FORMAL) ## prove properties of the RTL, and show the mutations that the proofs catch
 	$(PY) -m vitruvian formal --mutations $(ARGS)
 
+elsewhere: compiler $(STAMP) ## run the tests that could depend on the machine as on other processors and with other numbers of threads
+	$(PY) -m tests.elsewhere --jobs $(JOBS) $(ARGS)
+
 exhaustive: compiler $(STAMP) ## run the long tests; compare RTL and golden for every input of the small units (hours; resumable)
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal --long -m long
 	$(PY) -m vitruvian exhaustive $(ARGS)
@@ -85,10 +88,11 @@ docs: compiler $(STAMP_DEV) ## regenerate the generated parts of docs/, and buil
 	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
 	$(SITE)
 
-check: compiler $(STAMP_DEV) ## run ruff, pyright, the fast tests and the docs build
+check: compiler $(STAMP_DEV) ## run ruff, pyright, a short `make sim`, the fast tests and the docs build
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
+	$(PY) -m vitruvian verify --vectors 1000
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
 	$(PY) -m vitruvian docs --check
 	$(SITE)

@@ -19,7 +19,7 @@ from amaranth.lib import wiring
 
 from .quick import quick
 
-__all__ = ["only_described", "snake", "state_of", "to_rtlil"]
+__all__ = ["elaborating", "only_described", "snake", "state_of", "to_rtlil"]
 
 C = TypeVar("C", bound=wiring.Component)
 
@@ -57,7 +57,7 @@ def to_rtlil(
         If the two differ.
     """
     bodies: dict[str, str] = {}
-    with _shared(tuple(shared), bodies, check), _without_collection(), _deep_logic(), quick():
+    with _shared(tuple(shared), bodies, check), elaborating():
         top = rtlil_backend.convert(component, name=name, emit_src=False)
     return "\n".join([top, *bodies.values()])
 
@@ -70,6 +70,13 @@ def only_described(component: C) -> C:
     """
     setattr(component, "_MustUse__used", True)  # noqa: B010
     return component
+
+
+@contextmanager
+def elaborating() -> Iterator[None]:
+    """Let Amaranth elaborate large components fast while the block runs."""
+    with _without_collection(), _deep_logic(), quick():
+        yield
 
 
 @contextmanager

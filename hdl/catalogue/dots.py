@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
-from vitruvian.golden.machines.table import find
+from vitruvian.golden.machines.table import find, machines
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, flag, named, number
 from vitruvian.hdl.elaborate import only_described
@@ -45,6 +45,11 @@ def _rule(text: str) -> str:
             f"rule must be one that the hardware has, not {row.stem!r}: {error}"
         ) from None
     return row.stem
+
+
+def _rules() -> list[str]:
+    """Return the rows of the table of machines that have the kind of rule of this unit."""
+    return [stem for stem, row in machines().items() if isinstance(row.rule, DotSpec)]
 
 
 def _default(given: Configuration) -> dict[str, Any]:
@@ -166,7 +171,9 @@ UNITS = (
         summary="fused dot product D = C + sum A*B, one rounding",
         package="hdl.fp",
         options={
-            "rule": Option(_rule, "a row of 'vitruvian machines', as rvbna_bf16_n8_fp32"),
+            "rule": Option(
+                _rule, "a row of 'vitruvian machines', as rvbna_bf16_n8_fp32", samples=_rules
+            ),
             "preset": named("preset", PRESETS),
             "input": named("input", FORMATS),
             "input_b": named("input-b", FORMATS),

@@ -89,7 +89,11 @@ UNITS = (
         summary="the unit that realises a row of the table of machines",
         package="hdl.fp",
         options={
-            "row": _Rows(_row, "a row of `vitruvian machines`, a machine, or all"),
+            "row": _Rows(
+                _row,
+                "a row of `vitruvian machines`, a machine, or all",
+                samples=lambda: list(rows_with_units()),
+            ),
             "pipeline": DEEP_PIPELINE,
             "multiplier": MULTIPLIER,
         },

@@ -31,6 +31,7 @@ DEEP_PIPELINE = number("pipeline", min(DEEP_PIPELINES), max(DEEP_PIPELINES))
 MULTIPLIER = Option(
     lambda text: None if one_of("multiplier", text, MULTIPLIERS) == "booth" else text,
     " | ".join(MULTIPLIERS),
+    samples=lambda: tuple(MULTIPLIERS),
 )
 
 
@@ -46,7 +47,9 @@ def _precisions(text: str) -> str:
 
 
 #: A comma separates configurations, as for every option; a dash separates the precisions of one.
-PRECISIONS = Option(_precisions, f"{' | '.join(KNOWN)} | several, as fp16-int8")
+PRECISIONS = Option(
+    _precisions, f"{' | '.join(KNOWN)} | several, as fp16-int8", samples=lambda: tuple(KNOWN)
+)
 
 
 def with_defaults(**defaults: Any) -> Callable[[Configuration], dict[str, Any]]:

@@ -6,16 +6,14 @@ from amaranth.lib import wiring
 
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.hdl.catalogue.options import with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, named, number
+from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, listed, named, number
 from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col
-from vitruvian.validate import one_of
 
 __all__ = ["PARTS", "UNITS", "conversion_config"]
 
 #: Channels of a pixel by default, for every format (Rohwedder 2021, §3.2).
 _CHANNELS = 16
-_COUNTS = ("1", "2", "4", "8", "16")
-_ROWS = Option(lambda text: int(one_of("rows", text, _COUNTS)), " | ".join(_COUNTS))
+_ROWS = listed("rows", (1, 2, 4, 8, 16))
 _FORMATS = ("fp16", "fp32")
 
 

@@ -51,7 +51,11 @@ def _read(text: str) -> str:
     return text
 
 
-OPERATIONS = Option(_read, f"all | {' | '.join(_BY_NAME)} | several, as mma-minplus")
+OPERATIONS = Option(
+    _read,
+    f"all | {' | '.join(_BY_NAME)} | several, as mma-minplus",
+    samples=lambda: ("all", *_BY_NAME),
+)
 
 #: (operations, bits) -> published area relative to the 16-bit matrix-product unit (Table 3.5).
 PUBLISHED: dict[tuple[str, int], float] = {

@@ -39,7 +39,9 @@ _CUBE = next(unit for unit in MATRIX_UNITS if unit.name == "cube").options
 _OPTIONS: dict[str, Option] = {
     "preset": PRESET,
     **SHAPE,
-    "precisions": Option(_precisions, "names joined by dashes, such as fp16-int8"),
+    "precisions": Option(
+        _precisions, "names joined by dashes, such as fp16-int8", samples=lambda: tuple(PRECISIONS)
+    ),
     "dataflow": _CUBE["dataflow"],
     "accuracy": _CUBE["accuracy"],
     "pipeline": PIPELINE,

@@ -1,24 +1,16 @@
 """The cores for sparse tensor algebra."""
 
 from vitruvian.hdl.catalogue.options import MULTIPLIER, given, with_defaults
-from vitruvian.hdl.catalogue.unit import Option, Unit, named
+from vitruvian.hdl.catalogue.unit import Unit, listed, named
 from vitruvian.hdl.sparse import EwiseConfig, EwiseCore, ISConfig, ISCore, OSConfig, OSCore
 from vitruvian.hdl.sparse.config import DEPTHS, FORMATS, MOST_LANES
 from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
-from vitruvian.validate import one_of
 
 __all__ = ["UNITS"]
 
-_COUNTS = tuple(str(1 << n) for n in range(MOST_LANES.bit_length()))
-_LANES = Option(lambda text: int(one_of("lanes", text, _COUNTS)), " | ".join(_COUNTS))
-_DEPTH = Option(lambda text: int(one_of("depth", text, DEPTHS)), " | ".join(DEPTHS))
+_LANES = listed("lanes", [1 << n for n in range(MOST_LANES.bit_length())])
+_DEPTH = listed("depth", DEPTHS)
 _FORMAT = named("format", FORMATS)
-
-
-def _count(name: str, counts: tuple[int, ...]) -> Option:
-    """Return an option that takes one of some numbers."""
-    texts = tuple(map(str, counts))
-    return Option(lambda text: int(one_of(name, text, texts)), " | ".join(texts))
 
 
 UNITS = (
@@ -48,8 +40,8 @@ UNITS = (
         package="hdl.sparse",
         options={
             "lanes": _LANES,
-            "registers": _count("registers", REGISTERS),
-            "instructions": _count("instructions", STORES),
+            "registers": listed("registers", REGISTERS),
+            "instructions": listed("instructions", STORES),
             "format": _FORMAT,
             "multiplier": MULTIPLIER,
         },

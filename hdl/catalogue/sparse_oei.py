@@ -1,28 +1,20 @@
 """The pipeline of the OEI dataflow, its buffer and its control."""
 
 from vitruvian.hdl.catalogue.options import MULTIPLIER, given, with_defaults
-from vitruvian.hdl.catalogue.unit import Option, Unit, named
+from vitruvian.hdl.catalogue.unit import Option, Unit, listed, named
 from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.config import FORMATS, MOST_LANES
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import MOST_BEATS, MOST_ELEMENTS, MOST_ROWS, OEIConfig
-from vitruvian.validate import one_of
 
 __all__ = ["UNITS"]
 
 
 def _power(what: str, most: int) -> Option:
     """Return an option that takes a power of two."""
-    texts = tuple(str(1 << n) for n in range(most.bit_length()))
-    return Option(lambda text: int(one_of(what, text, texts)), " | ".join(texts))
-
-
-def _listed(what: str, numbers: tuple[int, ...]) -> Option:
-    """Return an option that takes one of a few numbers."""
-    texts = tuple(map(str, numbers))
-    return Option(lambda text: int(one_of(what, text, texts)), " | ".join(texts))
+    return listed(what, [1 << n for n in range(most.bit_length())])
 
 
 _OPTIONS = {
@@ -37,8 +29,8 @@ _SIZES = {"lanes": 8, "rows": 64, "columns": 8, "capacity": 256, "beats": 16, "f
 _DEFAULT = with_defaults(**_SIZES)
 #: The element-wise core, which only the whole pipeline has.
 _EWISE = {
-    "registers": _listed("registers", REGISTERS),
-    "instructions": _listed("instructions", STORES),
+    "registers": listed("registers", REGISTERS),
+    "instructions": listed("instructions", STORES),
 }
 _SMALL = {"lanes": 2, "rows": 16, "columns": 2, "capacity": 32, "beats": 2, "format": "fp16"}
 _WIDE = {"lanes": 4, "rows": 32, "columns": 8, "capacity": 128, "beats": 4, "format": "bf16"}
@@ -68,7 +60,7 @@ UNITS = (
         rows=lambda: ({},),
         # The rows of both kinds come from the bench that runs cycle by cycle.
         checked=({},),
-        simulated=({},),
+        simulated=({}, _SMALL, _WIDE, _ONE),
         documented={_WORDS: {}},
     ),
     Unit(
@@ -80,7 +72,12 @@ UNITS = (
         component=lambda c: (OEIPipeline, {"config": OEIConfig(**given(c, *c))}),
         rows=lambda: (_SMALL,),
         more=lambda: ({},),
-        checked=({}, _SMALL, _WIDE, _ONE | {"multiplier": "dsp"}),
+        checked=(
+            {},
+            _SMALL,
+            _WIDE | {"registers": 32, "instructions": 128},
+            _ONE | {"multiplier": "dsp"},
+        ),
         simulated=(_SMALL,),
         documented={_WORDS: {}},
         shared=OEIPipeline.shared,

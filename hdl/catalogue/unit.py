@@ -13,7 +13,17 @@ from vitruvian.errors import UserError
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.validate import one_of, shortened
 
-__all__ = ["Configuration", "Option", "Part", "Unit", "Variant", "flag", "named", "number"]
+__all__ = [
+    "Configuration",
+    "Option",
+    "Part",
+    "Unit",
+    "Variant",
+    "flag",
+    "listed",
+    "named",
+    "number",
+]
 
 #: Options of a unit and their values. A partial configuration lacks options, which have defaults.
 Configuration = Mapping[str, Any]
@@ -31,11 +41,14 @@ class Option:
         The allowed values, for messages and help texts.
     flag : bool
         If True, the option is a switch without a value.
+    samples : callable
+        Returns the values that a check of all options tries: every name, or the ends of a range.
     """
 
     read: Callable[[str], Any]
     help: str
     flag: bool = False
+    samples: Callable[[], Sequence[str]] = tuple
 
     def values(self, text: str | bool) -> list[Any]:
         """Return the values of a list ``4,8`` or a range ``0-3`` without repetitions.
@@ -206,7 +219,7 @@ class Variant:
 def named(what: str, allowed: Iterable[str]) -> Option:
     """Return an option that takes one of the names in ``allowed``; ``what`` is for messages."""
     names = list(allowed)
-    return Option(lambda text: one_of(what, text, names), " | ".join(names))
+    return Option(lambda text: one_of(what, text, names), " | ".join(names), samples=lambda: names)
 
 
 def number(what: str, least: int, most: int) -> Option:
@@ -227,7 +240,25 @@ def number(what: str, least: int, most: int) -> Option:
             )
         return int(text)
 
-    return Option(read, f"{least} to {most}")
+    return Option(read, f"{least} to {most}", samples=lambda: (str(least), str(most)))
+
+
+def listed(what: str, numbers: Sequence[int]) -> Option:
+    """Return an option that takes one of some numbers, in ascending order.
+
+    Parameters
+    ----------
+    what : str
+        Name of the option, for messages.
+    numbers : sequence of int
+        The allowed numbers.
+    """
+    texts = tuple(map(str, numbers))
+    return Option(
+        lambda text: int(one_of(what, text, texts)),
+        " | ".join(texts),
+        samples=lambda: (texts[0], texts[-1]),
+    )
 
 
 def flag(help: str) -> Option:

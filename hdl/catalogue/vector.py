@@ -46,8 +46,12 @@ UNITS = (
         summary="vector unit: lanes of FP16 and FP32 with mask, repeat and reductions",
         package="hdl.vector",
         options={
-            "lanes": Option(_lanes, "power of two from 4 to 256"),
-            "groups": Option(_groups, f"all or names joined by dashes: {', '.join(GROUPS)}"),
+            "lanes": Option(_lanes, "power of two from 4 to 256", samples=lambda: ("4", "256")),
+            "groups": Option(
+                _groups,
+                f"all or names joined by dashes: {', '.join(GROUPS)}",
+                samples=lambda: ("all", *GROUPS),
+            ),
             "sharing": named("sharing", SHARINGS),
             "functions": named("functions", DESIGNS),
             "pipeline": number("pipeline", 2, 3),

@@ -445,7 +445,18 @@ class DotCore:
         return codes[0] if side.small is None else Mux(side.small, codes[1], codes[0])
 
     def _build_normalised(self, inverted: Value, lost: Value, side: SideBand) -> Normalised:
-        """Return |2S + sticky| with its leading one at the top.
+        """Return the magnitude of the sum with its leading one at the top."""
+        word, tail, limit = self._magnitude(inverted, lost, side)
+        cross = partial(self.stages.cross_extra, "magnitude")
+        word = cross(word, "magnitude_word")
+        tail = None if tail is None else cross(tail, "magnitude_tail")
+        limit = None if limit is None else cross(limit, "magnitude_limit")
+        return normalise(self.m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)
+
+    def _magnitude(
+        self, inverted: Value, lost: Value, side: SideBand
+    ) -> tuple[Value, Value | None, Value | None]:
+        """Return |2S + sticky|, the bit that repeats below it, and the largest shift to the left.
 
         ``inverted`` is S, or ~S if S is negative. A negative S with a lost bit has the magnitude
         -S - ε, which is ~S and a sticky bit. Without a lost bit its magnitude is ~S + 1, so ~S is
@@ -468,8 +479,4 @@ class DotCore:
             # A subnormal C alone: E_max is emin, and the shift must stop where the hidden bit of
             # C would be, integer_bits - 1 below the top.
             limit = Mux(side.subnormal, g.integer_bits - 1, (1 << len(word).bit_length()) - 1)
-        cross = partial(self.stages.cross_extra, "magnitude")
-        word = cross(word, "magnitude_word")
-        tail = None if tail is None else cross(tail, "magnitude_tail")
-        limit = None if limit is None else cross(limit, "magnitude_limit")
-        return normalise(m, word, limit=limit, tail=tail, name="normalise", stages=self.stages)
+        return word, tail, limit

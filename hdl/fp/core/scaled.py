@@ -10,7 +10,6 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed
 
-from ..parts.normalise import Normalised, normalise
 from ..parts.unpack import Unpacked
 from .dotcore import DotCore
 from .geometry import Geometry
@@ -140,8 +139,10 @@ class ScaledCore(DotCore):
         scale = self.stages.cross("product", self.scale, "s1_scale")
         return reference + (scale + self.g.offset)
 
-    def _build_normalised(self, inverted: Value, lost: Value, side: SideBand) -> Normalised:
-        """Return the magnitude of the sum, normalised or as far as the exponent allows."""
+    def _magnitude(
+        self, inverted: Value, lost: Value, side: SideBand
+    ) -> tuple[Value, Value | None, Value | None]:
+        """Return the magnitude of the sum, None, and the shift that the exponent allows."""
         m, g = self.m, self.g
         magnitude = Signal(g.magnitude_bits, name="magnitude")
         m.d.comb += magnitude.eq(inverted + side.below)
@@ -151,4 +152,4 @@ class ScaledCore(DotCore):
         else:
             limit = Signal(len(side.top) + 1, name="limit")
             m.d.comb += limit.eq(side.top + (g.integer_bits - 2))
-        return normalise(m, magnitude, limit=limit, name="normalise", stages=self.stages)
+        return magnitude, None, limit

@@ -168,8 +168,10 @@ async def refusals(dut: Any) -> None:
     bench = _Bench(dut, 0.2)
     await bench.harness.start()
     for reason in (Refusal.SPACE, Refusal.ROW, Refusal.BORDER):
-        bench.send([bench.unit.config.subs], status=reason)
-        await bench.harness.step(bench.harness.rng.randrange(20, 60))
+        subs = bench.unit.config.subs
+        bench.send([subs], status=reason)
+        # A step takes at least three cycles, so the pass has not ended yet.
+        await bench.harness.step(bench.harness.rng.randrange(3, 3 * (subs + 2)))
         if reason == Refusal.SPACE:
             # While the last stage is at work, it may free space, so that the control must wait.
             bench.work.waiting = True

@@ -18,9 +18,12 @@ def knn(request):
 
 
 def test_fp16_finds_wrong_neighbours_and_fp32_does_not(knn):
-    for name in ("FP32", "3xTF32", "NumPy float32"):
+    for name in ("FP32", "3xTF32"):
         assert set(knn[name].extras.values()) == {0.0}
     fp16 = knn["FP16"].extras
+    # NumPy's product rounds in the order of the processor's BLAS, so that a neighbour or two of the
+    # 500 may differ from one machine to the next.
+    assert max(knn["NumPy float32"].extras.values()) < fp16["wrong %"] / 10
     assert 5 < fp16["wrong %"] < 20
     # With norms of the same rounded data, most errors cancel; small data underflow.
     assert 0 < fp16["rounded %"] < 2 and fp16["small %"] > 1.5 * fp16["wrong %"]

@@ -156,7 +156,7 @@ def _nets(top: Any, port: Any) -> list[nir.Net]:
 
 
 def _state(
-    netlist: nir.Netlist, names: frozenset[str], sinks: dict[str, list[nir.Net]]
+    netlist: Any, names: frozenset[str], sinks: dict[str, list[nir.Net]]
 ) -> frozenset[nir.Net]:
     """Return the nets of the registers in ``names``; add what is written to state to ``sinks``."""
     held: dict[nir.Net, None] = {}
@@ -173,18 +173,18 @@ def _state(
             if cell is not None:
                 held[net] = None
                 report(signal.name, cell, [cell.data[net.bit]])
-    for cell in netlist.cells:
-        if type(cell) is nir.SyncWritePort:
-            name = netlist.cells[cell.memory].name  # pyright: ignore[reportAttributeAccessIssue]
-            if name in names:
-                report(name, cell, [*cell.data, *cell.addr, *cell.en])
+    ports: list[Any] = [cell for cell in netlist.cells if type(cell) is nir.SyncWritePort]
+    for cell in ports:
+        name = netlist.cells[cell.memory].name
+        if name in names:
+            report(name, cell, [*cell.data, *cell.addr, *cell.en])
     if names - found:
         missing = ", ".join(sorted(names - found))
         raise ValueError(f"state must name registers or memories, not {missing}")
     return frozenset(held)
 
 
-def _named(netlist: nir.Netlist, names: frozenset[str]) -> frozenset[nir.Net]:
+def _named(netlist: Any, names: frozenset[str]) -> frozenset[nir.Net]:
     """Return the nets of the signals in ``names``."""
     nets = {
         signal.name: [net for net in value if not net.is_const]
@@ -196,7 +196,7 @@ def _named(netlist: nir.Netlist, names: frozenset[str]) -> frozenset[nir.Net]:
     return frozenset(net for value in nets.values() for net in value)
 
 
-def _register(netlist: nir.Netlist, net: nir.Net) -> nir.FlipFlop | None:
+def _register(netlist: Any, net: nir.Net) -> Any:
     """Return the register that drives a net, if one does."""
     if net.is_const:
         return None
@@ -209,7 +209,7 @@ class _Counter:
 
     def __init__(
         self,
-        netlist: nir.Netlist,
+        netlist: Any,
         starts: Mapping[nir.Net, int],
         held: Collection[nir.Net],
     ):
@@ -225,7 +225,7 @@ class _Counter:
         if net.is_const or net.cell == 0 or net in self._held:
             return []
         cell = self._cells[net.cell]
-        if isinstance(cell, nir.FlipFlop):
+        if self._is_register(net):
             return [cell.data[net.bit]]
         return [source for source, _ in cell.comb_edges_to(net.bit)]
 

@@ -9,12 +9,14 @@ that the tests of the models, the simulators and the command line are enough.
 """
 
 import argparse
+import importlib
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +41,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL
 
 def features() -> tuple[list[str], set[str]]:
     """Return the processor features that NumPy chooses code by, and those that are present."""
-    from numpy._core import _multiarray_umath as core
-
+    core: Any = importlib.import_module("numpy._core._multiarray_umath")
     return list(core.__cpu_dispatch__), {name for name, on in core.__cpu_features__.items() if on}
 
 

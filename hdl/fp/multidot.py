@@ -133,8 +133,14 @@ class MultiDot(wiring.Component):
                         f"{field} of {name} must be that of {self.precisions[0]}, "
                         f"{getattr(specs[0], field)!r}, not {getattr(spec, field)!r}"
                     )
-        if len({(spec.window, spec.result_bits) for spec in specs}) > 2:
+        windows = {(spec.window, spec.result_bits) for spec in specs}
+        if len(windows) > 2:
             raise ValueError("specs must have at most two different windows")
+        if len(windows) == 2 and (specs[0].truncate, specs[0].rounding) != ("magnitude", "RZ"):
+            raise ValueError(
+                "specs must have one window unless they truncate magnitudes and round by RZ, not "
+                f"windows of {' and '.join(str(window) for window, _ in sorted(windows))} bits"
+            )
         if self.mixed:
             shared = {(s.k, s.window, s.result_bits, s.input.storage_bits) for s in specs}
             if len(shared) > 1 or self.int8_k:

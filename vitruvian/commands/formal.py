@@ -27,7 +27,7 @@ def register(name: str, commands: Any) -> None:
         description="Prove properties of the RTL: contracts of the streams without a bound on "
         "time, the assignment of\nlimbs, and the equality of small floating-point units with "
         "word-level references.\nA property that does not hold gives a waveform.",
-        epilog="Example: vitruvian formal 'cube.*' --mutations",
+        epilog="Examples: vitruvian formal 'cube.*' --mutations; vitruvian formal --balance dot",
     )
     parser.add_argument(
         "proof",
@@ -41,6 +41,20 @@ def register(name: str, commands: Any) -> None:
         help="Run each proof on mutations of the RTL, too, which it must catch.",
     )
     parser.add_argument("--list", action="store_true", help="List the proofs and stop.")
+    parser.add_argument(
+        "--balance",
+        action="store_true",
+        help="Count instead the registers on every path of the pipelines of the units PROOF "
+        "(default: all) at every depth. With --mutations, take the registers from each crossing "
+        "of a boundary in turn, which the count must notice. With --list, say which values of the "
+        "options rows of verify compare with golden, and which are counted only.",
+    )
+    parser.add_argument(
+        "--every",
+        action="store_true",
+        help="With --balance, take every configuration of the catalogue and every value of each "
+        "option, which takes an hour.",
+    )
     parser.add_argument(
         "--out",
         type=output_path(folder=True),
@@ -63,6 +77,12 @@ def _formal(options: argparse.Namespace) -> int:
 
     if options.markdown and options.markdown == options.json:
         raise UserError(f"--markdown and --json must be different, not both {options.json!r}")
+    if options.balance:
+        from vitruvian.commands.balance import count
+
+        return count(options)
+    if options.every:
+        raise UserError("--every must come with --balance")
     proofs = matching(options.proof)
     to_stdout = "-" in (options.json, options.markdown)
     console = open_console(sys.stderr if to_stdout else None, plain_width=200)

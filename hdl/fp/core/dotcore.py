@@ -236,7 +236,8 @@ class DotCore:
     def _cross_addend(self, c: Unpacked, gap: Value) -> tuple[Value, Value, Value]:
         """Return word, sign and distance of C behind the stage ``product``."""
         cross = self.stages.cross
-        word = cross("product", self.terms.addend_word(c), "s1_c")
+        short = self.short.select if self.short else None
+        word = cross("product", self.terms.addend_word(c, short), "s1_c")
         sign = cross("product", c.sign, "s1_c_sign")
         gap = clip(gap, bits=(self.g.window + 2).bit_length())
         return word, sign, cross("product", gap, "s1_c_gap")

@@ -29,13 +29,16 @@ class Terms:
     def __init__(self, m: Module, geometry: Geometry, short: ShortWindow | None):
         self.m, self.g, self.short = m, geometry, short
 
-    def addend_word(self, c: Unpacked) -> Value:
-        """Return C's significand; with floor, C as a two's complement number."""
+    def addend_word(self, c: Unpacked, short: Value | None) -> Value:
+        """Return C's significand; with floor, C as a two's complement number.
+
+        ``short`` is set if the short window is in use, and None in a unit without one.
+        """
         if not self.g.sticky:
             return c.significand
         width = len(c.significand) + 1
         word = Signal(width, name="c_word")
-        negate = c.sign if self.short is None else c.sign & ~self.short.select
+        negate = c.sign if short is None else c.sign & ~short
         self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
         return word
 

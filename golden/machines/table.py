@@ -17,6 +17,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
+from vitruvian.golden.machines.table_file import check_file, place_of
 
 __all__ = [
     "FOLDER",
@@ -67,6 +68,10 @@ class Machine:
     evidence : str
         How the rule is known: S, measured on silicon; V, the vendor's model, executed; P, a peer's
         model, executed; D, documentation. "uncertain" marks what is not known.
+    zero_known : bool
+        False if the sign of a zero result is not asserted.
+    no_set : str
+        Why some rows of this entry have no set of results to be compared with; "" if all have.
     """
 
     stem: str
@@ -82,6 +87,7 @@ class Machine:
     rule: Rule
     evidence: str
     zero_known: bool = True
+    no_set: str = ""
 
     @property
     def kind(self) -> str:
@@ -116,11 +122,23 @@ class Missing:
 
 @lru_cache
 def machines() -> dict[str, Machine]:
-    """Return the rows of all makers by their stems."""
+    """Return the rows of all makers by their stems.
+
+    Raises
+    ------
+    UserError
+        If a file is not as it must be, or if two rows have the same stem.
+    """
     rows: dict[str, Machine] = {}
-    for file in _files():
-        for row in read_rows(file):
-            rows.setdefault(row.stem, row)
+    places: dict[str, str] = {}
+    for name, file in _named_files():
+        for place, row in _placed_rows(file, name):
+            if row.stem in rows:
+                raise UserError(
+                    f"{place}: the stem must be of one row, but {row.stem} is also of "
+                    f"{places[row.stem]}"
+                )
+            rows[row.stem], places[row.stem] = row, place
     return rows
 
 
@@ -228,10 +246,19 @@ def instruction_of(machine: str, formats: str, output: str) -> str:
 
 
 @lru_cache
+def _named_files() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the makers' files, parsed, with their names."""
+    files: list[tuple[str, dict[str, Any]]] = []
+    for path in sorted(FOLDER.glob("*.toml")):
+        try:
+            files.append((path.name, tomllib.loads(path.read_text(encoding="utf-8"))))
+        except ValueError as error:
+            raise UserError(f"{path.name} must be a TOML file: {error}") from None
+    return tuple(files)
+
+
 def _files() -> tuple[dict[str, Any], ...]:
-    return tuple(
-        tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.toml"))
-    )
+    return tuple(file for _, file in _named_files())
 
 
 def _machine_name(name: str) -> str:
@@ -256,16 +283,31 @@ def _spellings(stem: str) -> Iterator[str]:
         yield f"{machine}_{name}_{formats}"
 
 
-def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
+def read_rows(file: dict[str, Any], where: str = "the file") -> Iterator[Machine]:
     """Yield one ``Machine`` for each combination of a maker's file.
 
     Parameters
     ----------
     file : dict
         The parsed file.
+    where : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    UserError
+        If a key, a name or a value is not one that a file may have; the message names the file,
+        the row and the key.
     """
+    yield from (row for _, row in _placed_rows(file, where))
+
+
+def _placed_rows(file: dict[str, Any], where: str) -> Iterator[tuple[str, Machine]]:
+    """Yield the rows of a file with their places, for messages."""
+    check_file(file, where, _FORMATS)
     names = _FORMATS | file.get("names", {})
-    for row in file["row"]:
+    for number, row in enumerate(file["row"], 1):
+        place = place_of(where, number)
         pairs = row.get("pairs", ())
         formats = list(row.get("formats", ()))
         formats += [a if a == b else f"{a}x{b}" for a, b in product(pairs, pairs)]
@@ -278,10 +320,13 @@ def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
             stored = row.get("stored", pair)
             a, _, b = stored.partition("x") if stored not in names else (stored, "", "")
             a, b = names[a], names[b or a]
-            rule = _rule(file, row, a, b, output, variants[variant])
+            try:
+                rule = _rule(file, row, a, b, output, variants[variant])
+            except (TypeError, ValueError) as error:
+                raise UserError(f"{place}: {error}") from None
             # RVBNA's number of terms stands before the format of the result, a fidelity after it.
             tail = [variant, output] if "terms" in row else [output, variant]
-            yield Machine(
+            machine_row = Machine(
                 stem=_stem(machine, instruction, pair, tail, row),
                 maker=file["maker"],
                 machine=machine,
@@ -295,7 +340,9 @@ def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
                 rule=rule,
                 evidence=row["evidence"],
                 zero_known=row.get("zero_known", True),
+                no_set=row.get("no_set", ""),
             )
+            yield place, machine_row
 
 
 def _stem(machine: str, instruction: str, pair: str, tail: list[str], row: dict[str, Any]) -> str:

@@ -26,7 +26,9 @@ __all__ = [
     "Rule",
     "find",
     "instruction_of",
+    "machine_name",
     "machines",
+    "matching",
     "missing",
     "output_format",
     "read_rows",
@@ -170,11 +172,36 @@ def find(stem: str) -> Machine:
         for known, entry in missing().items():
             if candidate == known or candidate.startswith(f"{known}_"):
                 _refuse_missing(entry.machine, entry.instruction)
+    _refuse_missing(machine_name(name.partition("_")[0]), "")
     near = get_close_matches(name, rows, _NEAR, 0.5)
     machine = name.split("_")[0]
     own = [row for row in rows if row.split("_")[0] == machine]
     allowed = near or own[:_NEAR] or sorted({row.machine for row in rows.values()})
     raise UserError(f"machine must be a row of the table, as {', '.join(allowed)}, not {stem!r}")
+
+
+def matching(name: str) -> list[Machine]:
+    """Return the rows that a name of a machine, of an instruction of it or of a row stands for.
+
+    Other names of machines and instructions are accepted. The list is empty for a machine that has
+    only instructions without a known rule.
+
+    Raises
+    ------
+    UserError
+        As ``find``.
+    """
+    given = name.lower().replace("-", "_")
+    if machine_name(given) in _ruleless():
+        return []
+    rows = machines()
+    for candidate in (given, *(spelling.strip("_") for spelling in _spellings(given))):
+        if candidate in rows:
+            return [rows[candidate]]
+        own = [row for row in rows.values() if row.stem.startswith(f"{candidate}_")]
+        if own:
+            return own
+    return [find(name)]
 
 
 def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> Rule:
@@ -194,8 +221,8 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
     UserError
         If the table has no such row; the message lists what exists, or says what is not known.
     """
-    _refuse_missing(_machine_name(machine.lower()), instruction.lower())
-    wanted = (_machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
+    _refuse_missing(machine_name(machine.lower()), instruction.lower())
+    wanted = (machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
     rows = list(machines().values())
     for instruction_name in _instruction_names(wanted[1]):
         for row in rows:
@@ -218,9 +245,22 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
 def _refuse_missing(machine: str, instruction: str) -> None:
     """Raise UserError if the rule of an instruction is not known."""
     stem = "_".join(word for word in (machine, instruction) if word)
+    if machine in _ruleless() and stem not in missing():  # whatever the instruction is
+        stem = _ruleless()[machine]
     if stem in missing():
         reason = missing()[stem].reason
         raise UserError(f"machine must be one with a known rule, not {stem}: {reason}")
+
+
+@lru_cache
+def _ruleless() -> dict[str, str]:
+    """Return each machine without any known rule, and the first of its instructions."""
+    known = {row.machine for row in machines().values()}
+    found: dict[str, str] = {}
+    for stem, entry in missing().items():
+        if entry.machine not in known:
+            found.setdefault(entry.machine, stem)
+    return found
 
 
 def output_format(machine: Machine) -> FloatFormat | None:
@@ -236,7 +276,7 @@ def instruction_of(machine: str, formats: str, output: str) -> str:
     UserError
         If the table has no such machine.
     """
-    name = _machine_name(machine.lower())
+    name = machine_name(machine.lower())
     rows = [row for row in machines().values() if row.machine == name]
     if not rows:
         return ""  # ``spec`` then says which machines there are
@@ -261,8 +301,8 @@ def _files() -> tuple[dict[str, Any], ...]:
     return tuple(file for _, file in _named_files())
 
 
-def _machine_name(name: str) -> str:
-    """Return the table's name of a machine that may be an alias."""
+def machine_name(name: str) -> str:
+    """Return the table's name of a machine that may be given by another name."""
     for file in _files():
         name = file.get("aliases", {}).get(name, name)
     return name
@@ -276,7 +316,7 @@ def _instruction_names(name: str) -> list[str]:
 def _spellings(stem: str) -> Iterator[str]:
     """Yield the stem, and the stem with the table's names of its machine and instruction."""
     machine, _, rest = stem.partition("_")
-    machine = _machine_name(machine)
+    machine = machine_name(machine)
     yield f"{machine}_{rest}"
     instruction, _, formats = rest.partition("_")
     for name in _instruction_names(instruction):

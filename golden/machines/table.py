@@ -31,6 +31,7 @@ __all__ = [
     "matching",
     "missing",
     "output_format",
+    "output_of",
     "read_rows",
     "spec",
 ]
@@ -283,6 +284,22 @@ def instruction_of(machine: str, formats: str, output: str) -> str:
     wanted = [row for row in rows if (row.formats, row.output) == (formats, output)]
     fitting = wanted or [row for row in rows if row.formats == formats] or rows
     return fitting[0].instruction
+
+
+def output_of(machine: str, instruction: str | None, formats: str) -> str:
+    """Return the result's format for these operands: fp32, or another if there is no row with it.
+
+    Parameters are those of ``spec``; without an instruction, all of the machine's are searched.
+    """
+    names = None if instruction is None else _instruction_names(instruction.lower())
+    found = [
+        row.output
+        for row in machines().values()
+        if row.machine == machine_name(machine.lower())
+        and row.formats == formats.lower()
+        and (names is None or row.instruction in names)
+    ]
+    return found[0] if found and "fp32" not in found else "fp32"
 
 
 @lru_cache

@@ -10,8 +10,9 @@ __all__ = ["codes", "every_code", "every_pair", "pairs"]
 
 def _word(format: FloatFormat | IntFormat | str) -> tuple[FloatFormat | IntFormat, int, np.dtype]:
     f = (FORMATS | INT_FORMATS)[format] if isinstance(format, str) else format
-    bits = f.bits if isinstance(f, IntFormat) else f.storage_bits
-    return f, bits, np.dtype(f"u{bits // 8}")
+    if isinstance(f, IntFormat):
+        return f, f.bits, np.dtype(f"u{f.bits // 8}")
+    return f, f.code_bits, np.dtype(f"u{f.storage_bits // 8}")
 
 
 def every_code(format: FloatFormat | IntFormat | str) -> np.ndarray:
@@ -21,7 +22,7 @@ def every_code(format: FloatFormat | IntFormat | str) -> np.ndarray:
 
 
 def every_pair(format: FloatFormat | str) -> tuple[np.ndarray, np.ndarray]:
-    """Return all pairs of codes of an 8-bit format."""
+    """Return all pairs of codes of a format of at most 8 bits."""
     all_codes = every_code(format)
     return np.repeat(all_codes, len(all_codes)), np.tile(all_codes, len(all_codes))
 

@@ -81,7 +81,7 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
 def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return codes of two operands.
 
-    For an 8-bit format these are all pairs. For a larger one there are five equally frequent kinds:
+    For a format of at most 8 bits these are all pairs. For a larger one there are five equally frequent kinds:
     random bit patterns; exponents close together; numbers that differ only in the sign and the last
     bits; edges of the format; and exponents whose sum is near an edge of the format.
 
@@ -94,11 +94,11 @@ def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarr
 
     Returns
     -------
-    a, b : (count,) or (65536,) ndarray of codes
+    a, b : (count,) or (4**bits,) ndarray of codes
     """
     f, bits, dtype = _word(format)
     assert isinstance(f, FloatFormat)
-    if bits == 8:
+    if bits <= 8:
         return every_pair(f)
     rng = np.random.default_rng(seed)
     shift = np.uint64(f.fraction_bits + f.storage_shift)

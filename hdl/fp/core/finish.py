@@ -60,7 +60,7 @@ def finish(
 
     One comparison with the largest finite code decides about overflow after the rounding, because
     the exponent field is wide enough for any result. On overflow, RNE and RTO give infinity, or the
-    NaN (or the largest number) that replaces it. RZ and ``saturate`` give the largest finite number.
+    NaN or the largest number that replaces it. RZ and ``saturate`` give the largest finite number.
 
     Parameters
     ----------

@@ -81,9 +81,9 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
 def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return codes of two operands.
 
-    For a format of at most 8 bits these are all pairs. For a larger one there are five equally frequent kinds:
-    random bit patterns; exponents close together; numbers that differ only in the sign and the last
-    bits; edges of the format; and exponents whose sum is near an edge of the format.
+    For a format of at most 8 bits these are all pairs. For a larger one there are five equally
+    frequent kinds: random bit patterns; exponents close together; numbers that differ only in the
+    sign and the last bits; edges of the format; and exponents whose sum is near an edge of it.
 
     Parameters
     ----------

@@ -267,11 +267,8 @@ def test_float64_is_the_format_of_a_machine_that_has_it():
     d = vitruvian.gemm(a, a.T, machine="h100")
     assert d.dtype == np.float64
     np.testing.assert_array_equal(d, vitruvian.gemm(a, a.T, machine="h100", input="fp64"))
-    exact = machines.run(
-        "h100_mma_fp64_fp64",
-        *(np.broadcast_to(x, (3, 3, 8)).view(np.uint64) for x in (a[:, None], a[None])),
-        np.zeros((3, 3), np.uint64),
-    )
+    x, y = (np.broadcast_to(v, (3, 3, 8)).view(np.uint64) for v in (a[:, None], a[None]))
+    exact = machines.run("h100_mma_fp64_fp64", x, y, np.zeros((3, 3), np.uint64))
     np.testing.assert_array_equal(d.view(np.uint64), exact)
     with pytest.raises(UserError, match=r"formats must be one of fp16, not 'fp64'.*input= rounds"):
         vitruvian.gemm(a, a.T, machine="v100")

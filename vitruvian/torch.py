@@ -207,6 +207,12 @@ class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as 
         if func is functional.multi_head_attention_forward:
             with self:
                 return _ATTENTION(*args, **kwargs)
+        if func in (
+            Tensor.backward,
+            torch.autograd.backward,
+        ):  # a checkpoint computes forward again there
+            with self:
+                return (_propagate if func is Tensor.backward else _BACKWARD)(*args, **kwargs)
         if func in _REPLACED and _is_floating(args, kwargs):
             out = kwargs.get("out")
             options = {key: value for key, value in kwargs.items() if key != "out"}
@@ -380,6 +386,17 @@ def _attention(
     return product(shares, value)
 
 
+def _propagate(
+    tensor: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Do what ``Tensor.backward`` does."""
+    _BACKWARD(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
 def _without_checks(function: FunctionType) -> Any:
     """Return a function of PyTorch that runs its own body even if a mode is active."""
     checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
@@ -390,6 +407,8 @@ def _without_checks(function: FunctionType) -> Any:
 
 
 _ATTENTION = _without_checks(functional.multi_head_attention_forward)  # pyright: ignore
+
+_BACKWARD = _without_checks(torch.autograd.backward)  # pyright: ignore
 
 _REPLACED: dict[Any, Callable[..., Tensor]] = {
     functional.linear: _linear,

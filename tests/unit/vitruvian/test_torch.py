@@ -236,6 +236,23 @@ def test_gradients_of_products_of_pytorch_are_refused_within_the_context():
         loss.backward()
 
 
+def test_a_checkpoint_computes_again_by_the_machine():
+    checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
+    x, w = normal(8, 8), normal(8, 8).requires_grad_()
+
+    def network(x):
+        return torch.relu(x @ w) @ w
+
+    gradients = []
+    for again in (False, True):
+        w.grad = None
+        with arithmetic(**H100):
+            y = checkpoint(network, x, use_reentrant=False) if again else network(x)
+            y.sum().backward()
+        gradients.append(w.grad)
+    assert torch.equal(*gradients)
+
+
 def test_what_is_no_product_is_computed_by_pytorch():
     x, index = normal(16, 16), torch.tensor([1, 2])
     with arithmetic(**H100):
@@ -344,7 +361,7 @@ def test_no_operator_that_passes_computes_a_product_inside(monkeypatch):
             replaced = "vitruvian::gemm" in names
             counts["replaced" if replaced else "passed"] += 1
             assert replaced or not names & products, (example.name, names & products)
-    assert counts["passed"] > 300 and min(counts.values()) > 20, counts
+    assert counts["passed"] > 300 and min(counts.values()) > 10, counts
 
 
 def test_a_machine_that_does_not_exist_is_refused_at_once():

@@ -69,7 +69,7 @@ def tasks() -> list[Task]:
     result = [_dot(a, b) for a in _SMALL for b in _SMALL]
     for name, units in groups(ALL).items():
         format = FORMATS.get(units[0].source)
-        bits = 8 if format is None else format.storage_bits
+        bits = 8 if format is None else format.code_bits
         if units[0].source == "int32" or bits * units[0].operands > 16:
             continue
         result.append(
@@ -103,12 +103,13 @@ _ALL_PAIRS = (
 
 def _dot(a: str, b: str) -> Task:
     spec = PRESETS["ieee"].spec(a, "fp32", k=1, input_b=b)
+    bits = spec.input_b.code_bits
 
     def build() -> CompiledModel:
         return compile_unit(DotProduct, spec=spec)
 
     def run(model: CompiledModel, numbers: np.ndarray) -> Result:
-        x, y = _split(numbers, 8)
+        x, y = _split(numbers, bits)
         x, y = x[:, None], y[:, None]
         c = np.full(
             len(x), spec.output.negative_zero, np.uint32
@@ -120,17 +121,21 @@ def _dot(a: str, b: str) -> Task:
             operands={"a": x, "b": y},
         )
 
-    return Task(name=f"DotProduct K=1 {a} x {b}", inputs=1 << 16, build=build, run=run)
+    inputs = 1 << (spec.input.code_bits + bits)
+    return Task(name=f"DotProduct K=1 {a} x {b}", inputs=inputs, build=build, run=run)
 
 
 def _split(numbers: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    dtype = np.dtype(f"u{bits // 8}")
-    return (numbers >> np.uint32(bits)).astype(dtype), numbers.astype(dtype)
+    """Return the code of A above the lowest ``bits`` bits, and that of B in them."""
+    dtype = np.uint8 if bits <= 8 else np.uint16
+    low = numbers & np.uint32((1 << bits) - 1)
+    return (numbers >> np.uint32(bits)).astype(dtype), low.astype(dtype)
 
 
 def _run_group(units: Sequence[Unit], bits: int, model: CompiledModel, numbers: np.ndarray):
     if units[0].operands == 1:
-        return compare_group(model, units, {"a": numbers.astype(f"u{bits // 8}")})
+        dtype = np.uint8 if bits <= 8 else np.uint16
+        return compare_group(model, units, {"a": numbers.astype(dtype)})
     a, b = _split(numbers, bits)
     return compare_group(model, units, {"a": a, "b": b})
 

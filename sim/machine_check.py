@@ -98,6 +98,7 @@ def some_rows(data: MachineSet, rows: int | None) -> MachineSet:
 def check_set(data: MachineSet, *, rtl: bool = True) -> Checked:
     """Compare golden, and RTL if a unit has the rule, with a set."""
     found, unit, reason = None, "", ""
+    golden = compare_set(data)  # first, since it refuses what is no set
     if rtl:
         from vitruvian.hdl.machines import NoUnit
         from vitruvian.sim.machine_rtl import compare_rtl, unit_of
@@ -111,7 +112,7 @@ def check_set(data: MachineSet, *, rtl: bool = True) -> Checked:
         name=data.name,
         evidence=data.machine.evidence.split(";")[0],
         zero_known=data.machine.zero_known,
-        golden=compare_set(data),
+        golden=golden,
         rtl=found,
         unit=unit,
         reason=reason,

@@ -5,19 +5,19 @@ A set is a file ``STEM.npz`` with the codes ``a`` and ``b`` (N, K), ``c`` and ``
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from vitruvian.errors import UserError
-from vitruvian.golden.fp.codec import unpack
+from vitruvian.golden.fp.codec import as_codes, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines import Machine, compute, find
 from vitruvian.golden.machines.table import FOLDER as MAKERS
 from vitruvian.golden.machines.table import output_format
+from vitruvian.sim.bench.npz import Header, Misfit, read_arrays
 
 __all__ = [
     "Differences",
@@ -84,28 +84,42 @@ def read_set(path: Path) -> MachineSet:
     Raises
     ------
     UserError
-        If the file is no such set, or if its name is not in the table.
+        If the file is no such set or has more than 256 MiB of arrays, or if its name is not in the
+        table.
     """
+    if not path.is_file():  # a device has no end
+        raise UserError(f"{path} must be a file .npz that exists")
     machine = find(path.stem)
     try:
-        with np.load(path) as file:
-            missing = [name for name in "abcd" if name not in file.files]
-            if missing:
-                raise UserError(f"{path} must have the arrays a, b, c and d, not lack {missing[0]}")
-            arrays = {name: np.asarray(file[name]) for name in file.files if name in _ARRAYS}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path} must be an .npz file of unsigned codes: {error}") from error
-    rows = len(arrays["d"])
-    for name, array in arrays.items():
-        width = 2 if name in ("a", "b", "scale_a", "scale_b") else 1
-        if array.dtype.kind not in "iu" or array.ndim != width or len(array) != rows:
-            raise UserError(f"{name} in {path} must have {width} axes of {rows} rows of integers")
+        arrays, _ = read_arrays(path, _ARRAYS, _check)
+    except (OSError, ValueError, MemoryError) as error:
+        text = str(error) or "it is too large for the memory"
+        if text.startswith(path.name):
+            raise UserError(f"{path}{text.removeprefix(path.name)}") from None
+        raise UserError(f"{path} must be an .npz file of unsigned codes: {text}") from None
     return MachineSet(name=path.stem, machine=machine, **arrays)
 
 
 _ARRAYS = ("a", "b", "c", "d", "scale_a", "scale_b")
+
+
+def _check(found: Mapping[str, Header]) -> None:
+    """Raise ``Misfit`` unless the arrays have the shapes and types of a set."""
+    for name in "abcd":
+        if name not in found:
+            raise Misfit(f"it must have the arrays a, b, c and d, not lack {name}")
+    rows = found["d"].shape[:1]
+    if len(found["d"].shape) != 1 or not rows[0]:
+        raise Misfit(f"d must have the shape (rows,) with at least one row, not {found['d'].shape}")
+    for name, array in found.items():
+        axes = 1 if name in "cd" else 2
+        if len(array.shape) != axes or array.shape[:1] != rows or 0 in array.shape:
+            wanted = f"({rows[0]},)" if axes == 1 else f"({rows[0]}, K) with a K of at least 1"
+            raise Misfit(f"{name} must have the shape {wanted}, not {array.shape}")
+        if array.dtype.kind not in "iu":
+            raise Misfit(f"{name} must hold integers, not {array.dtype}")
+    if found["a"].shape != found["b"].shape:
+        raise Misfit(f"b must have the shape of a, {found['a'].shape}, not {found['b'].shape}")
 
 
 def examples() -> Iterator[MachineSet]:
@@ -129,9 +143,20 @@ def examples() -> Iterator[MachineSet]:
 
 
 def compare_set(data: MachineSet) -> Differences:
-    """Compare golden with a set."""
-    got = compute(data.machine.rule, data.a, data.b, data.c, data.scale_a, data.scale_b)
-    return differences(got, data.d, output_format(data.machine))
+    """Compare golden with a set.
+
+    Raises
+    ------
+    UserError
+        If the arrays do not hold codes of the row's formats, or have a K that it does not have.
+    """
+    format = output_format(data.machine)
+    try:
+        got = compute(data.machine.rule, data.a, data.b, data.c, data.scale_a, data.scale_b)
+        expected = data.d if format is None else as_codes(data.d, format, "d")
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{data.name} must hold codes of {data.machine.stem}: {error}") from None
+    return differences(got, expected, format)
 
 
 def differences(got: np.ndarray, expected: np.ndarray, format: FloatFormat | None) -> Differences:

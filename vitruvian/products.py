@@ -16,7 +16,10 @@ def gemm(
     machine: str | None = None,
     **options: Any,
 ) -> np.ndarray:
-    """Return D = C + A·B as a matrix unit or a machine computes it, to the bit.
+    """Return D = C + A·B as a matrix unit or an instruction of a machine computes it, to the bit.
+
+    With a machine, the bits are those of its instruction, repeated along K block after block; a
+    library on that machine may order and split the sums otherwise, and then returns other bits.
 
     Parameters
     ----------
@@ -25,9 +28,9 @@ def gemm(
     machine : str, optional
         A machine or a row of ``vitruvian machines``. By default the unit M³XU computes.
     **options
-        With a machine, those of ``vitruvian.machines.multiply`` (instruction, input, output, out,
-        threads, progress); otherwise those of ``vitruvian.golden.m3xu.gemm`` (precision, k,
-        multiplier_bits, preset, window).
+        With a machine, those of ``vitruvian.machines.multiply`` (instruction, input, output,
+        scale_a, scale_b, tensor_scale, packed, out, threads, progress); otherwise those of
+        ``vitruvian.golden.m3xu.gemm`` (precision, k, multiplier_bits, preset, window).
 
     Returns
     -------

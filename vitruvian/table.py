@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["filled", "is_number", "open_console", "print_table"]
+__all__ = ["counted", "filled", "is_number", "open_console", "print_table"]
 
 
 def open_console(stream: TextIO | None = None, *, plain_width: int) -> Console:
@@ -67,6 +67,11 @@ def print_table(
         # rich would read brackets in a plain str as markup.
         table.add_row(*map(Text, row), style=styles[index] if styles else None)
     console.print(table)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: "1 row", "2 rows"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def is_number(text: str) -> bool:

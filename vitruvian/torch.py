@@ -1,8 +1,9 @@
 """Products of PyTorch under the arithmetic of a machine, forward and backward.
 
 ``arithmetic`` is a context in which linear layers, convolutions, attention and matrix products are
-computed as a machine computes them, to the bit; the operator ``torch.ops.vitruvian.gemm`` is one
-such product. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
+computed as an instruction of a machine computes them, block after block along K; the operator
+``torch.ops.vitruvian.gemm`` is one such product. A library on that machine may order and split its
+sums otherwise. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
 
 >>> import torch
 >>> from vitruvian.torch import arithmetic
@@ -15,7 +16,8 @@ such product. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
 # PyTorch is optional, and its types are unknown where it is not installed.
 # pyright: basic, reportMissingImports=false
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from inspect import signature
 from math import prod
 from types import FunctionType
 from typing import Any
@@ -24,9 +26,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitruvian.errors import UserError
 from vitruvian.golden.machines import Arithmetic
+from vitruvian.torch_operators import MEANINGS, REFUSED, classify, whole
 
 __all__ = ["arithmetic", "gemm"]
 
@@ -91,14 +95,58 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 gemm.register_autograd(_backward, setup_context=_setup)
 
 
+class _Refusal(UserError):
+    """A product that is not replaced, found at the level of operators."""
+
+    def __init__(self, operator: str, why: str, caller: str = "") -> None:
+        self.operator, self.why = operator, why
+        name = f"{caller} ({operator})" if caller else operator
+        super().__init__(
+            f"products must be linear, matmul, convolutions or attention within arithmetic(), "
+            f"not {name}: {why}"
+        )
+
+
+class _Guard(TorchDispatchMode):
+    """Refuse the operators that multiply matrices, from wherever they are called."""
+
+    def __init__(self, allow: frozenset[str]) -> None:
+        super().__init__()
+        self._allow = allow
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        kind = classify(func)
+        if kind == "parts":  # PyTorch has not taken it apart, as in inference mode
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        name = func._schema.name
+        if kind in REFUSED and name not in self._allow and _has_numbers(args, kwargs):
+            raise _Refusal(name, MEANINGS[kind])
+        return func(*args, **kwargs)
+
+
 class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as a function)
     """A context in which the products of networks are those of a machine, forward and backward.
 
     These functions, their methods and the modules built on them are replaced: ``linear``,
     ``matmul``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``conv1d`` to ``conv3d``,
-    ``scaled_dot_product_attention`` and ``multi_head_attention_forward``. Everything else, such as
-    the addition of a bias and a softmax, is computed by PyTorch. A product belongs to the context
-    in which it is computed forward; its gradients may be computed after the context has ended.
+    ``scaled_dot_product_attention`` and ``multi_head_attention_forward``. Every other product of
+    floating-point or 8-bit numbers is refused, whichever function calls it, as is an operator that
+    nobody has classified. Everything else, such as the addition of a bias and a softmax, is
+    computed by PyTorch.
+
+    A product belongs to the context in which it is computed forward; its gradients may be computed
+    after the context has ended. Gradients of products outside of a context are refused within it.
+    The context is that of one thread.
 
     Parameters
     ----------
@@ -110,12 +158,15 @@ class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as 
         By default the machine's first one that has these formats.
     scaled : bool, optional
         As of ``vitruvian.machines.Arithmetic``.
+    allow : iterable of str
+        Names of operators that PyTorch computes even though they are refused otherwise, such as
+        "torchvision::nms".
 
     Raises
     ------
     UserError
         If the machine does not have these formats; in the context, for a product that is not
-        replaced (``einsum``, recurrent layers, transposed convolutions and some others).
+        replaced (``einsum``, ``_scaled_mm``, recurrent layers, transposed convolutions and others).
     """
 
     def __init__(
@@ -126,10 +177,23 @@ class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as 
         backward: str | None = None,
         instruction: str | None = None,
         scaled: bool | None = None,
+        allow: Iterable[str] = (),
     ) -> None:
         super().__init__()
         Arithmetic(machine, forward, backward, instruction, scaled)  # refuses what does not exist
         self._rule = (machine, forward, backward, instruction, scaled)
+        self._allow = frozenset((allow,) if isinstance(allow, str) else allow)
+        self._guards: list[_Guard] = []
+
+    def __enter__(self) -> "arithmetic":
+        super().__enter__()
+        self._guards.append(_Guard(self._allow))
+        self._guards[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._guards.pop().__exit__(*error)
+        super().__exit__(*error)
 
     def __torch_function__(
         self,
@@ -139,21 +203,35 @@ class arithmetic(TorchFunctionMode):  # noqa: N801  (a context manager, used as 
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        name = getattr(func, "__name__", str(func))
         if func is functional.multi_head_attention_forward:
             with self:
                 return _ATTENTION(*args, **kwargs)
+        if func in (
+            Tensor.backward,
+            torch.autograd.backward,
+        ):  # a checkpoint computes forward again there
+            with self:
+                return (_propagate if func is Tensor.backward else _BACKWARD)(*args, **kwargs)
         if func in _REPLACED and _is_floating(args, kwargs):
-            return _REPLACED[func](self._product, *args, **kwargs)
-        name = getattr(func, "__name__", "")
-        if func in _REFUSED and _is_floating(args, kwargs):
-            raise UserError(
-                f"products must be linear, matmul, convolutions or attention within arithmetic(), "
-                f"not {name}"
-            )
-        return func(*args, **kwargs)
+            out = kwargs.get("out")
+            options = {key: value for key, value in kwargs.items() if key != "out"}
+            if _takes(_REPLACED[func], args, options):
+                d = _REPLACED[func](self._product, *args, **options)
+                return d if out is None else _into(out, d, name)
+        operator = name.partition(".")[0]
+        if whole(operator) and f"aten::{operator}" not in self._allow:
+            raise _Refusal(f"aten::{operator}", MEANINGS["product"], operator)
+        try:
+            return func(*args, **kwargs)
+        except _Refusal as refusal:
+            raise _Refusal(refusal.operator, refusal.why, operator) from None
 
     def _product(self, a: Tensor, b: Tensor) -> Tensor:
         """Return the product of stacks of matrices."""
+        for x in (a, b):
+            if x.layout != torch.strided:
+                raise UserError(f"operands must be dense within arithmetic(), not {x.layout}")
         return gemm(a, b, *self._rule)
 
 
@@ -167,6 +245,39 @@ def _is_floating(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if isinstance(first, Tensor):
             return first.is_floating_point()
     return False
+
+
+def _has_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if a tensor or object holds numbers that matrix units multiply.
+
+    Integers of more than 8 bits are left to PyTorch, which multiplies them exactly.
+    """
+    leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    wide = (torch.int16, torch.int32, torch.int64, torch.bool)
+    others = any(isinstance(leaf, torch.ScriptObject) for leaf in leaves)
+    return others or any(tensor.dtype not in wide for tensor in tensors)
+
+
+def _takes(function: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if a replacement has these parameters."""
+    try:
+        signature(function).bind(None, *args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _into(out: Tensor, d: Tensor, name: str) -> Tensor:
+    """Write a result into the tensor ``out`` and return it."""
+    if d.requires_grad or out.requires_grad:
+        raise UserError(f"out of {name} must be None where gradients are computed")
+    if not isinstance(out, Tensor) or (out.shape, out.dtype) != (d.shape, d.dtype):
+        raise UserError(
+            f"out of {name} must be a tensor of {d.dtype} with the shape {tuple(d.shape)}, not of "
+            f"{out.dtype} with {tuple(out.shape)}"
+        )
+    return out.copy_(d)
 
 
 def _matmul(product: Product, input: Tensor, other: Tensor) -> Tensor:
@@ -275,6 +386,17 @@ def _attention(
     return product(shares, value)
 
 
+def _propagate(
+    tensor: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Do what ``Tensor.backward`` does."""
+    _BACKWARD(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+
+
 def _without_checks(function: FunctionType) -> Any:
     """Return a function of PyTorch that runs its own body even if a mode is active."""
     checks = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
@@ -285,6 +407,8 @@ def _without_checks(function: FunctionType) -> Any:
 
 
 _ATTENTION = _without_checks(functional.multi_head_attention_forward)  # pyright: ignore
+
+_BACKWARD = _without_checks(torch.autograd.backward)  # pyright: ignore
 
 _REPLACED: dict[Any, Callable[..., Tensor]] = {
     functional.linear: _linear,
@@ -305,11 +429,3 @@ _REPLACED: dict[Any, Callable[..., Tensor]] = {
     torch.conv3d: _convolution(3),
     functional.scaled_dot_product_attention: _attention,
 }
-_NAMES = (
-    *("einsum", "tensordot", "inner", "dot", "vdot", "mv", "addmv", "addbmm", "chain_matmul"),
-    *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "bilinear", "lstm", "gru"),
-    *("rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "cdist"),
-    *("addmm_", "baddbmm_", "addmv_", "addbmm_", "multi_dot"),
-)
-_HOMES: tuple[Any, ...] = (torch, Tensor, functional, torch._VF, torch.linalg)  # pyright: ignore
-_REFUSED = {getattr(home, name) for home in _HOMES for name in _NAMES if hasattr(home, name)}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vitruvian.errors import UserError
 from vitruvian.files import write_all
-from vitruvian.flows.probes import cuda, hip, x86
+from vitruvian.flows.probes import cuda, hip, python, x86
 from vitruvian.flows.probes.file import Section, pack
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases
@@ -19,6 +19,7 @@ TARGETS: dict[str, tuple[Instruction, ...]] = {
     "hip": hip.INSTRUCTIONS,
     "amx": x86.AMX,
     "avx512": x86.AVX512,
+    "python": (),  # any formats and number of terms
 }
 
 _README = """\
@@ -43,6 +44,8 @@ _BUILD = {
     "hip": "It needs hipcc; `make ARCH=gfx942` chooses the GPU.",
     "amx": "It needs GCC 11 or Clang 12, Linux 5.16 and a processor with AMX.",
     "avx512": "It needs GCC 10 or Clang 9 and a processor with AVX-512 BF16.",
+    "python": "Fill in the function unit() of probe.py before, or name a program with `make "
+    'RUN="./simulator"`.',
 }
 
 
@@ -56,6 +59,8 @@ def chosen(target: str, patterns: list[str]) -> list[Instruction]:
     """
     if target not in TARGETS:
         raise UserError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
+    if target == "python":
+        return python.instructions(patterns)
     every = TARGETS[target]
     found: list[Instruction] = []
     for pattern in patterns or ["*"]:
@@ -100,6 +105,8 @@ def write(
         texts = cuda.program(instructions)
     elif target == "hip":
         texts = hip.program(instructions)
+    elif target == "python":
+        texts = python.program()
     else:
         texts = x86.program(target)
     names = "\n".join(f"- `{each.name}`" for each in instructions)

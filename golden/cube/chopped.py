@@ -160,7 +160,7 @@ def decoded(
 def _table(
     format: FloatFormat, dtype: type[np.floating], wider: FloatFormat | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    codes = np.arange(1 << format.storage_bits).astype(code_dtype(format))
+    codes = np.arange(1 << format.code_bits).astype(code_dtype(format))
     return _decode(codes, format, dtype, wider)
 
 

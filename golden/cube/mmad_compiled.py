@@ -130,7 +130,7 @@ def _decoded(codes: np.ndarray, format: FloatFormat) -> _Operand:
 
 @lru_cache(8)
 def _table(format: FloatFormat) -> _Operand:
-    codes = np.arange(1 << format.storage_bits).astype(code_dtype(format))
+    codes = np.arange(1 << format.code_bits).astype(code_dtype(format))
     return _Operand(*(column.ravel() for column in _decode(codes[None, None], format)))
 
 

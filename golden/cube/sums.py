@@ -109,4 +109,4 @@ def _values(codes: np.ndarray, format: FloatFormat) -> np.ndarray:
 @lru_cache(8)
 def _table(format: FloatFormat) -> np.ndarray:
     with np.errstate(invalid="ignore"):
-        return to_float(np.arange(1 << format.storage_bits), format).astype(np.float32)
+        return to_float(np.arange(1 << format.code_bits), format).astype(np.float32)

@@ -16,6 +16,7 @@ __all__ = [
     "number_dtype",
     "to_float",
     "unpack",
+    "unpack_pairs",
 ]
 
 
@@ -76,7 +77,7 @@ def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes")
     Parameters
     ----------
     values : array_like of int
-        Integers of any type that fit into the format's storage width.
+        Integers of any type that fit into the format's width, for TF32 its 32 bits of storage.
     format : FloatFormat or str
     thing : str
         Name of the argument, for error messages.
@@ -90,13 +91,13 @@ def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes")
     TypeError
         If ``values`` are not integers.
     ValueError
-        If a value is negative or wider than the format's storage.
+        If a value is negative or wider than the format.
     """
-    dtype = code_dtype(format)
+    dtype, f = code_dtype(format), as_format(format)
     array = np.asarray(values)
-    if array.dtype == dtype and 8 * dtype.itemsize == as_format(format).storage_bits:
+    if array.dtype == dtype and f.code_bits == 8 * dtype.itemsize:
         return array
-    return check_codes(values, as_format(format).storage_bits, thing, f" ({format})").astype(dtype)
+    return check_codes(values, f.code_bits, thing, f" ({f})").astype(dtype, copy=False)
 
 
 def check_codes(values: ArrayLike, bits: int, thing: str, note: str = "") -> np.ndarray:
@@ -116,6 +117,35 @@ def check_codes(values: ArrayLike, bits: int, thing: str, note: str = "") -> np.
         raise ValueError(f"{thing} must be between 0 and {limit:#x}{note}, not {bad!r}")
     # An empty list has the type of floats.
     return array if array.size else array.astype(np.uint8)
+
+
+def unpack_pairs(values: ArrayLike, axis: int = -1, thing: str = "codes") -> np.ndarray:
+    """Return the 4-bit codes of bytes that hold two of them, the first in the low bits.
+
+    Parameters
+    ----------
+    values : (..., K / 2, ...) array_like of int
+        Bytes from 0 to 255.
+    axis : int
+        The axis along which the codes of a byte are neighbours.
+    thing : str
+        Name of the argument, for error messages.
+
+    Returns
+    -------
+    (..., K, ...) ndarray of uint8
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``values`` are not integers from 0 to 255, or have no axis.
+    """
+    pairs = check_codes(values, 8, thing).astype(np.uint8)
+    if not pairs.ndim:
+        raise ValueError(f"{thing} must have an axis of packed codes, not the shape ()")
+    place = axis % pairs.ndim
+    two = np.moveaxis(np.stack([pairs & 0xF, pairs >> 4]), 0, place + 1)
+    return two.reshape(*pairs.shape[:place], 2 * pairs.shape[place], *pairs.shape[place + 1 :])
 
 
 def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:

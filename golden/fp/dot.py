@@ -239,7 +239,7 @@ def _chunk(
 @lru_cache
 def _table(format: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Return the significand and the exponent of every code of a format, as ``operand`` does."""
-    return _operand(np.arange(1 << format.storage_bits), format, np.int32)
+    return _operand(np.arange(1 << format.code_bits), format, np.int32)
 
 
 def _operand(codes: np.ndarray, format: FloatFormat, dtype: Any) -> tuple[np.ndarray, np.ndarray]:

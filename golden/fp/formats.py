@@ -167,6 +167,15 @@ class FloatFormat:
         return self.bias << (self.fraction_bits + self.storage_shift)
 
     @property
+    def code_bits(self) -> int:
+        """Bits of a code: those of the format, or all that are stored if some below do not count.
+
+        FP6 and FP4 are stored in the low bits of a byte, whose other bits must be clear. TF32 is
+        stored in the high bits of a word, and the low ones are ignored.
+        """
+        return self.storage_bits if self.storage_shift else self.width
+
+    @property
     def has_infinity(self) -> bool:
         """True if the format has codes for infinities."""
         return self.specials is Specials.IEEE

@@ -72,7 +72,7 @@ def evaluate_general(
     Raises
     ------
     ValueError
-        If the sum of this rule and these formats does not fit into 64 bits.
+        If the rule has no window, or if the sum of these formats does not fit into 62 bits.
     """
     if spec.accumulate == "late":
         inner = replace(spec, accumulate="tree")
@@ -89,6 +89,10 @@ def evaluate_general(
         return c
     if spec.is_plain:
         return evaluate_plain(a, b, c, spec)
+    if spec.window is None:
+        raise ValueError(
+            f"window must be an int for a rule with {', '.join(spec.changes)}, not None"
+        )
     if sum_bits(spec, a.shape[1]) >= _FAR:
         raise ValueError(f"the sum must fit into {_FAR} bits, not {sum_bits(spec, a.shape[1])!r}")
 
@@ -327,6 +331,11 @@ def _with_specials(d: np.ndarray, p: _Products, z: Unpacked, spec: DotSpec) -> n
     plus, minus = p.plus | (z.infinity & ~z.sign), p.minus | (z.infinity & z.sign)
     nan = p.nan | z.nan | (plus & minus)
     out = spec.output
-    d = np.where(plus, d.dtype.type(out.overflow), d)
-    d = np.where(minus, d.dtype.type(out.overflow | out.sign_mask), d)
+    if not out.has_infinity:  # ``round_pack`` gave the canonical NaN for an overflow
+        d = np.where(d == out.canonical_nan, d.dtype.type(spec.nan_code), d)
+    if out.overflow_has_sign:
+        d = np.where(plus, d.dtype.type(out.overflow), d)
+        d = np.where(minus, d.dtype.type(out.overflow | out.sign_mask), d)
+    else:
+        nan |= plus | minus
     return np.where(nan, d.dtype.type(spec.nan_code), d)

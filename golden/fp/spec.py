@@ -72,7 +72,8 @@ class DotSpec:
     emax_floor : int, optional
         Lower bound on E_max.
     nan : int, optional
-        Code of every NaN result, by default the output format's canonical NaN.
+        Code of every NaN result, by default the output format's canonical NaN. It also takes the
+        place of both infinities in a format without infinity.
     zero : str
         Sign of a zero result. "ieee": a sum that is exactly zero is +0, except that it is −0 if C
         and every product are negative zeros; a negative sum that rounds to zero is −0.

@@ -11,7 +11,17 @@ from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.summary import grouped, summary, unknown
-from vitruvian.golden.machines.table import Machine, Missing, Rule, find, machines, missing, spec
+from vitruvian.golden.machines.table import (
+    Machine,
+    Missing,
+    Rule,
+    find,
+    machine_name,
+    machines,
+    matching,
+    missing,
+    spec,
+)
 
 __all__ = [
     "Arithmetic",
@@ -24,7 +34,9 @@ __all__ = [
     "compute",
     "find",
     "grouped",
+    "machine_name",
     "machines",
+    "matching",
     "missing",
     "multiply",
     "run",

@@ -66,7 +66,7 @@ class Arithmetic:
         return a if a == b else f"{a}x{b}"
 
     def _rule(self, role_a: Role, role_b: Role) -> DotSpec | ChainSpec | PhaseSpec:
-        rule = rule_of(self.machine, self.instruction, self._formats(role_a, role_b), None)
+        rule = rule_of(self.machine, self.instruction, self._formats(role_a, role_b), "fp32")
         if isinstance(rule, IntDotSpec | IntPhaseSpec) or rule.output.name != "fp32":
             raise ValueError("formats must be those of a rule with fp32 results")
         if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:

@@ -1,11 +1,13 @@
 """Matrix products by the arithmetic of a machine, on arrays of values or of codes."""
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.errors import UserError
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.chopped import all_cores
 from vitruvian.golden.cube.shapes import check_addend, check_factors
@@ -17,9 +19,9 @@ from vitruvian.golden.machines.families import family
 from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
-from vitruvian.golden.machines.run import compute
+from vitruvian.golden.machines.run import compute, unpacked
 from vitruvian.golden.machines.scaled import in_blocks
-from vitruvian.golden.machines.table import Rule, instruction_of, machines, spec
+from vitruvian.golden.machines.table import Rule, instruction_of, machines, output_of, spec
 from vitruvian.validate import check_int
 
 __all__ = ["multiply", "rule_of"]
@@ -54,7 +56,8 @@ def rule_of(machine: str, instruction: str | None, formats: str | None, output: 
         return machines()[machine].rule
     if formats is None:
         raise ValueError("input must be a format of the table, as 'fp16', for an array of codes")
-    output = "fp32" if output is None else output
+    if output is None:
+        output = output_of(machine, instruction, formats)
     if instruction is None:
         instruction = instruction_of(machine, formats, output)
     return spec(machine, instruction, formats, output)
@@ -72,11 +75,17 @@ def multiply(
     scale_a: ArrayLike | None = None,
     scale_b: ArrayLike | None = None,
     tensor_scale: Literal["auto"] | None = None,
+    packed: bool = False,
     out: np.ndarray | None = None,
     threads: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> np.ndarray:
     """Return D = C + A·B as an instruction of a machine computes it.
+
+    The instruction is repeated along K, block after block, from C on. That is the instruction's
+    chain and not the product of a library: a library may add K in another order, in several parts,
+    or with other instructions, and then returns other bits. With its default, ``_scaled_mm`` of
+    PyTorch on an H100 begins each part of K with an accumulator of zero and adds the parts in FP32.
 
     Parameters
     ----------
@@ -102,6 +111,9 @@ def multiply(
         For values and rules with UE4M3 scales (NVFP4): each matrix also has a factor of its own, as
         large as ``quantise`` chooses it. The product without C is multiplied by both factors, and
         C is added to it, with a rounding to the output format after each operation.
+    packed : bool
+        If True, operands in FP4 are codes, two a byte along K, the first in the low bits:
+        (..., M, K / 2) and (..., K / 2, N). Otherwise each code has a byte of its own.
     out : (..., M, N) ndarray, optional
         Array that receives D and is returned.
     threads : int, optional
@@ -124,10 +136,11 @@ def multiply(
         If an array has another type or shape, or if the rule is one for integers.
     """
     x, y = np.asarray(a), np.asarray(b)
-    shape = check_factors(x, y)
     codes = x.dtype.kind in "iu"
-    name = _own_name(x, y) if input is None and not codes else input
-    rule = rule_of(machine, instruction, name, output)
+    rule = _rule(x, y, machine, instruction, input, output)
+    if packed:
+        x, y = map(np.asarray, unpacked(x, y, rule, (-1, -2)))
+    shape = check_factors(x, y)
     if isinstance(rule, IntDotSpec | IntPhaseSpec):
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
     if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
@@ -166,6 +179,25 @@ def multiply(
     return out
 
 
+def _rule(
+    a: np.ndarray,
+    b: np.ndarray,
+    machine: str,
+    instruction: str | None,
+    input: str | None,
+    output: str | None,
+) -> Rule:
+    """Return the rule for formats that are given, or else those of the arrays' types."""
+    if input is not None or a.dtype.kind in "iu":
+        return rule_of(machine, instruction, input, output)
+    try:
+        return rule_of(machine, instruction, _own_name(a, b), output)
+    except UserError as error:
+        if not str(error).startswith("formats"):
+            raise
+        raise UserError(f"{error} (the type of a and b; input= rounds them to others)") from None
+
+
 def _check_out(out: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Check an array for results, before anything is computed."""
     if out.shape != shape or out.dtype != dtype:
@@ -193,7 +225,7 @@ def _own_name(a: np.ndarray, b: np.ndarray) -> str:
             raise TypeError(f"{thing} must be floating point or codes, not {array.dtype}")
         # float32 is a type of several formats; alone it stands for FP32.
         name = "fp32" if array.dtype == np.float32 else name
-        names.append(name.removeprefix("fp8").removeprefix("fp6").removeprefix("fp4"))
+        names.append(re.sub("^fp[468](?=e)", "", name))
     return names[0] if names[0] == names[1] else "x".join(names)
 
 

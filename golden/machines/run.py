@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.golden.fp.codec import as_codes, check_codes
+from vitruvian.golden.fp.codec import as_codes, check_codes, unpack_pairs
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.intdot import int_dot
@@ -15,7 +15,10 @@ from vitruvian.golden.machines.int_phases import IntPhaseSpec, int_phase_dot
 from vitruvian.golden.machines.phases import PhaseSpec, phase_dot, widen_shared
 from vitruvian.golden.machines.table import Rule, find
 
-__all__ = ["compute", "run"]
+__all__ = ["compute", "run", "unpacked"]
+
+
+_PACKED_BITS = 4  # of a code, two of which fill a byte
 
 
 def run(
@@ -25,6 +28,8 @@ def run(
     c: ArrayLike,
     scale_a: ArrayLike | None = None,
     scale_b: ArrayLike | None = None,
+    *,
+    packed: bool = False,
 ) -> np.ndarray:
     """Return D = C + Σ_k A_k·B_k as a machine computes it, to the bit.
 
@@ -37,6 +42,9 @@ def run(
     c : (...) array_like of unsigned int, codes of the row's output format
     scale_a, scale_b : (..., K / block) array_like of uint8, optional
         Scales of the blocks, for rows that have them.
+    packed : bool
+        If True, operands in FP4 hold two codes a byte, the first in the low bits, as libraries of
+        GPUs store them: (..., K / 2). Otherwise each code has a byte of its own, from 0 to 15.
 
     Returns
     -------
@@ -54,7 +62,38 @@ def run(
     >>> run("v100_mma_fp16_fp32", [[0x3C00] * 4], [[0x3C00] * 4], [0]).tolist()  # 4 times 1·1
     [1082130432]
     """
-    return compute(find(stem).rule, a, b, c, scale_a, scale_b)
+    rule = find(stem).rule
+    if packed:
+        a, b = unpacked(a, b, rule)
+    return compute(rule, a, b, c, scale_a, scale_b)
+
+
+def unpacked(
+    a: ArrayLike, b: ArrayLike, rule: Rule, axes: tuple[int, int] = (-1, -1)
+) -> tuple[ArrayLike, ArrayLike]:
+    """Return A and B with one code a byte, where those in FP4 have two.
+
+    Parameters
+    ----------
+    a, b : array_like of unsigned int
+    rule : Rule
+    axes : tuple of int
+        The axes along K.
+
+    Raises
+    ------
+    ValueError
+        If neither format is FP4.
+    """
+    formats = (getattr(rule, "input", None), getattr(rule, "input_b", None))
+    short = [isinstance(f, FloatFormat) and f.width == _PACKED_BITS for f in formats]
+    if not any(short):
+        raise ValueError("packed must be False for a rule without operands in FP4")
+    x, y = (
+        unpack_pairs(codes, axis, name) if pairs else codes
+        for codes, axis, name, pairs in zip((a, b), axes, "ab", short, strict=True)
+    )
+    return x, y
 
 
 def compute(

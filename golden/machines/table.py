@@ -17,6 +17,7 @@ from vitruvian.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
+from vitruvian.golden.machines.table_file import check_file, place_of
 
 __all__ = [
     "FOLDER",
@@ -25,9 +26,12 @@ __all__ = [
     "Rule",
     "find",
     "instruction_of",
+    "machine_name",
     "machines",
+    "matching",
     "missing",
     "output_format",
+    "output_of",
     "read_rows",
     "spec",
 ]
@@ -67,6 +71,10 @@ class Machine:
     evidence : str
         How the rule is known: S, measured on silicon; V, the vendor's model, executed; P, a peer's
         model, executed; D, documentation. "uncertain" marks what is not known.
+    zero_known : bool
+        False if the sign of a zero result is not asserted.
+    no_set : str
+        Why some rows of this entry have no set of results to be compared with; "" if all have.
     """
 
     stem: str
@@ -82,6 +90,7 @@ class Machine:
     rule: Rule
     evidence: str
     zero_known: bool = True
+    no_set: str = ""
 
     @property
     def kind(self) -> str:
@@ -116,11 +125,23 @@ class Missing:
 
 @lru_cache
 def machines() -> dict[str, Machine]:
-    """Return the rows of all makers by their stems."""
+    """Return the rows of all makers by their stems.
+
+    Raises
+    ------
+    UserError
+        If a file is not as it must be, or if two rows have the same stem.
+    """
     rows: dict[str, Machine] = {}
-    for file in _files():
-        for row in read_rows(file):
-            rows.setdefault(row.stem, row)
+    places: dict[str, str] = {}
+    for name, file in _named_files():
+        for place, row in _placed_rows(file, name):
+            if row.stem in rows:
+                raise UserError(
+                    f"{place}: the stem must be of one row, but {row.stem} is also of "
+                    f"{places[row.stem]}"
+                )
+            rows[row.stem], places[row.stem] = row, place
     return rows
 
 
@@ -152,11 +173,36 @@ def find(stem: str) -> Machine:
         for known, entry in missing().items():
             if candidate == known or candidate.startswith(f"{known}_"):
                 _refuse_missing(entry.machine, entry.instruction)
+    _refuse_missing(machine_name(name.partition("_")[0]), "")
     near = get_close_matches(name, rows, _NEAR, 0.5)
     machine = name.split("_")[0]
     own = [row for row in rows if row.split("_")[0] == machine]
     allowed = near or own[:_NEAR] or sorted({row.machine for row in rows.values()})
     raise UserError(f"machine must be a row of the table, as {', '.join(allowed)}, not {stem!r}")
+
+
+def matching(name: str) -> list[Machine]:
+    """Return the rows that a name of a machine, of an instruction of it or of a row stands for.
+
+    Other names of machines and instructions are accepted. The list is empty for a machine that has
+    only instructions without a known rule.
+
+    Raises
+    ------
+    UserError
+        As ``find``.
+    """
+    given = name.lower().replace("-", "_")
+    if machine_name(given) in _ruleless():
+        return []
+    rows = machines()
+    for candidate in (given, *(spelling.strip("_") for spelling in _spellings(given))):
+        if candidate in rows:
+            return [rows[candidate]]
+        own = [row for row in rows.values() if row.stem.startswith(f"{candidate}_")]
+        if own:
+            return own
+    return [find(name)]
 
 
 def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> Rule:
@@ -176,8 +222,8 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
     UserError
         If the table has no such row; the message lists what exists, or says what is not known.
     """
-    _refuse_missing(_machine_name(machine.lower()), instruction.lower())
-    wanted = (_machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
+    _refuse_missing(machine_name(machine.lower()), instruction.lower())
+    wanted = (machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())
     rows = list(machines().values())
     for instruction_name in _instruction_names(wanted[1]):
         for row in rows:
@@ -200,9 +246,22 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
 def _refuse_missing(machine: str, instruction: str) -> None:
     """Raise UserError if the rule of an instruction is not known."""
     stem = "_".join(word for word in (machine, instruction) if word)
+    if machine in _ruleless() and stem not in missing():  # whatever the instruction is
+        stem = _ruleless()[machine]
     if stem in missing():
         reason = missing()[stem].reason
         raise UserError(f"machine must be one with a known rule, not {stem}: {reason}")
+
+
+@lru_cache
+def _ruleless() -> dict[str, str]:
+    """Return each machine without any known rule, and the first of its instructions."""
+    known = {row.machine for row in machines().values()}
+    found: dict[str, str] = {}
+    for stem, entry in missing().items():
+        if entry.machine not in known:
+            found.setdefault(entry.machine, stem)
+    return found
 
 
 def output_format(machine: Machine) -> FloatFormat | None:
@@ -218,7 +277,7 @@ def instruction_of(machine: str, formats: str, output: str) -> str:
     UserError
         If the table has no such machine.
     """
-    name = _machine_name(machine.lower())
+    name = machine_name(machine.lower())
     rows = [row for row in machines().values() if row.machine == name]
     if not rows:
         return ""  # ``spec`` then says which machines there are
@@ -227,15 +286,40 @@ def instruction_of(machine: str, formats: str, output: str) -> str:
     return fitting[0].instruction
 
 
+def output_of(machine: str, instruction: str | None, formats: str) -> str:
+    """Return the result's format for these operands: fp32, or another if there is no row with it.
+
+    Parameters are those of ``spec``; without an instruction, all of the machine's are searched.
+    """
+    names = None if instruction is None else _instruction_names(instruction.lower())
+    found = [
+        row.output
+        for row in machines().values()
+        if row.machine == machine_name(machine.lower())
+        and row.formats == formats.lower()
+        and (names is None or row.instruction in names)
+    ]
+    return found[0] if found and "fp32" not in found else "fp32"
+
+
 @lru_cache
+def _named_files() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the makers' files, parsed, with their names."""
+    files: list[tuple[str, dict[str, Any]]] = []
+    for path in sorted(FOLDER.glob("*.toml")):
+        try:
+            files.append((path.name, tomllib.loads(path.read_text(encoding="utf-8"))))
+        except ValueError as error:
+            raise UserError(f"{path.name} must be a TOML file: {error}") from None
+    return tuple(files)
+
+
 def _files() -> tuple[dict[str, Any], ...]:
-    return tuple(
-        tomllib.loads(p.read_text(encoding="utf-8")) for p in sorted(FOLDER.glob("*.toml"))
-    )
+    return tuple(file for _, file in _named_files())
 
 
-def _machine_name(name: str) -> str:
-    """Return the table's name of a machine that may be an alias."""
+def machine_name(name: str) -> str:
+    """Return the table's name of a machine that may be given by another name."""
     for file in _files():
         name = file.get("aliases", {}).get(name, name)
     return name
@@ -249,23 +333,38 @@ def _instruction_names(name: str) -> list[str]:
 def _spellings(stem: str) -> Iterator[str]:
     """Yield the stem, and the stem with the table's names of its machine and instruction."""
     machine, _, rest = stem.partition("_")
-    machine = _machine_name(machine)
+    machine = machine_name(machine)
     yield f"{machine}_{rest}"
     instruction, _, formats = rest.partition("_")
     for name in _instruction_names(instruction):
         yield f"{machine}_{name}_{formats}"
 
 
-def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
+def read_rows(file: dict[str, Any], where: str = "the file") -> Iterator[Machine]:
     """Yield one ``Machine`` for each combination of a maker's file.
 
     Parameters
     ----------
     file : dict
         The parsed file.
+    where : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    UserError
+        If a key, a name or a value is not one that a file may have; the message names the file,
+        the row and the key.
     """
+    yield from (row for _, row in _placed_rows(file, where))
+
+
+def _placed_rows(file: dict[str, Any], where: str) -> Iterator[tuple[str, Machine]]:
+    """Yield the rows of a file with their places, for messages."""
+    check_file(file, where, _FORMATS)
     names = _FORMATS | file.get("names", {})
-    for row in file["row"]:
+    for number, row in enumerate(file["row"], 1):
+        place = place_of(where, number)
         pairs = row.get("pairs", ())
         formats = list(row.get("formats", ()))
         formats += [a if a == b else f"{a}x{b}" for a, b in product(pairs, pairs)]
@@ -278,10 +377,13 @@ def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
             stored = row.get("stored", pair)
             a, _, b = stored.partition("x") if stored not in names else (stored, "", "")
             a, b = names[a], names[b or a]
-            rule = _rule(file, row, a, b, output, variants[variant])
+            try:
+                rule = _rule(file, row, a, b, output, variants[variant])
+            except (TypeError, ValueError) as error:
+                raise UserError(f"{place}: {error}") from None
             # RVBNA's number of terms stands before the format of the result, a fidelity after it.
             tail = [variant, output] if "terms" in row else [output, variant]
-            yield Machine(
+            machine_row = Machine(
                 stem=_stem(machine, instruction, pair, tail, row),
                 maker=file["maker"],
                 machine=machine,
@@ -295,7 +397,9 @@ def read_rows(file: dict[str, Any]) -> Iterator[Machine]:
                 rule=rule,
                 evidence=row["evidence"],
                 zero_known=row.get("zero_known", True),
+                no_set=row.get("no_set", ""),
             )
+            yield place, machine_row
 
 
 def _stem(machine: str, instruction: str, pair: str, tail: list[str], row: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ def random_codes(rng, format, shape):
     f = as_format(format)
     words = rng.integers(0, 1 << 32, (2, *np.atleast_1d(shape)), dtype=np.uint64)
     bits = words[0] << np.uint64(32) | words[1]
-    return (bits & np.uint64((1 << f.storage_bits) - 1)).astype(code_dtype(f))
+    return (bits & np.uint64((1 << f.code_bits) - 1)).astype(code_dtype(f))
 
 
 def directed_codes(format):

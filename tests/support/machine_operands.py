@@ -22,7 +22,7 @@ def codes(rng, f, shape, kind):
     if kind == "normal":
         numbers = rng.standard_normal(size) * (rng.random(size) < 0.7)
         return from_float(numbers, f).reshape(shape)
-    x = rng.integers(0, 1 << f.storage_bits, size, dtype=np.uint64).astype(code_dtype(f))
+    x = rng.integers(0, 1 << f.code_bits, size, dtype=np.uint64).astype(code_dtype(f))
     if kind == "subnormal":
         return (x & x.dtype.type(f.sign_mask | f.fraction_mask)).reshape(shape)
     if kind == "tiny":

@@ -2,8 +2,10 @@
 
 import json
 import platform
+import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import pytest
 from tests.support.hidden_rules import hidden_rule
 from tests.support.probes import answered, probe_file
 from vitruvian.cli import main
-from vitruvian.flows.probes.file import Section, pack
+from vitruvian.flows.probes.file import Section, pack, read
+from vitruvian.golden.machines.probe import Results
 from vitruvian.golden.machines.probe.equality import equal_rules
 from vitruvian.golden.machines.table import read_rows
 
@@ -63,6 +66,83 @@ def test_a_program_is_written_whole(target, source, text, tmp_path, capsys):
     assert names == sorted(["Makefile", "README.md", "inputs.bin", source])
     assert text in (tmp_path / source).read_text()
     assert "instructions; run make there" in capsys.readouterr().out
+
+
+UNIT = """
+def unit(name, a, b, c):
+    from vitruvian.golden.machines import compute, find
+    return compute(find("v100_mma_fp16_fp32").rule, a, b, c)
+
+
+if __name__"""
+#: A program that reads lines of codes: one fused multiply-add in FP64, rounded to FP32.
+PROGRAM = """\
+import struct, sys
+def number(word, kind):
+    return struct.unpack(kind[0], int(word, 16).to_bytes(kind[1], "little"))[0]
+for line in sys.stdin:
+    a, b, c = line.split()
+    a, b, c = number(a, ("<e", 2)), number(b, ("<e", 2)), number(c, ("<f", 4))
+    print(struct.pack("<d", a * b + c)[::-1].hex())
+"""
+
+
+def make(folder, *arguments):
+    """Run make with this interpreter."""
+    command = ["make", f"PYTHON={sys.executable}", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+def test_a_function_of_the_user_is_named(tmp_path, capsys):
+    folder = tmp_path / "kit"
+    arguments = ["probe", "write", "--target", "python", "--instruction", "fp16_fp32_k4"]
+    assert main([*arguments, "--out", str(folder)]) == 0
+    failed = make(folder)
+    assert failed.returncode and "fill in unit() in probe.py" in failed.stderr
+    assert not (folder / "outputs.bin").exists()
+    program = folder / "probe.py"
+    program.write_text(program.read_text().replace("if __name__", UNIT.lstrip(), 1))
+    assert make(folder).returncode == 0
+    capsys.readouterr()
+    assert main(["probe", "read", str(folder / "outputs.bin")]) == 0
+    out = capsys.readouterr().out
+    assert "fp16_fp32_k4 (a function in Python)" in out and "v100_mma_fp16_fp32" in out
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+def test_a_program_of_the_user_is_run(tmp_path, capsys):
+    folder = tmp_path / "kit"
+    arguments = ["probe", "write", "--target", "python", "--instruction", "fp16_fp64_k1"]
+    assert main([*arguments, "--out", str(folder)]) == 0
+    (folder / "unit.py").write_text(PROGRAM.replace('("<f", 4)', '("<d", 8)'))
+    done = make(folder, f"RUN={sys.executable} unit.py")
+    assert done.returncode == 0, done.stderr
+    device, (section,) = read(folder / "outputs.bin")
+    assert device == sys.executable[:63] and isinstance(section.cases, Results)
+    x = section.cases
+    a, b = x.a.view(np.float16).astype(float)[:, 0], x.b.view(np.float16).astype(float)[:, 0]
+    with np.errstate(all="ignore"):
+        d = a * b + x.c.view(float)
+    same = (d == x.d.view(float)) | (np.isnan(d) & np.isnan(x.d.view(float)))
+    assert same.all() and len(d) > 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (None, "write --target python must come with --instruction INPUT_OUTPUT_kK"),
+        ("fp16", "instruction must be INPUT_OUTPUT_kK, as fp16_fp32_k8 or .*, not 'fp16'"),
+        ("fp17_fp32_k8", "each format of fp17_fp32_k8 must be one of"),
+        ("fp16_fp32_k0", "K of fp16_fp32_k0 must be between 1 and 1024, not 0"),
+    ],
+)
+def test_an_instruction_of_the_user_has_formats(name, message, tmp_path, capsys):
+    more = [] if name is None else ["--instruction", name]
+    folder = tmp_path / "kit"
+    arguments = ["probe", "write", "--target", "python", *more, "--out", str(folder)]
+    assert main(arguments) == 2
+    assert re.search(message, capsys.readouterr().err) and not folder.exists()
 
 
 def test_an_unknown_rule_becomes_a_machine_file(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """The command ``conformance``: write test vectors of a matrix unit's rule."""
 
 import argparse
+import sys
 from typing import Any
 
 from vitruvian.cli import write_json
@@ -74,8 +75,9 @@ def _run(options: argparse.Namespace) -> int:
         wrong.append({"implementation": name, "rows": int(differs.size), "first": first})
     passing = [row["implementation"] for row in wrong if not row["rows"]]
     digest = checksum(vectors)
-    print(f"{machine.stem}: {len(vectors.d)} rows, SHA-256 {digest}")
-    console = open_console(plain_width=100)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=100)
+    line = f"{machine.stem}: {len(vectors.d)} rows, SHA-256 {digest}"
+    console.print(line, markup=False, soft_wrap=True)
     cells = [[str(value) for value in row.values()] for row in strata]
     print_table(console, ("stratum", "rows"), cells)
     if wrong:

@@ -1,6 +1,7 @@
 """The command ``machines``: list the known matrix units, and compare them with results."""
 
 import argparse
+import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from vitruvian.commands.machines_check import add_check, refuse_check_options, r
 from vitruvian.commands.machines_results import add_results, refuse_results_options, run_results
 from vitruvian.commands.options import add_json
 from vitruvian.errors import UserError
-from vitruvian.table import open_console, print_table
+from vitruvian.table import counted, open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.golden.machines import Machine
@@ -50,7 +51,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vitruvian.golden.machines import grouped, machines, missing, unknown
+    from vitruvian.golden.machines import grouped, machine_name, machines, missing, unknown
 
     wanted = options.errors or options.area
     if options.check and wanted:
@@ -62,22 +63,29 @@ def _run(options: argparse.Namespace) -> int:
     refuse_check_options(options)
     rows = _chosen(options.names, list(machines().values()))
     if wanted:
+        if options.names and not rows:
+            raise UserError(f"NAME must have a known rule, not {', '.join(options.names)}")
         return run_results(options, rows)
+    stream = sys.stderr if options.json == "-" else sys.stdout
     if len(rows) == 1:
         lines = _parameters(rows[0])
-        print(f"{rows[0].stem}: {rows[0].maker} {rows[0].title}; evidence {rows[0].evidence}")
-        console = open_console(plain_width=100)
+        console = open_console(stream, plain_width=100)
+        title = f"{rows[0].stem}: {rows[0].maker} {rows[0].title}; evidence {rows[0].evidence}"
+        console.print(title, markup=False, soft_wrap=True)
         print_table(console, ("parameter", "value"), [(n, _word(v)) for n, v in lines.items()])
         records: list[dict[str, object]] = [{"stem": rows[0].stem, **_plain(lines)}]
     else:
-        listed = {row.machine for row in rows} | set(options.names)
+        listed = {row.machine for row in rows} | {
+            machine_name(name.lower()) for name in options.names
+        }
         if not options.names:  # machines without any known rule, too
             listed |= {entry.machine for entry in missing().values()}
         records = grouped(rows) + unknown(listed)
         header = ("machine", "instruction", "formats", "result", "rule", "evidence")
-        console = open_console(plain_width=150)
+        console = open_console(stream, plain_width=150)
         cells = [[str(record[name]) for name in header] for record in records]
-        count = f"{len(rows)} combinations of {len({row.machine for row in rows})} machines"
+        many = counted(len({row.machine for row in rows}), "machine")
+        count = f"{counted(len(rows), 'combination')} of {many}" if rows else None
         print_table(console, header, cells, note=count, wrap=True)
     if options.json:
         write_json(options.json, {"rows": records})
@@ -85,26 +93,19 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
-    """Return the rows that the names stand for, or those that they are other spellings of.
+    """Return the rows that the names stand for, once each, or all rows if there are no names."""
+    from vitruvian.golden.machines import matching
 
-    A machine that has only instructions without a known rule has no rows.
-    """
-    from vitruvian.golden.machines import find, missing
-
-    chosen: list[Machine] = []
-    unknown = {entry.machine for entry in missing().values()} - {row.machine for row in rows}
-    for name in names:
-        if name in unknown:
-            continue
-        own = [row for row in rows if row.stem == name or row.stem.startswith(f"{name}_")]
-        exact = [row for row in own if row.stem == name]
-        chosen += exact or own or [find(name)]
-    return chosen if names else rows
+    if not names:
+        return rows
+    return list({row.stem: row for name in names for row in matching(name)}.values())
 
 
 def _parameters(row: "Machine") -> dict[str, object]:
     """Return every parameter of a rule that is not at its default, by name."""
     found: dict[str, object] = {"kind": row.kind}
+    if row.no_set:
+        found["no set of results"] = row.no_set
     for part in (row.rule, getattr(row.rule, "step", None)):
         if part is None:
             continue

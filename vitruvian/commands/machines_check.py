@@ -11,7 +11,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, at_least
 from vitruvian.errors import UserError
 from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
+from vitruvian.table import counted, open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.sim.machine_check import Checked, Source
@@ -122,9 +122,11 @@ def _sum(side: str, compared: "list[tuple[Checked, Differences]]") -> str:
     values = sum(found.values for _, found in compared)
     asserted = sum(found.zero_signs for one, found in compared if one.zero_known)
     others = sum(found.zero_signs for one, found in compared if not one.zero_known)
-    text = f"{side}: {len(compared)} sets, {rows} rows: {values} values"
-    text += f" and {asserted} signs of zero differ"
-    return f"{text}; {others} signs that are not asserted differ, too" if others else text
+    text = f"{side}: {counted(len(compared), 'set')}, {counted(rows, 'row')}: "
+    text += f"{counted(values, 'value')} and {counted(asserted, 'sign')} of zero differ"
+    return (
+        f"{text}; {counted(others, 'sign')} that are not asserted differ, too" if others else text
+    )
 
 
 def _record(one: "Checked") -> dict[str, object]:

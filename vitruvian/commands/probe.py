@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_TARGETS = ("cuda", "hip", "amx", "avx512")
+_TARGETS = ("cuda", "hip", "amx", "avx512", "python")
 _DESCRIPTION = """\
 Find out what a matrix unit computes.
 
 `write` writes a program for a target, its operands and a Makefile into a folder. On a machine with
-the unit, `make` there runs each instruction on the operands and writes outputs.bin.
+the unit, `make` there runs each instruction on the operands and writes outputs.bin. The target
+python is for a function, a simulator or a library of your own, with --instruction INPUT_OUTPUT_kK.
 
 `read` compares such a file with the known machines and names those that return the same results.
 If there is none, it infers the parameters of the rule and, with --out, writes a machine file. For
@@ -34,6 +35,7 @@ _EPILOG = """\
 Examples:
   vitruvian probe write --target cuda --out probe_cuda
   vitruvian probe write --target amx --instruction "*bf16*" --out probe_amx
+  vitruvian probe write --target python --instruction fp16_fp32_k8 --out probe_mine
   vitruvian probe read probe_amx/outputs.bin --out machines
 """
 

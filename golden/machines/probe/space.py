@@ -103,7 +103,7 @@ def conversion_key(format: FloatFormat, to: FloatFormat | None) -> tuple[bytes, 
     """Return the exponents and the values of all codes after a conversion, as bytes to compare."""
     if format.storage_bits > 16:
         return (b"" if to is None else to.name.encode(), b"")
-    codes = np.arange(1 << format.storage_bits)
+    codes = np.arange(1 << format.code_bits)
     if to is not None and to != format:
         codes, format = convert(codes, format, to), to
     u = unpack(codes, format)

@@ -60,7 +60,7 @@ def finish(
 
     One comparison with the largest finite code decides about overflow after the rounding, because
     the exponent field is wide enough for any result. On overflow, RNE and RTO give infinity, or the
-    code ``output.overflow`` that replaces it. RZ and ``saturate`` give the largest finite number.
+    NaN or the largest number that replaces it. RZ and ``saturate`` give the largest finite number.
 
     Parameters
     ----------
@@ -144,19 +144,21 @@ def _pack(
     bits = output.width - 1
     shift = output.storage_shift
     largest = output.max_finite >> shift
-    unlimited = largest if saturate else output.overflow >> shift
+    # A format without infinity has a NaN, or else its largest number, in the place of infinities.
+    infinity = output.overflow if output.overflow_has_sign else nan_code
+    unlimited = largest if saturate else infinity >> shift
     over = Signal(name="overflow")
     m.d.comb += over.eq(packed > largest)
-    magnitude = Mux(over, largest if inward else output.overflow >> shift, packed[:bits])
+    magnitude = Mux(over, largest if inward else infinity >> shift, packed[:bits])
     magnitude = Mux(side["inf"], unlimited, magnitude)
     magnitude = Mux(side["nan"], nan_code >> shift, magnitude)
-    # The canonical NaN has no sign, nor has a NaN that replaces a missing infinity.
-    positive = side["nan"]
+    # The sign of a NaN, also of one that replaces a missing infinity, is that of its code.
+    coded = side["nan"]
     if not output.overflow_has_sign and not saturate:
-        positive = positive | side["inf"] | (over & (not inward))
-    sign = side["sign"] & ~positive
+        coded = coded | side["inf"] | (over & (not inward))
+    sign = side["sign"] & ~coded
     if nan_code & output.sign_mask:
-        sign = sign | side["nan"]
+        sign = sign | coded
     code = Signal(output.width, name="result")
     m.d.comb += code.eq(Cat(magnitude[:bits], sign))
     return store(code, output)

@@ -127,7 +127,7 @@ class _Draw:
 
     def bits(self, format: FloatFormat, shape: tuple[int, ...]) -> np.ndarray:
         words = self.rng.integers(0, 2**64, shape, dtype=np.uint64, endpoint=False)
-        return words >> np.uint64(64 - format.storage_bits)
+        return words >> np.uint64(64 - format.code_bits)
 
     def pack(
         self, format: FloatFormat, exponent: np.ndarray, fraction: np.ndarray | None = None

@@ -10,8 +10,9 @@ __all__ = ["codes", "every_code", "every_pair", "pairs"]
 
 def _word(format: FloatFormat | IntFormat | str) -> tuple[FloatFormat | IntFormat, int, np.dtype]:
     f = (FORMATS | INT_FORMATS)[format] if isinstance(format, str) else format
-    bits = f.bits if isinstance(f, IntFormat) else f.storage_bits
-    return f, bits, np.dtype(f"u{bits // 8}")
+    if isinstance(f, IntFormat):
+        return f, f.bits, np.dtype(f"u{f.bits // 8}")
+    return f, f.code_bits, np.dtype(f"u{f.storage_bits // 8}")
 
 
 def every_code(format: FloatFormat | IntFormat | str) -> np.ndarray:
@@ -21,7 +22,7 @@ def every_code(format: FloatFormat | IntFormat | str) -> np.ndarray:
 
 
 def every_pair(format: FloatFormat | str) -> tuple[np.ndarray, np.ndarray]:
-    """Return all pairs of codes of an 8-bit format."""
+    """Return all pairs of codes of a format of at most 8 bits."""
     all_codes = every_code(format)
     return np.repeat(all_codes, len(all_codes)), np.tile(all_codes, len(all_codes))
 
@@ -80,9 +81,9 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
 def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return codes of two operands.
 
-    For an 8-bit format these are all pairs. For a larger one there are five equally frequent kinds:
-    random bit patterns; exponents close together; numbers that differ only in the sign and the last
-    bits; edges of the format; and exponents whose sum is near an edge of the format.
+    For a format of at most 8 bits these are all pairs. For a larger one there are five equally
+    frequent kinds: random bit patterns; exponents close together; numbers that differ only in the
+    sign and the last bits; edges of the format; and exponents whose sum is near an edge of it.
 
     Parameters
     ----------
@@ -93,11 +94,11 @@ def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarr
 
     Returns
     -------
-    a, b : (count,) or (65536,) ndarray of codes
+    a, b : (count,) or (4**bits,) ndarray of codes
     """
     f, bits, dtype = _word(format)
     assert isinstance(f, FloatFormat)
-    if bits == 8:
+    if bits <= 8:
         return every_pair(f)
     rng = np.random.default_rng(seed)
     shift = np.uint64(f.fraction_bits + f.storage_shift)

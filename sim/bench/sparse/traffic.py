@@ -49,7 +49,7 @@ def codes(
     """
     f = as_format(format)
     dtype = code_dtype(f)
-    bits = rng.integers(0, 1 << f.storage_bits, shape, np.uint64).astype(dtype)
+    bits = rng.integers(0, 1 << f.code_bits, shape, np.uint64).astype(dtype)
     one = f.bias << f.fraction_bits
     assert f.infinity is not None
     special = np.array(

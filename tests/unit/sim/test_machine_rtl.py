@@ -1,6 +1,8 @@
 """The units of machines' rules against sets of results, and the command that compares them."""
 
 import json
+import re
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -89,7 +91,7 @@ def test_a_set_with_a_wrong_result_fails_the_command(tmp_path, capsys):
         np.savez(path, a=data.a, b=data.b, c=data.c, d=data.d ^ np.uint32(change))
         assert main(["machines", "--check", str(path), "--rows", "20", "--jobs", "1"]) == code
     out = capsys.readouterr().out
-    assert "RTL: 1 sets, 20 rows: 18 values" in out  # two results are NaN, whatever the code
+    assert "RTL: 1 set, 20 rows: 18 values" in out  # two results are NaN, whatever the code
 
 
 def test_rows_are_chosen_at_equal_distances():
@@ -107,6 +109,63 @@ def test_options_of_the_comparison_need_check(option, capsys):
 def test_a_file_that_is_no_set_ends_the_command(tmp_path, capsys):
     (tmp_path / "h100_wgmma_e4m3_fp32.npz").write_bytes(b"junk")
     assert main(["machines", "--check", str(tmp_path), "--jobs", "1"]) == 2
-    assert "must be an .npz file of unsigned codes" in capsys.readouterr().err
+    assert "must be an .npz file of plain arrays" in capsys.readouterr().err
     assert output_format(find("amx_tdpbssd")) is None
     assert Source(sample="amx_tdpbssd").read().name == "amx_tdpbssd sample"
+
+
+def changed(name, change):
+    """Return the arrays of a set of FP16 dot products, with one of them changed."""
+    data = made("v100_mma_fp16_fp32", 8)
+    arrays = {key: getattr(data, key) for key in "abcd"}
+    return arrays | {name: change(arrays[name])}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("a", lambda x: x[:, :0], r"a must have the shape \(8, K\) with a K of at least 1, not"),
+        ("a", lambda x: x[:, :3], r"b must have the shape of a, \(8, 3\), not \(8, 4\)"),
+        ("a", lambda x: x[0, 0], r"a must have the shape \(8, K\) .*, not \(\)"),
+        ("c", lambda x: x[0], r"c must have the shape \(8,\), not \(\)"),
+        ("d", lambda x: x[0], r"d must have the shape \(rows,\) with at least one row, not \(\)"),
+        (
+            "d",
+            lambda x: x[:0],
+            r"d must have the shape \(rows,\) with at least one row, not \(0,\)",
+        ),
+        ("d", lambda x: x.astype(np.float32), r"d must hold integers, not float32"),
+        ("a", lambda x: np.full(x.shape, -1, np.int16), r"a must be between 0 and 0xffff"),
+        ("d", lambda x: np.full(x.shape, -1, np.int16), r"d must be between 0 and 0xffffffff"),
+        ("c", lambda x: np.full(x.shape, 1 << 40), r"c must be between 0 and 0xffffffff"),
+    ],
+)
+def test_a_set_that_is_none_is_one_line(name, change, message, tmp_path, capsys):
+    path = tmp_path / "v100_mma_fp16_fp32.npz"
+    np.savez(path, **changed(name, change))
+    assert main(["machines", "--check", str(path), "--no-rtl", "--jobs", "1"]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error) and error.count("\n") == 1
+
+
+def test_a_set_without_rows_is_refused(tmp_path, capsys):
+    path = tmp_path / "v100_mma_fp16_fp32.npz"
+    data = made("v100_mma_fp16_fp32", 8)
+    np.savez(path, **{name: getattr(data, name)[:0] for name in "abcd"})
+    assert main(["machines", "--check", str(path), "--jobs", "1"]) == 2
+    assert "with at least one row" in capsys.readouterr().err
+
+
+def test_a_set_that_is_missing_or_too_large_is_refused(tmp_path, capsys):
+    for path in (tmp_path / "missing.npz", "/dev/zero"):
+        assert main(["machines", "--check", str(path), "--jobs", "1"]) == 2
+        assert f"{path} must be a file .npz that exists" in capsys.readouterr().err
+    path = tmp_path / "v100_mma_fp16_fp32.npz"
+    with zipfile.ZipFile(path, "w") as archive:  # headers that state more than the file has
+        for name in "abcd":
+            header = {"descr": "<u2", "fortran_order": False, "shape": (1 << 30, 4)}
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array_header_1_0(member, header)
+    assert main(["machines", "--check", str(path), "--jobs", "1"]) == 2
+    error = capsys.readouterr().err
+    assert f"{path} must hold at most 268,435,456 bytes of arrays" in error

@@ -2,6 +2,10 @@
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
+import sys
+import unittest
+from itertools import islice
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ from vitruvian.golden.machines import Arithmetic
 
 torch: Any = pytest.importorskip("torch", reason="the extra vitruvian[torch] is not installed")
 from vitruvian.torch import arithmetic, gemm  # noqa: E402  (after the check)
+from vitruvian.torch_operators import MEANINGS, REFUSED, classify  # noqa: E402
 
 F = torch.nn.functional
 H100: dict[str, Any] = {"machine": "h100", "forward": "e4m3", "backward": "e5m2"}
@@ -154,6 +159,209 @@ def test_integers_and_contexts_within_contexts():
 def test_a_product_that_is_not_replaced_is_refused(name, product):
     with arithmetic(**H100), pytest.raises(UserError, match=f"within arithmetic.., not {name}"):
         product(normal(4, 4))
+
+
+def eighth(x):
+    return x.to(torch.float8_e4m3fn)
+
+
+ONE = torch.tensor(1.0)
+SMALL = torch.ones(32, 32, dtype=torch.int8)
+#: Products that are not replaced, on a (16, 16) tensor, and the operator that computes each.
+ELSEWHERE: list[tuple[str, Any]] = [
+    ("_scaled_mm", lambda x: torch._scaled_mm(eighth(x), eighth(x).t(), ONE, ONE)),
+    ("_grouped_mm", lambda x: torch._grouped_mm(x.bfloat16()[None], x.bfloat16()[None])),
+    ("_int_mm", lambda x: torch._int_mm(SMALL, SMALL)),
+    ("mm", lambda x: SMALL @ SMALL),
+    ("mm", lambda x: torch.linalg.matmul(x, x)),
+    ("linalg_vecdot", lambda x: torch.linalg.vecdot(x, x)),
+    ("_sparse_addmm", lambda x: torch.sparse.mm(x.to_sparse(), x)),
+    ("mm", lambda x: torch.ops.aten.mm(x, x)),
+    ("mm", lambda x: torch.ops.aten.mm.default(x, x)),
+    ("addmm", lambda x: torch.ops.aten.addmm(x, x, x)),
+    ("addmm_", lambda x: x.clone().addmm_(x, x)),
+    ("mm", lambda x: torch.inner(x, x)),
+    ("mm", lambda x: torch.cov(x)),
+    ("mm", lambda x: torch.linalg.matrix_power(x, 2)),
+    ("linalg_inv_ex", lambda x: torch.linalg.inv(x)),
+    ("_cdist_forward", lambda x: torch.cdist(x, x)),
+    ("_trilinear", lambda x: torch.nn.Bilinear(16, 16, 2)(x, x)),
+    ("addmm", lambda x: torch.nn.RNN(16, 4)(x)),
+    ("_embedding_bag", lambda x: F.embedding_bag(torch.tensor([[1, 2]]), x)),
+    ("affine_grid_generator", lambda x: F.affine_grid(x[None, :2, :3], [1, 1, 4, 4])),
+    ("_native_multi_head_attention", lambda x: native_attention(x)),
+    ("bmm", lambda x: torch.ops.aten._scaled_dot_product_attention_math(*[x[None]] * 3)),
+]
+if hasattr(F, "scaled_mm"):
+    scaling = F.ScalingType.TensorWise
+    product = lambda x: F.scaled_mm(eighth(x), eighth(x).t(), ONE, scaling, ONE, scaling)  # noqa: E731
+    ELSEWHERE.append(("_scaled_mm_v2", product))
+
+
+def native_attention(x):
+    """Call the fused attention of PyTorch's fast path."""
+    weight, bias = torch.zeros(48, 16), torch.zeros(48)
+    return torch._native_multi_head_attention(*[x[None]] * 3, 16, 2, weight, bias, x, x[0])
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(("operator", "product"), ELSEWHERE)
+def test_no_product_of_pytorch_passes_silently(operator, product, mode):
+    with (
+        mode(),
+        arithmetic(**H100),
+        pytest.raises(UserError, match=rf"\(aten::{operator}") as error,
+    ):
+        product(normal(16, 16))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("function", [torch.matmul, torch.mm])
+def test_the_result_goes_to_out_or_out_is_refused(function):
+    x, out = normal(16, 16), torch.empty(16, 16)
+    with arithmetic(**H100):
+        d = function(x, x)
+        assert function(x, x, out=out) is out
+        with pytest.raises(UserError, match=r"out of \w+ must be a tensor of .* with the shape"):
+            function(x, x, out=torch.empty(3))
+        with pytest.raises(UserError, match=r"must be None where gradients are computed"):
+            function(x.clone().requires_grad_(), x, out=out)
+    assert torch.equal(out, d) and not torch.equal(out, x @ x)
+
+
+def test_gradients_of_products_of_pytorch_are_refused_within_the_context():
+    x = normal(4, 4).requires_grad_()
+    loss = (x @ x).sum()
+    with arithmetic(**H100), pytest.raises(UserError, match="aten::mm"):
+        loss.backward()
+
+
+def test_a_checkpoint_computes_again_by_the_machine():
+    checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
+    x, w = normal(8, 8), normal(8, 8).requires_grad_()
+
+    def network(x):
+        return torch.relu(x @ w) @ w
+
+    gradients = []
+    for again in (False, True):
+        w.grad = None
+        with arithmetic(**H100):
+            y = checkpoint(network, x, use_reentrant=False) if again else network(x)
+            y.sum().backward()
+        gradients.append(w.grad)
+    assert torch.equal(*gradients)
+
+
+def test_what_is_no_product_is_computed_by_pytorch():
+    x, index = normal(16, 16), torch.tensor([1, 2])
+    with arithmetic(**H100):
+        got = [F.embedding(index, x), torch.softmax(x, 0), F.layer_norm(x, (16,)), x.cumsum(0)]
+    expected = [F.embedding(index, x), torch.softmax(x, 0), F.layer_norm(x, (16,)), x.cumsum(0)]
+    assert all(torch.equal(y, z) for y, z in zip(got, expected, strict=True))
+
+
+def test_an_operator_of_others_is_refused_unless_it_is_allowed():
+    @torch.library.custom_op("vitruviantest::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:  # pyright: ignore
+        return 2 * x
+
+    x = normal(4)
+    with arithmetic(**H100), pytest.raises(UserError, match="vitruviantest::twice"):
+        twice(x)
+    with arithmetic(**H100, allow=["vitruviantest::twice"]):
+        assert torch.equal(twice(x), 2 * x)
+
+
+def operators():
+    """Yield all overloads of PyTorch's own operators that are installed."""
+    for name in torch._C._dispatch_get_all_op_names():
+        space, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        if space == "aten":
+            yield getattr(getattr(torch.ops.aten, base), overload or "default")
+
+
+def test_every_operator_of_pytorch_is_classified():
+    kinds = {operator.name(): classify(operator) for operator in operators()}
+    assert len(kinds) > 2000 and set(kinds.values()) <= set(MEANINGS)
+    unknown = [name for name, kind in kinds.items() if kind == "unknown"]
+    assert not unknown, "classify these in vitruvian/torch_operators.py"
+
+
+def test_what_pytorch_counts_as_products_is_refused():
+    counter = pytest.importorskip("torch.utils.flop_counter")
+    names = [getattr(packet, "_qualified_op_name", "") for packet in counter.flop_registry]
+    packets = [getattr(torch.ops.aten, name[6:]) for name in names if name.startswith("aten::")]
+    assert len(packets) > 10
+    for packet in packets:
+        overloads = [getattr(packet, name) for name in packet.overloads()]
+        assert {classify(overload) for overload in overloads} <= {"product", "parts"}, packet
+
+
+def test_no_operator_that_passes_returns_a_product():
+    a, b = normal(4, 4), normal(4, 4)
+    products = [x @ y for x in (a, a.T) for y in (b, b.T)]
+    products += [y @ x for x in (a, a.T) for y in (b, b.T)]
+    called = 0
+    for operator in operators():
+        kind, name = classify(operator), operator.name()
+        if kind in (*REFUSED, "parts") or "record_stream" in name:
+            continue
+        schema = operator._schema.arguments
+        needed = [x for x in schema if not x.has_default_value() and not x.is_out]
+        tensors = [x for x in needed if "Tensor" in str(x.type)]
+        if len(tensors) != len(needed) or len(tensors) not in (2, 3):
+            continue
+        lists = ["List" in str(x.type) for x in tensors]
+        arguments = [a.clone(), b.clone(), torch.zeros(4, 4)][: len(tensors)]
+        try:
+            packed = [[x] if many else x for x, many in zip(arguments, lists, strict=True)]
+            results = operator(*packed)
+        except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+            continue
+        called += 1
+        for result in results if isinstance(results, (list, tuple)) else [results]:
+            if (
+                isinstance(result, torch.Tensor)
+                and result.shape == a.shape
+                and not result.is_sparse
+            ):
+                close = [torch.allclose(result.float(), p, atol=1e-5) for p in products]
+                assert not any(close), name
+    assert called > 100
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_no_operator_that_passes_computes_a_product_inside(monkeypatch):
+    """Run PyTorch's own examples of its functions under its profiler."""
+    stub: Any = ModuleType("expecttest")  # a library for tests of PyTorch that is not needed here
+    stub.TestCase = unittest.TestCase
+    monkeypatch.setitem(sys.modules, "expecttest", stub)
+    examples = pytest.importorskip("torch.testing._internal.common_methods_invocations")
+    kinds = {operator.name().partition(".")[0]: classify(operator) for operator in operators()}
+    products = {name for name, kind in kinds.items() if kind == "product"}
+    counts = dict.fromkeys(("passed", "refused", "replaced"), 0)
+    for example in examples.op_db:
+        if torch.float32 not in example.dtypes or example.name.startswith("jiterator"):
+            continue
+        try:
+            samples = list(islice(example.sample_inputs("cpu", torch.float32), 1))
+        except RuntimeError:  # a library that is missing
+            continue
+        for sample in samples:
+            with arithmetic(**H100), torch.autograd.profiler.profile() as profile:
+                try:
+                    example.op(sample.input, *sample.args, **sample.kwargs)
+                except UserError:
+                    counts["refused"] += 1
+                    continue
+            names = {event.name for event in profile.function_events}
+            replaced = "vitruvian::gemm" in names
+            counts["replaced" if replaced else "passed"] += 1
+            assert replaced or not names & products, (example.name, names & products)
+    assert counts["passed"] > 300 and min(counts.values()) > 10, counts
 
 
 def test_a_machine_that_does_not_exist_is_refused_at_once():

@@ -214,7 +214,7 @@ def test_every_code_is_a_number_to_tenstorrent(stem):
     rng = np.random.default_rng(8)
     shapes = ((rule.input, (20, 32)), (rule.input, (32, 30)), (rule.output, (20, 30)))
     x = Operands(
-        *(rng.integers(0, 1 << f.storage_bits, shape).astype(code_dtype(f)) for f, shape in shapes)
+        *(rng.integers(0, 1 << f.code_bits, shape).astype(code_dtype(f)) for f, shape in shapes)
     )
     got, expected = both(rule, x)
     np.testing.assert_array_equal(got, expected)

@@ -258,9 +258,33 @@ def test_a_parameter_that_does_not_exist(change, message):
 def test_a_rule_that_needs_too_many_bits_is_refused():
     base = machines.spec("a100", "mma", "fp16")
     assert isinstance(base, DotSpec)
-    spec = replace(base, window=None, flush=True)
-    with pytest.raises(ValueError, match="the sum must fit into 62 bits"):
-        fused_dot(np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0], spec)
+    operands = (np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0])
+    with pytest.raises(ValueError, match=r"the sum must fit into 62 bits, not 68$"):
+        fused_dot(*operands, replace(base, window=60, flush=True))
+    with pytest.raises(ValueError, match="window must be an int for a rule with flush=True, not"):
+        fused_dot(*operands, replace(base, window=None, flush=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"truncate": "odd"},
+        {"accumulate": "after"},
+        {"accumulate": "late"},
+        {"flush_result": "after"},
+        {"product_overflow": True},
+    ],
+)
+@pytest.mark.parametrize("nan", [None, 0xFF])
+def test_every_nan_of_a_format_without_infinity_has_the_code_of_the_rule(change, nan):
+    """Overflows and infinities of both signs have that code, too."""
+    given = {"input": "fp16", "output": "fp8e4m3", "k": 1, "window": 20, "truncate": "magnitude"}
+    spec = DotSpec(**(given | change), nan=nan)
+    one, large, infinity = 0x3C00, 0x7000, 0x7C00
+    a = np.array([[large], [large | 0x8000], [infinity], [infinity | 0x8000], [0x7E00]], np.uint16)
+    b = np.array([[large], [large], [one], [one], [one]], np.uint16)
+    assert (fused_dot(a, b, np.zeros(5, np.uint8), spec) == (nan or 0x7F)).all()
 
 
 # ------------------------------------------------------------------ flushing, as measured

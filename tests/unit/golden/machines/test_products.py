@@ -7,8 +7,9 @@ import pytest
 import vitruvian
 from vitruvian import machines
 from vitruvian.errors import UserError
-from vitruvian.golden.fp import from_float
+from vitruvian.golden.fp import DotSpec, FloatFormat, from_float
 from vitruvian.golden.fp.blocks import dequantise, quantise
+from vitruvian.golden.fp.codec import unpack, unpack_pairs
 
 RNG = np.random.default_rng(7)
 
@@ -203,3 +204,76 @@ def test_codes_need_their_format_and_other_types_are_refused():
         vitruvian.gemm(a, a, machine="h100")
     with pytest.raises(TypeError, match="a must be floating point or codes, not complex128"):
         vitruvian.gemm(a * 1j, a * 1j, machine="h100")
+
+
+NVFP4 = "b200_nvf4_ue4m3_fp32"
+
+
+@pytest.mark.parametrize(
+    ("stem", "code", "message"),
+    [
+        (NVFP4, 16, "a must be between 0 and 0xf .fp4e2m1., not 16"),
+        ("b200_tcgen05_e2m1_fp32", 0xF2, "a must be between 0 and 0xf .fp4e2m1., not 242"),
+        ("b200_tcgen05_e2m3_fp32", 64, "a must be between 0 and 0x3f .fp6e2m3., not 64"),
+        ("b200_tcgen05_e3m2_fp32", 255, "a must be between 0 and 0x3f .fp6e3m2., not 255"),
+    ],
+)
+def test_codes_above_those_of_a_short_format_are_refused(stem, code, message):
+    row = machines.find(stem)
+    assert isinstance(row.rule, DotSpec) and isinstance(row.input, FloatFormat)
+    k = row.rule.k
+    a, b = np.full((2, k), code, np.uint8), np.ones((k, 2), np.uint8)
+    scale = np.full((2, k // 16), 56, np.uint8) if stem == NVFP4 else None
+    other = None if scale is None else scale.T
+    with pytest.raises(ValueError, match=message):
+        vitruvian.gemm(a, b, machine=stem, scale_a=scale, scale_b=other)
+    with pytest.raises(ValueError, match=message):
+        machines.run(stem, a, b.T, [0, 0], scale_a=scale, scale_b=scale)
+    with pytest.raises(ValueError, match="codes must be between 0 and"):
+        unpack(a, row.input)
+
+
+def test_packed_operands_hold_two_codes_a_byte():
+    codes_a = RNG.integers(0, 16, (3, 64), np.uint8)
+    codes_b = RNG.integers(0, 16, (64, 5), np.uint8)
+    a = codes_a[:, ::2] | codes_a[:, 1::2] << 4
+    b = codes_b[::2] | codes_b[1::2] << 4
+    scales = {
+        name: np.full(s, 56, np.uint8) for name, s in (("scale_a", (3, 4)), ("scale_b", (4, 5)))
+    }
+    expected = vitruvian.gemm(codes_a, codes_b, machine=NVFP4, **scales)
+    got = vitruvian.gemm(a, b, machine=NVFP4, **scales, packed=True)
+    np.testing.assert_array_equal(got, expected)
+    scale = scales["scale_a"]
+    row = machines.run(NVFP4, codes_a, codes_a, np.zeros(3, int), scale, scale)
+    same = machines.run(NVFP4, a, a, np.zeros(3, int), scale, scale, packed=True)
+    np.testing.assert_array_equal(row, same)
+    # FP8 beside FP4 has a byte for each code.
+    mixed = "b200_tcgen05_e4m3xe2m1_fp32"
+    eight = RNG.integers(0, 127, (3, 64), np.uint8)
+    expected = vitruvian.gemm(eight, codes_b, machine=mixed)
+    np.testing.assert_array_equal(vitruvian.gemm(eight, b, machine=mixed, packed=True), expected)
+    assert unpack_pairs([[0x21, 0x43]]).tolist() == [[1, 2, 3, 4]]
+    for call in (
+        lambda: vitruvian.gemm(eight, eight.T, machine="h100_wgmma_e4m3_fp32", packed=True),
+        lambda: machines.run("amx_tdpbssd", [1] * 4, [1] * 4, 0, packed=True),
+    ):
+        with pytest.raises(ValueError, match="packed must be False for a rule without operands in"):
+            call()
+
+
+def test_float64_is_the_format_of_a_machine_that_has_it():
+    a = RNG.standard_normal((3, 8))
+    d = vitruvian.gemm(a, a.T, machine="h100")
+    assert d.dtype == np.float64
+    np.testing.assert_array_equal(d, vitruvian.gemm(a, a.T, machine="h100", input="fp64"))
+    x, y = (np.broadcast_to(v, (3, 3, 8)).view(np.uint64) for v in (a[:, None], a[None]))
+    exact = machines.run("h100_mma_fp64_fp64", x, y, np.zeros((3, 3), np.uint64))
+    np.testing.assert_array_equal(d.view(np.uint64), exact)
+    with pytest.raises(UserError, match=r"formats must be one of fp16, not 'fp64'.*input= rounds"):
+        vitruvian.gemm(a, a.T, machine="v100")
+    with pytest.raises(UserError, match=r"formats must be one of fp16, not 'fp64'") as error:
+        vitruvian.gemm(a, a.T, machine="v100", input="fp64")
+    assert "input=" not in str(error.value)
+    with pytest.raises(UserError, match="output must be one of fp64, not 'fp32'"):
+        vitruvian.gemm(a, a.T, machine="h100", output="fp32")

@@ -66,6 +66,8 @@ FREE = {
     "after, narrow": {"accumulate": "after", "truncate": "magnitude", "window": 6, "k": 4},
     "leading in the tree": {"product_exponent": "leading", "output": "fp16"},
     "converted, rounded": {"input": "fp32", "input_b": "bf16", "convert": "bf16", "k": 1},
+    "odd, without infinity": {"truncate": "odd", "output": "fp8e4m3", "window": 9},
+    "late, without infinity": {"accumulate": "late", "output": "fp8e4m3", "nan": 0xFF},
     "sliced": {"slices": ((6, 1), (1, 7), (6, 6)), "truncate": "magnitude", "window": 5},
 }
 

@@ -37,11 +37,11 @@ def test_against_golden(name):
     result = run_group(units, 20_000, SEED)
     assert not result.mismatches, result.examples
     first, bits = units[0], {"int8": 8, "uint8": 8, "int32": 32}
-    width = bits.get(first.source) or vitruvian.hdl.fp.add.as_format(first.source).storage_bits
+    width = bits.get(first.source) or vitruvian.hdl.fp.add.as_format(first.source).code_bits
     if first.operands == 1:
         assert result.vectors == len(units) * (1 << width if width <= 16 else 20_000)
     else:
-        assert result.vectors == 2 * len(units) * (1 << 16 if width == 8 else 20_000)
+        assert result.vectors == 2 * len(units) * (1 << 2 * width if width <= 8 else 20_000)
 
 
 def test_every_unit_has_a_group_and_a_name():

@@ -152,12 +152,23 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["labelprop"], "labelprop must have --labels FILE"),
         (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),
         (["labelprop", "--labels", "halves.txt"], "labels must be whole numbers, not float64"),
+        (
+            ["labelprop", "--labels", "huge.txt"],
+            "labels must be whole numbers below 2^53, not 1e+20",
+        ),
+        (["labelprop", "--labels", "empty.txt"], "labels must have 8 elements, not the shape (0,)"),
+        (["labelprop", "--labels", "/dev/zero"], "'/dev/zero' (file must be a file, not a device)"),
+        (["cg", "--right-side", "two.npz.npy"], "--right-side must be a file of numbers"),
         (["gcn", "--size", "3"], "--size must have at least two sizes"),
     ],
 )
 def test_a_mistake_is_one_line(line, message, positive, capsys, monkeypatch):
     monkeypatch.chdir(positive.parent)
     positive.with_name("halves.txt").write_text("0.5\n" * 8)
+    positive.with_name("huge.txt").write_text("1e20\n" * 8)
+    positive.with_name("empty.txt").write_text("")
+    with positive.with_name("two.npz.npy").open("wb") as file:
+        np.savez(file, a=1, b=2)
     assert main(["sparse", line[0], str(positive), *line[1:]]) == 2
     (printed,) = capsys.readouterr().err.splitlines()
     assert printed.startswith("error: ") and message in printed

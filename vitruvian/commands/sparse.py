@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least
 from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
+from vitruvian.files import output_path, read_arrays, read_bounded, write_whole
 from vitruvian.table import open_console, print_table
 from vitruvian.validate import one_of
 
@@ -235,8 +236,8 @@ def _given(options: argparse.Namespace, allowed: dict[str, Any]) -> dict[str, An
             )
         if name in ("labels", "b"):
             value = _numbers(f"--{option.replace('_', '-')}", value)
-        if name == "labels" and (value == value.round()).all():
-            value = value.astype("int64")
+        if name == "labels":
+            value = _whole(value)
         given[name] = value
     if options.size is not None and "features" not in allowed:
         raise UserError(f"--size must come with gcn, not with {options.application}")
@@ -268,15 +269,31 @@ def _made(
     return made
 
 
+def _whole(labels: "np.ndarray") -> "np.ndarray":
+    """Return the numbers of a text as integers, if they are whole."""
+    import numpy as np
+
+    if labels.dtype.kind != "f" or not (labels == labels.round()).all():
+        return labels
+    large = labels[np.abs(labels) >= 2**53]
+    if large.size:
+        raise UserError(f"labels must be whole numbers below 2^53, not {large[0]:g}")
+    return labels.astype(np.int64)
+
+
 def _numbers(option: str, path: str) -> "np.ndarray":
     """Read a vector from a file; ``option`` is named in messages."""
     import numpy as np
 
     try:
         if path.endswith(".npy"):
-            return np.load(path, allow_pickle=False)
-        return np.loadtxt(path, ndmin=1)
-    except (OSError, ValueError, EOFError) as error:
+            arrays = read_arrays(path, thing="file")
+            if "" not in arrays:
+                raise UserError("an archive of arrays")
+            return arrays[""]
+        with warnings.catch_warnings(action="ignore"):  # that a file is empty
+            return np.loadtxt(BytesIO(read_bounded(path, thing="file")), ndmin=1)
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"{option} must be a file of numbers, not {path!r} ({reason})") from None
 

@@ -62,6 +62,10 @@ def test_every_application_prints_its_figures(name, graph, positive, capsys):
     assert figures["converged"] and figures["failure"] is None
     assert figures["report"]["iterations"] == figures["iterations"] >= 1
     assert figures["report"]["cycles"] > 0
+    if name in ("gmres", "cg", "bicgstab"):
+        assert figures["residual"] <= 1e-8 and f"{figures['residual']:.3g}" in err
+    else:
+        assert figures["residual"] is None and "residual" not in err
     assert len(figures["bandwidth"]["share"]) == 100
     for line in ("speedup over the baseline", "share of the oracle", "buffer: at most", "traffic"):
         assert line in err

@@ -323,6 +323,11 @@ def _outcome(options: argparse.Namespace, result: "Result") -> list[str]:
         f"{result.application} of {name}: {figures['rows']:,} rows, "
         f"{figures['nonzeros']:,} nonzeros",
         f"{ended} after {result.iterations:,} iteration{plural}; {_summary(result)}",
+        *(
+            []
+            if result.residual is None
+            else [f"residual ‖b − A·x‖/‖b‖ of these values: {result.residual:.3g}"]
+        ),
     ]
 
 
@@ -427,6 +432,7 @@ def _figures(result: "Result") -> dict[str, Any]:
         "iterations": result.iterations,
         "converged": result.converged,
         "failure": result.failure,
+        "residual": result.residual,
         "report": result.report.figures(),
     }
     if result.report.iterations:

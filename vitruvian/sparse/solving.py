@@ -12,6 +12,7 @@ from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.applications.problem import Problem
 from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.oei import run_oei
+from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
 from vitruvian.sparse.result import Result
@@ -135,7 +136,12 @@ def solve(
         from vitruvian.sim.sparse.application import simulate_application
 
         report = simulate_application(
-            state, architecture, reorder=reorder, block=block, iterations=outcome.iterations
+            state,
+            architecture,
+            reorder=reorder,
+            block=block,
+            iterations=outcome.iterations,
+            confirmations=outcome.confirmations,
         )
     name, convert = _ANSWERS[app]
     failure = outcome.failure
@@ -152,6 +158,7 @@ def solve(
         reads=outcome.reads,
         vertices=given.vertices,
         report=report,
+        residual=_residual(state, outcome.values[name]) if "b" in state.given else None,
     )
 
 
@@ -240,6 +247,14 @@ def _labels(labels: Mapping[Any, Any], given: Given) -> np.ndarray:
         label = int(label) if isinstance(label, np.integer) else label
         result[place] = check_int(f"label of {vertex!r}", label, -1)
     return result
+
+
+def _residual(state: Problem, x: np.ndarray) -> float:
+    """Return ‖b − A·x‖/‖b‖ of a linear system, or ‖A·x‖ if b is 0."""
+    b = state.given["b"]
+    with np.errstate(all="ignore"):
+        norm = np.linalg.norm(b - vxm(x, state.matrices["A"], transposed=True))
+        return float(norm / (np.linalg.norm(b) or 1.0))
 
 
 def _asymmetry(failure: str | None, matrix: Sparse) -> str | None:

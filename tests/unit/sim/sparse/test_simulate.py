@@ -291,6 +291,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="reorder must be one of none, triangular, windowed"):
         simulate_application(problem("bfs", 1), MACHINE, iterations=1, reorder="vanilla")
     with pytest.raises(ValueError, match="matrix must have at least one row and one column"):
-        simulate_application(pagerank(eye(0)), MACHINE, iterations=1)
+        empty = Sparse.from_entries([], [], [], (3, 0))
+        simulate_application(kmeans(empty, clusters=1, first=0), MACHINE, iterations=1)
     with pytest.raises(ValueError, match="matrix must be square for an order"):
         permuted(pattern_of(sparse.csr_array((2, 3))), np.arange(2))

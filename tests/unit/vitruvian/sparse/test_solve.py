@@ -170,22 +170,57 @@ def test_files_of_both_kinds(tmp_path):
 
 
 def test_small_and_empty_matrices():
-    for n in (0, 1):
-        empty = np.zeros((n, n))
-        assert solve("pagerank", empty).values.tolist() == [1.0] * n
-        assert solve("kcore", empty).values.tolist() == [0] * n
-        assert solve("cg", empty, b=np.zeros(n)).converged
-        assert solve("gcn", empty, features=np.ones((n, 2)), weights=[np.eye(2)]).converged
+    alone = np.zeros((1, 1))
+    assert solve("pagerank", alone).values.tolist() == [1.0]
+    assert solve("kcore", alone).values.tolist() == [0]
+    assert solve("cg", alone, b=np.zeros(1)).converged
+    assert solve("gcn", alone, features=np.ones((1, 2)), weights=[np.eye(2)]).converged
     one = np.ones((1, 1))
     assert solve("bfs", one).values.tolist() == [0] and solve("knn", one).values.tolist() == [True]
     assert solve("kmeans", one, clusters=1).values.tolist() == [0]
     assert solve("labelprop", one, labels=[0]).values.tolist() == [0]
     for solver in ("cg", "gmres", "bicgstab"):
         assert abs(solve(solver, 2 * one, b=[3.0]).values[0] - 1.5) <= 1.5e-8  # the tolerance
-    for name in ("bfs", "sssp", "knn", "kmeans"):
+    for name in OPTIONS:
+        needed = {key: np.zeros(0) for key in ("b", "labels") if key in OPTIONS[name]}
+        needed |= {"features": np.zeros((0, 1)), "weights": []} if name == "gcn" else {}
         with pytest.raises(UserError, match="matrix must have at least one row, not 0"):
-            solve(name, np.zeros((0, 0)))
-    assert solve("pagerank", nx.Graph()).by_vertex() == {}
+            solve(name, np.zeros((0, 0)), **needed)
+    with pytest.raises(UserError, match="matrix must have at least one row, not 0"):
+        solve("pagerank", nx.Graph())
+
+
+def test_neighbours_end_when_no_vertex_joins():
+    """Regression: 999 999 999 hops on a graph of four vertices took all of them."""
+    line = np.eye(4, k=1)
+    for hops in (1, 2, 3, 4, 999_999_999, 10**400):
+        result = solve("knn", line, hops=hops)
+        assert result.values.tolist() == [each <= hops for each in range(4)]
+        assert result.iterations == min(hops, 4) and result.converged
+    assert solve("knn", np.zeros((4, 4)), hops=3).iterations == 1
+
+
+def test_the_residual_is_that_of_the_values():
+    state = problem("gmres", 2)
+    a, b = state.matrices["A"], np.asarray(state.given["b"])
+    for solver, limit in (("gmres", 1), ("gmres", 100), ("bicgstab", 2), ("bicgstab", 100)):
+        options = {"restart": 3} if solver == "gmres" else {}
+        result = solve(solver, a, b=b, iterations=limit, **options)
+        expected = np.linalg.norm(b - a.dense() @ result.values) / np.linalg.norm(b)
+        # The product of NumPy adds in another order: some 40 roundings of 1.1e-16.
+        assert result.residual == pytest.approx(expected, rel=1e-6, abs=1e-14)
+        assert result.converged == (result.residual <= 1e-8) and "residual" in repr(result)
+    assert solve("gmres", a, b=b * 0).residual == 0
+    assert solve("bfs", a).residual is None
+
+
+def test_the_simulated_run_has_the_passes_of_its_confirmations():
+    state = problem("cg", 2)
+    a, b = state.matrices["A"], state.given["b"]
+    result = solve("cg", a, b=b, tolerance=1e-18, simulate=True)
+    figures = result.report.figures()
+    assert figures["product_sweeps"] == result.reads >= result.iterations + 2
+    assert figures["product_sweeps"] == figures["iterations"] + result.report.schedule.confirmations
 
 
 # Linear systems
@@ -406,4 +441,4 @@ def test_the_simulator_gets_the_problem_and_its_report_is_returned(monkeypatch):
     ((state, architecture, options),) = calls
     assert result.report == "report" and state.graph.name == "pagerank"
     assert (architecture, options.pop("iterations")) == ("a.toml", result.iterations)
-    assert options == {"reorder": "x", "block": 4}
+    assert options == {"reorder": "x", "block": 4, "confirmations": 0}

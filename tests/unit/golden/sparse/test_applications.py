@@ -242,7 +242,7 @@ def star(size: int, weights: Any = 1.0) -> Sparse:
     edges = scipy.sparse.coo_array((np.ones(size - 1) * weights, (ends * 0, ends)), (size, size))
     both = edges + edges.T
     coo = scipy.sparse.coo_array(scipy.sparse.diags_array(both.sum(0) + 1) - both)
-    return Sparse.from_entries(coo.row, coo.col, coo.data, coo.shape)
+    return Sparse.from_entries(coo.row, coo.col, coo.data, (size, size))
 
 
 def diagonal(values: np.ndarray) -> Sparse:

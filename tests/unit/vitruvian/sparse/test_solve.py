@@ -2,9 +2,11 @@
 
 import dataclasses
 import gzip
+import inspect
 import subprocess
 import sys
 import types
+import warnings
 from typing import Any
 
 import networkx as nx
@@ -19,7 +21,9 @@ from vitruvian import sparse
 from vitruvian.errors import UserError
 from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
-from vitruvian.sparse.solving import OPTIONS, solve
+from vitruvian.sim.simd2.graph import GraphWarning
+from vitruvian.sparse.options import OPTIONS, Options
+from vitruvian.sparse.solving import solve
 
 #: The arguments of each application besides the matrix, for 40 vertices
 NEEDED: dict[str, dict[str, Any]] = {
@@ -60,7 +64,7 @@ def test_the_types_of_the_values():
 
 def test_labels_are_the_strongest_beliefs():
     path = nx.disjoint_union(nx.path_graph(4), nx.path_graph(2))
-    result = solve("labelprop", path, labels={0: 1, 3: 0})
+    result = solve("labelprop", path, labels={0: 1, 3: 0}, weight=None)
     assert result.values.tolist() == [1, 1, 0, 0, -1, -1]  # nothing reaches the last two
     assert np.allclose(result.tensors["belief"][:4, 1], [1, 2 / 3, 1 / 3, 0], atol=1e-8)
 
@@ -169,6 +173,118 @@ def test_files_of_both_kinds(tmp_path):
         assert (solve("bfs", path, source=3).values == solve("bfs", a, source=3).values).all()
 
 
+EDGES = [("a", "b", 2.0), ("b", "c", 0.5), ("a", "c", 4.0), ("c", "a", 1.0)]
+
+
+def frame(**columns):
+    """Return what ``sparse`` needs of a pandas data frame, which no extra installs."""
+
+    class Frame(dict):
+        iloc = None
+        columns = property(lambda self: list(self))
+        index = property(lambda self: range(len(next(iter(self.values())))))
+
+    return Frame(columns)
+
+
+def test_edges_from_tuples_frames_and_text(tmp_path):
+    starts, ends, weights = (list(each) for each in zip(*EDGES, strict=True))
+    for name, mark in (("a.csv", ","), ("a.tsv", "\t"), ("a.edges", " "), ("b.csv", ";")):
+        lines = [mark.join(map(str, edge)) for edge in EDGES]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    named = tmp_path / "named.csv"
+    named.write_text("km,from,to\n" + "".join(f"{w},{u},{v}\n" for u, v, w in EDGES))
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    files = [tmp_path / "a.csv", str(tmp_path / "a.tsv"), tmp_path / "a.edges", tmp_path / "b.csv"]
+    sources = [EDGES, tuple(EDGES), iter(EDGES), *files, packed]
+    sources += [[(u, v, {"weight": w}) for u, v, w in EDGES]]
+    sources += [frame(source=starts, target=ends, weight=weights)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = [solve("sssp", each, source="a").by_vertex() for each in sources]
+        results += [solve("sssp", named, source="a", weight="km").by_vertex()]
+        results += [
+            solve("sssp", frame(km=weights, u=starts, v=ends), source="a", weight="km").by_vertex()
+        ]
+    assert results == [{"a": 0.0, "b": 2.0, "c": 2.5}] * len(results)
+
+
+def test_vertices_that_are_whole_numbers_are_in_their_order():
+    result = solve("bfs", [(30, 7), (7, 12)], source=30)
+    assert result.vertices == (7, 12, 30) and result.values.tolist() == [1, 2, 0]
+
+
+def test_repeated_edges_add_up_and_the_shortest_counts_for_paths():
+    edges = [(0, 1, 3.0), (0, 1, 1.0), (1, 0, 1.0)]
+    assert sparse.as_sparse(edges).dense().tolist() == [[0, 4], [1, 0]]
+    assert solve("sssp", edges).values.tolist() == [0, 1]
+
+
+def test_a_frame_with_its_columns_as_index_is_a_matrix():
+    class Table:
+        columns = index = ("x", "y")
+        iloc = None
+
+        def to_numpy(self):
+            return np.array([[0.0, 2.0], [0.0, 0.0]])
+
+    assert solve("sssp", Table(), source="x").by_vertex() == {"x": 0.0, "y": 2.0}
+
+
+WEIGHTED = nx.Graph([(1, 2, {"weight": 5.0}), (2, 3, {"weight": 1.0})])
+
+
+@pytest.mark.parametrize(
+    ("source", "weight", "words"),
+    [
+        (WEIGHTED, "wieght", r"2 of 2 edges .* 'wieght' .*; the nearest attribute is 'weight'"),
+        (nx.path_graph(4), "weight", "3 of 3 edges have no weight named 'weight' and got the weig"),
+        ([(0, 1), (1, 0, 2.0)], "weight", "1 of 2 edges have no weight"),
+        (nx.Graph([(1, 2, {"weight": 5.0}), (2, 3)]), "weight", "1 of 2 edges have no weight"),
+        (frame(source=[0], target=[1]), "weight", "1 of 1 edges have no weight"),
+    ],
+)
+def test_edges_without_weights_are_counted(source, weight, words):
+    """Regression: edges without the attribute got the weight 1 without a word."""
+    with pytest.warns(GraphWarning, match=words) as caught:
+        solve("pagerank", source, weight=weight)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solve("pagerank", source, weight=None)
+        for app in ("bfs", "knn", "kcore"):  # an edge is an edge
+            solve(app, source, weight=weight)
+
+
+def test_the_signature_lists_all_options():
+    """Regression: completion and editors saw ``**options`` only."""
+    every = {name for options in OPTIONS.values() for name in options}
+    assert set(Options.__annotations__) == every
+    for function in (solve, sparse.problem):
+        shown = inspect.signature(function).parameters
+        assert every <= set(shown) and "options" not in shown
+
+
+@pytest.mark.parametrize(
+    ("app", "option", "meant"),
+    [
+        ("pagerank", "alpha", "damping"),
+        ("pagerank", "max_iter", "iterations"),
+        ("pagerank", "tol", "tolerance"),
+        ("cg", "rtol", "tolerance"),
+        ("gmres", "maxiter", "iterations"),
+        ("kmeans", "n_clusters", "clusters"),
+        ("kmeans", "k", "clusters"),
+        ("knn", "k", "hops"),
+    ],
+)
+def test_options_of_other_libraries_have_a_hint(app, option, meant):
+    with pytest.raises(UserError, match=rf"not '{option}'; did you mean {meant}\?$"):
+        call: Any = solve
+        call(app, matrix(1), **{option: 3})
+
+
 def test_small_and_empty_matrices():
     alone = np.zeros((1, 1))
     assert solve("pagerank", alone).values.tolist() == [1.0]
@@ -182,7 +298,7 @@ def test_small_and_empty_matrices():
     for solver in ("cg", "gmres", "bicgstab"):
         assert abs(solve(solver, 2 * one, b=[3.0]).values[0] - 1.5) <= 1.5e-8  # the tolerance
     for name in OPTIONS:
-        needed = {key: np.zeros(0) for key in ("b", "labels") if key in OPTIONS[name]}
+        needed: dict[str, Any] = {k: np.zeros(0) for k in ("b", "labels") if k in OPTIONS[name]}
         needed |= {"features": np.zeros((0, 1)), "weights": []} if name == "gcn" else {}
         with pytest.raises(UserError, match="matrix must have at least one row, not 0"):
             solve(name, np.zeros((0, 0)), **needed)
@@ -204,12 +320,12 @@ def test_the_residual_is_that_of_the_values():
     state = problem("gmres", 2)
     a, b = state.matrices["A"], np.asarray(state.given["b"])
     for solver, limit in (("gmres", 1), ("gmres", 100), ("bicgstab", 2), ("bicgstab", 100)):
-        options = {"restart": 3} if solver == "gmres" else {}
+        options: dict[str, Any] = {"restart": 3} if solver == "gmres" else {}
         result = solve(solver, a, b=b, iterations=limit, **options)
         expected = np.linalg.norm(b - a.dense() @ result.values) / np.linalg.norm(b)
         # The product of NumPy adds in another order: some 40 roundings of 1.1e-16.
         assert result.residual == pytest.approx(expected, rel=1e-6, abs=1e-14)
-        assert result.converged == (result.residual <= 1e-8) and "residual" in repr(result)
+        assert result.converged == ((result.residual or 0) <= 1e-8) and "residual" in repr(result)
     assert solve("gmres", a, b=b * 0).residual == 0
     assert solve("bfs", a).residual is None
 
@@ -316,7 +432,8 @@ def test_a_wrong_argument_is_refused(name, options, message):
         (
             "sssp",
             -2.0,
-            r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+",
+            r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+ "
+            r"\(pagerank, sssp, labelprop and gcn need weights from 0 on; bfs, knn and kcore ign",
         ),
         ("sssp", np.nan, "at least 0, not nan in row"),
         ("pagerank", np.inf, "at least 0, not inf in row"),
@@ -385,7 +502,7 @@ def test_names_and_numbers_of_vertices():
     with pytest.raises(UserError, match=r"a vertex of the graph, not 0$"):
         solve("bfs", graph, source=0)
     with pytest.raises(UserError, match=r"a vertex of the graph, not \[1\]"):
-        solve("bfs", graph, source=[1])
+        solve("bfs", graph, source=[1])  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="labelled vertex must be a vertex of the graph, not 1"):
         solve("labelprop", graph, labels={1: 0})
     with pytest.raises(TypeError, match="source must be an int, not 'a'"):
@@ -401,7 +518,7 @@ def test_options_that_must_be_given():
     with pytest.raises(TypeError, match="simulate must be a bool, not 1"):
         solve("bfs", matrix(1), simulate=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="damping must be a number, not '1'"):
-        solve("pagerank", matrix(1), damping="1")
+        solve("pagerank", matrix(1), damping="1")  # pyright: ignore[reportArgumentType]
     assert set(OPTIONS) == set(PROBLEMS) and OPTIONS["sssp"] == {"source": 0}
 
 
@@ -419,7 +536,7 @@ def test_scipy_and_networkx_are_imported_when_they_are_needed(root):
 
 
 def test_a_problem_can_be_stated_without_being_run():
-    state = sparse.problem("sssp", nx.path_graph(3), source=1)
+    state = sparse.problem("sssp", nx.path_graph(3), source=1, weight=None)
     assert isinstance(state, sparse.Problem) and state.graph.name == "sssp"
     assert [field.name for field in dataclasses.fields(state)][:2] == ["graph", "matrices"]
 

@@ -102,6 +102,25 @@ def test_labels_and_right_sides_are_read(positive, graph, tmp_path, capsys):
     np.testing.assert_allclose(dense @ np.load(folder / "values.npy"), np.arange(8.0), atol=1e-6)
 
 
+def test_a_list_of_edges_is_read(tmp_path, capsys):
+    path = tmp_path / "roads.csv"
+    path.write_text("from,to,km\nrome,oslo,2\noslo,bern,0.5\nrome,bern,4\n")
+    folder = tmp_path / "out"
+    line = ["sparse", "sssp", str(path), "--weight", "km", "--source", "rome", "--out", str(folder)]
+    assert main(line) == 0
+    assert (folder / "vertices.txt").read_text().split() == ["rome", "oslo", "bern"]
+    assert np.load(folder / "values.npy").tolist() == [0, 2, 2.5]
+    out, err = capsys.readouterr()
+    assert "values from 0 to 2.5, the largest at 'bern'" in out and err == ""
+    path.write_text("1,2\n2,3\n")
+    assert main(["sparse", "pagerank", str(path)]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("warning: 2 of 2 edges have no weight named 'weight'")
+    assert "--weight none" in warning
+    assert main(["sparse", "sssp", str(path), "--weight", "none", "--source", "2"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_breakdown_is_reported(positive, capsys):
     text = positive.read_text().replace(" 3\n", " -3\n")
     positive.write_text(text)
@@ -152,6 +171,9 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--reorder", "vanilla"], "--reorder must be one of none, triangular, windowed"),
         (["bfs", "--blocked", "3"], "--blocked must be one of 1, 2, 4, 8, 16, not 3"),
         (["bfs", "--source", "8"], "source must be "),
+        (["bfs", "--source", "-1"], "--source must be a whole number, 0 or more, not '-1'"),
+        (["bfs", "--source", "²"], "--source must be a whole number, 0 or more, not '²'"),
+        (["bfs", "--weight", "km"], "--weight must come with a list of edges, not with "),
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
         (["labelprop"], "labelprop must have --labels FILE"),
         (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),

@@ -19,7 +19,7 @@ from vitruvian.sparse.options import OPTIONS, Options, shows_options
 from vitruvian.sparse.result import Result
 from vitruvian.validate import check_int, one_of, shortened
 
-__all__ = ["DATAFLOWS", "OPTIONS", "problem", "solve"]
+__all__ = ["DATAFLOWS", "conventions", "problem", "solve"]
 
 #: The dataflows of ``solve``
 DATAFLOWS = ("oei", "plain")
@@ -237,13 +237,7 @@ def _stated(
     ]
     if missing:
         raise TypeError(f"{app} needs {' and '.join(missing)}, which must be given")
-    # The shortest of parallel edges counts for paths. Otherwise their weights add up.
-    given = given_matrix(
-        matrix,
-        weight=weight,
-        parallel="min" if app == "sssp" else "sum",
-        is_weighted=app not in _UNWEIGHTED,
-    )
+    given = given_matrix(matrix, weight=weight, **conventions(app))
     chosen = dict(options)
     for name in _VERTICES:
         if name in chosen:
@@ -253,6 +247,14 @@ def _stated(
     if app == "kcore" and chosen.get("directed") is None:
         chosen["directed"] = given.is_directed
     return given, APPLICATIONS[app](given.matrix, **chosen)
+
+
+def conventions(app: str) -> dict[str, Any]:
+    """Return the options of ``given_matrix`` for an application.
+
+    The shortest of parallel edges counts for paths; otherwise their weights add up.
+    """
+    return {"parallel": "min" if app == "sssp" else "sum", "is_weighted": app not in _UNWEIGHTED}
 
 
 def _unknown(thing: str, name: str, allowed: list[str]) -> str:

@@ -100,7 +100,7 @@ def test_the_windowed_order_shows_its_progress(monkeypatch):
     timer = threading.Timer(10, shown.set)  # so that a failure ends
     timer.start()
     _, pattern = random_pattern(4)
-    assert order_of(pattern, "windowed").tolist() == list(range(30))
+    np.testing.assert_array_equal(order_of(pattern, "windowed"), np.arange(30))
     timer.cancel()
     assert "order the vertices" in screen.getvalue() and "17/30" in screen.getvalue()
 

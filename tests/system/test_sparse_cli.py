@@ -112,6 +112,11 @@ def test_a_list_of_edges_is_read(tmp_path, capsys):
     assert np.load(folder / "values.npy").tolist() == [0, 2, 2.5]
     out, err = capsys.readouterr()
     assert "values from 0 to 2.5, the largest at 'bern'" in out and err == ""
+    assert main(["sparse", "kmeans", str(path), "--weight", "km", "--first", "oslo"]) == 2
+    assert "clusters must be between 1 and 3, not 8" in capsys.readouterr().err
+    line = ["sparse", "kmeans", str(path), "--weight", "km", "--first", "oslo", "--clusters", "2"]
+    assert main(line) == 0
+    assert "values from 0 to 1, the largest at 0" in capsys.readouterr().out
     path.write_text("1,2\n2,3\n")
     assert main(["sparse", "pagerank", str(path)]) == 0
     (warning,) = capsys.readouterr().err.splitlines()
@@ -172,6 +177,7 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--blocked", "3"], "--blocked must be one of 1, 2, 4, 8, 16, not 3"),
         (["bfs", "--source", "8"], "source must be "),
         (["bfs", "--source", "-1"], "--source must be a whole number, 0 or more, not '-1'"),
+        (["kmeans", "--first", "x"], "--first must be a whole number, 0 or more, not 'x'"),
         (["bfs", "--source", "²"], "--source must be a whole number, 0 or more, not '²'"),
         (["bfs", "--weight", "km"], "--weight must come with a list of edges, not with "),
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),

@@ -119,9 +119,9 @@ def _add_application(group: Any) -> None:
     )
     add(
         "--first",
-        type=at_least(0),
-        metavar="N",
-        help="Choose this point as the first center for kmeans (default: a random one).",
+        metavar="VERTEX",
+        help="Choose this point as the first center for kmeans, named as for --source (default: a "
+        "random one).",
     )
     add(
         "--directed",
@@ -218,8 +218,9 @@ def _run(options: argparse.Namespace) -> int:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             matrix = _matrix(options)
-            if "source" in given:
-                given["source"] = _vertex(given["source"], matrix)
+            for name in ("source", "first"):
+                if name in given:
+                    given[name] = _vertex(f"--{name}", given[name], matrix)
             given |= _made(options, allowed, matrix.matrix, given)
             result = solve(
                 options.application,
@@ -253,11 +254,11 @@ def _matrix(options: argparse.Namespace) -> "Given":
     return matrix
 
 
-def _vertex(text: str, matrix: "Given") -> Any:
+def _vertex(option: str, text: str, matrix: "Given") -> Any:
     """Return the vertex that an option names."""
     if matrix.vertices is None:
         if not text.isascii() or not text.isdigit():
-            raise UserError(f"--source must be a whole number, 0 or more, not {text!r}")
+            raise UserError(f"{option} must be a whole number, 0 or more, not {text!r}")
         return int(text)
     named = {str(name): name for name in matrix.vertices}
     return named.get(text, text)
@@ -386,7 +387,7 @@ def _summary(result: "Result") -> str:
     text = f"values from {finite.min():.6g} to {finite.max():.6g}"
     if values.ndim == 1:
         largest = int(np.where(np.isfinite(values), values, -np.inf).argmax())
-        names = result.vertices
+        names = None if result.application == "kmeans" else result.vertices
         text += f", the largest at {largest if names is None else shortened(str(names[largest]))}"
     rest = values.size - finite.size
     return text + (f"; {rest:,} of {values.size:,} are not finite" if rest else "")

@@ -67,8 +67,8 @@ def read_matrix(path: str | os.PathLike[str], *, duplicates: str = "sum") -> Spa
     Raises
     ------
     ValueError
-        If the file cannot be read, or is not a Matrix Market file of a real matrix of finite
-        numbers. The message names the line. Complex and Hermitian matrices are refused.
+        If the file cannot be read, is a device, unpacks to more than 256 MiB, has more than a third
+        of the free memory, or is not a Matrix Market file of a real matrix of finite numbers. The message names the line. Complex and Hermitian matrices are refused.
 
     References
     ----------

@@ -1,11 +1,18 @@
-"""Compare the CPU times of the golden sparse applications with SciPy's on a synthetic graph.
+"""Compare the times of the golden sparse applications with SciPy's on a synthetic graph.
 
 Run as ``python benchmarks/sparse_applications.py [--rows N] [--degree D] [--only NAME …]``. The
 graph has random edges, or those of a square grid with ``--grid``. Where SciPy has no such function,
-the same algorithm is written with SciPy's products. Each time is the least of three.
+the same algorithm is written with SciPy's products.
+
+The process starts itself anew with one thread for every library: the threads of a BLAS wait for
+work in a loop, which is CPU time that no computation has taken. The candidates run in turn, and the
+ratios are medians over the rounds, so that a machine whose speed drifts gives the same ratios.
 """
 
 import argparse
+import os
+import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +24,9 @@ from scipy.sparse import csgraph, linalg
 from vitruvian.golden.sparse import Sparse, applications, vxm
 from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.oei import run_oei
+
+#: Variables that set the number of threads, which libraries read when they are loaded
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 #: The ratio that the project holds itself to
 LIMIT = 3.0
@@ -44,14 +54,31 @@ def graph(rows: int, degree: int, *, grid: bool) -> Any:
     return sparse.csr_array(a + a.T)
 
 
-def least(call: Callable[[], Any]) -> float:
-    """Return the least CPU time of three calls in milliseconds."""
-    times = []
-    for _ in range(3):
-        begin = time.process_time()
-        call()
-        times.append(time.process_time() - begin)
-    return min(times) * 1000
+def in_turn(calls: list[Callable[[], Any]], rounds: int) -> list[list[tuple[float, float]]]:
+    """Return CPU and wall time in milliseconds of each call in each round, after a warm-up."""
+    times: list[list[tuple[float, float]]] = [[] for _ in calls]
+    for number in range(rounds + 1):
+        for call, found in zip(calls, times, strict=True):
+            cpu, wall = time.process_time(), time.perf_counter()
+            call()
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            if number:
+                found.append((cpu * 1000, wall * 1000))
+    return times
+
+
+def compared(calls: list[Callable[[], Any]], rounds: int) -> tuple[str, float]:
+    """Return the cells of a row, and the CPU time of the first call over that of the last."""
+    times = in_turn(calls, rounds)
+    cells = [f"{statistics.median(cpu for cpu, _ in found):.1f}" for found in times]
+    ratios: list[float] = []
+    for kind in (0, 1):
+        for found in times[:-1]:
+            pairs = zip(found, times[-1], strict=True)
+            ratios.append(statistics.median(ours[kind] / theirs[kind] for ours, theirs in pairs))
+            cells.append(f"{ratios[-1]:.2f}")
+    busy = statistics.median(cpu / wall for cpu, wall in times[-1])
+    return " | ".join([*cells, f"{busy:.2f}"]), ratios[0]
 
 
 def power_method(a: Any) -> np.ndarray:
@@ -168,18 +195,28 @@ def main() -> None:
     parser.add_argument("--degree", type=int, default=10)
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    if any(os.environ.get(name) != "1" for name in THREADS):
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     a = graph(options.rows, options.degree, grid=options.grid)
     ours, solved = as_sparse(a), as_sparse(system(a))
     for matrix in (ours, solved):
         _ = matrix.transposed.column_values, matrix.column_values
-    print(f"{a.shape[0]:,} rows, {a.nnz:,} nonzeros; CPU times in ms, the least of three")
-    print(f"{'':12}{'plain':>9}{'OEI':>9}{'SciPy':>9}{'plain/SciPy':>13}{'OEI/SciPy':>11}{'':>4}")
+    print(
+        f"{a.shape[0]:,} rows, {a.nnz:,} nonzeros; medians of {options.rounds} rounds with one "
+        "thread, CPU times in ms\n"
+    )
+    print(
+        "| | plain | OEI | SciPy | plain/SciPy | OEI/SciPy | wall: plain/SciPy | OEI/SciPy", end=""
+    )
+    print(" | SciPy's CPU/wall |\n|---|" + "---:|" * 8)
     x, over = np.random.default_rng(3).standard_normal(a.shape[0]), []
     if not options.only:
-        vxm(x, ours)
-        golden, scipy = least(lambda: vxm(x, ours)), least(lambda: a.T @ x)
-        print(f"{'vxm':12}{golden:>9.2f}{'':>9}{scipy:>9.2f}{golden / scipy:>13.2f}")
+        calls = [lambda: vxm(x, ours), lambda: a.T @ x]
+        golden, scipy, cpu, wall, busy = compared(calls, options.rounds)[0].split(" | ")
+        print(f"| one product | {golden} | | {scipy} | {cpu} | | {wall} | | {busy} |")
     for name, (arguments, given, theirs) in cases(a).items():
         if options.only and name not in options.only:
             continue
@@ -201,14 +238,10 @@ def main() -> None:
         outcome = plain()
         if not outcome.converged:
             print(f"{name}: {outcome.failure or 'not converged'}")
-        times = [least(plain), least(both), least(theirs)]
-        ratios = [times[0] / times[2], times[1] / times[2]]
-        over += [name] * (ratios[0] > LIMIT)
-        print(
-            f"{name:12}{times[0]:>9.1f}{times[1]:>9.1f}{times[2]:>9.1f}"
-            f"{ratios[0]:>13.2f}{ratios[1]:>11.2f}  {outcome.iterations} iterations"
-        )
-    print(f"over {LIMIT:g} times SciPy's time: {', '.join(over) or 'none'}")
+        cells, ratio = compared([plain, both, theirs], options.rounds)
+        over += [name] * (ratio > LIMIT)
+        print(f"| {name}, {outcome.iterations} | {cells} |", flush=True)
+    print(f"\nover {LIMIT:g} times SciPy's time: {', '.join(over) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def _main(arguments: list[str]) -> int:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except MemoryError as error:
-        print(f"error: not enough memory: {error or 'take smaller sizes'}", file=sys.stderr)
+        print(f"error: not enough memory: {str(error) or 'take smaller sizes'}", file=sys.stderr)
         return 2
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)

@@ -1,14 +1,165 @@
-"""Output files, which are checked before the work begins and written completely or not at all."""
+"""Files: input of bounded size, and output that is written completely or not at all."""
 
 import argparse
+import bz2
+import gzip
+import io
 import os
+import stat
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-__all__ = ["open_whole", "output_path", "write_all", "write_whole"]
+from vitruvian.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = [
+    "MOST_BYTES",
+    "open_whole",
+    "output_path",
+    "read_arrays",
+    "read_bounded",
+    "write_all",
+    "write_whole",
+]
+
+#: Bytes of an input file, unpacked, that a reader takes unless it states another bound
+MOST_BYTES = 1 << 28
+
+#: Bytes that are read at once
+_CHUNK = 1 << 20
+
+#: Kinds of files that have no end or no bytes
+_DEVICES = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def read_bounded(
+    path: str | os.PathLike[str],
+    *,
+    thing: str = "input",
+    most: int = MOST_BYTES,
+    unpack: bool = False,
+    most_unpacked: int = MOST_BYTES,
+) -> bytes:
+    """Return the content of a file, or refuse a file that is too large or has no end.
+
+    Never more than the bound is held in memory twice, whatever the file says or unpacks to.
+
+    Parameters
+    ----------
+    path : str or path
+        A regular file, or a pipe. A folder, a device and a socket are refused.
+    thing : str
+        Name of the input, for messages.
+    most : int
+        Largest number of bytes of the file.
+    unpack : bool
+        If True, a content that gzip or bzip2 packed is unpacked. Its first bytes tell, and not the
+        name of the file.
+    most_unpacked : int
+        Largest number of bytes after unpacking, and of those that come through a pipe.
+
+    Raises
+    ------
+    UserError
+        If the file is none of these or too large, or if its packed content is damaged.
+    OSError
+        If the file cannot be opened or read.
+    """
+    status = os.stat(path)
+    for is_kind, kind in _DEVICES:
+        if is_kind(status.st_mode):
+            raise UserError(f"{thing} must be a file, not {kind}")
+    if not stat.S_ISREG(status.st_mode):
+        most = min(most, most_unpacked)  # a pipe may have no end
+    if status.st_size > most:
+        raise UserError(f"{thing} must have at most {_size(most)}, not {_size(status.st_size)}")
+    with open(path, "rb") as file:
+        content = _at_most(file, most, f"{thing} must have at most {_size(most)}")
+    packed = content.startswith((b"\x1f\x8b", b"BZh"))
+    if not (unpack and packed):
+        return content
+    opened = gzip.open if content.startswith(b"\x1f\x8b") else bz2.open
+    with opened(io.BytesIO(content)) as unpacked:
+        message = f"{thing} must unpack to at most {_size(most_unpacked)}; unpack a larger one"
+        try:
+            return _at_most(unpacked, most_unpacked, f"{message} first")
+        except (EOFError, zlib.error, OSError) as error:
+            raise UserError(f"{thing} must be packed without damage: {error}") from None
+
+
+def read_arrays(
+    path: str | os.PathLike[str], *, thing: str = "input", most: int = MOST_BYTES
+) -> "dict[str, np.ndarray]":
+    """Return the arrays of a NumPy file of bounded size; see ``read_bounded``.
+
+    Parameters
+    ----------
+    path : str or path
+    thing : str
+    most : int
+        Largest number of bytes of the file, and of all arrays of an ``.npz`` after unpacking.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The arrays of an ``.npz`` by their names; the array of an ``.npy`` has the name "".
+
+    Raises
+    ------
+    UserError
+        If the file is too large, or not one of arrays of numbers.
+    OSError
+        If the file cannot be opened or read.
+    """
+    import numpy as np
+
+    content = read_bounded(path, thing=thing, most=most)
+    try:
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                # A member is never read beyond the size that the archive states for it.
+                size = sum(member.file_size for member in archive.infolist())
+            if size > most:
+                raise UserError(f"{thing} must unpack to at most {_size(most)}, not {_size(size)}")
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: np.asarray(loaded[name]) for name in loaded.files}
+    except UserError:
+        raise
+    except (ValueError, EOFError, MemoryError, OSError, zlib.error, zipfile.BadZipFile) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{thing} must be a NumPy file of numbers: {reason}") from None
+
+
+def _at_most(file: BinaryIO | gzip.GzipFile | bz2.BZ2File, most: int, message: str) -> bytes:
+    """Return the rest of an open file, or raise UserError when it has more than ``most`` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    while part := file.read(_CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            raise UserError(message)
+    return b"".join(parts)
+
+
+def _size(nbytes: int) -> str:
+    """Return a number of bytes for a message."""
+    return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes:,} bytes"
 
 
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:

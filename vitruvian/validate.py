@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from vitruvian.errors import UserError
 
-__all__ = ["check_int", "check_type", "one_of", "shortened"]
+__all__ = ["check_int", "check_type", "listed", "one_of", "shortened"]
 
 T = TypeVar("T")
 
@@ -85,6 +85,15 @@ def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
         shown = shortened(value) if isinstance(value, str) else repr(value)
         raise UserError(f"{thing} must be one of {', '.join(map(str, names))}, not {shown}")
     return value
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names for a message, the first ``most`` of them and the number of all."""
+    texts = [str(name) for name in names]
+    texts = [text if len(text) <= 60 else f"{text[:60]}…" for text in texts]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
 
 
 def shortened(value: str, most: int = 60) -> str:

@@ -13,7 +13,7 @@ from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int
 
-__all__ = ["Run", "Tensors", "begin", "ended", "execute", "finish", "operand", "run"]
+__all__ = ["Run", "Tensors", "begin", "confirmed", "ended", "execute", "finish", "operand", "run"]
 
 #: Tensors of a running graph by name
 Tensors = dict[str, Any]
@@ -33,7 +33,9 @@ class Run:
     failure : str or None
         The message of the failure that ended the run.
     reads : int
-        Passes over a matrix in the iterations; the setup is left out.
+        Passes over a matrix in the iterations and confirmations; the setup is left out.
+    confirmations : int
+        How often the graph's nodes ``confirm`` ran.
     """
 
     values: dict[str, np.ndarray]
@@ -41,6 +43,7 @@ class Run:
     converged: bool
     failure: str | None
     reads: int
+    confirmations: int = 0
 
 
 def execute(node: Node, tensors: Tensors, matrices: Mapping[str, Sparse]) -> None:
@@ -91,13 +94,33 @@ def ended(graph: Graph, tensors: Tensors) -> bool:
     return any(bool(tensors.get(name, False)) for name in names)
 
 
-def finish(graph: Graph, tensors: Tensors, iterations: int, reads: int) -> Run:
+def confirmed(graph: Graph, tensors: Tensors, matrices: Mapping[str, Sparse]) -> int:
+    """Run the nodes ``confirm`` if the stop condition is true and nothing failed.
+
+    Returns
+    -------
+    int
+        1 if they ran, else 0.
+    """
+    failed = any(bool(tensors.get(name, False)) for name in graph.failures)
+    if not graph.confirm or failed or not (graph.stop and tensors[graph.stop]):
+        return 0
+    for node in graph.confirm:
+        execute(node, tensors, matrices)
+    return 1
+
+
+def finish(
+    graph: Graph, tensors: Tensors, iterations: int, reads: int, confirmations: int = 0
+) -> Run:
     """Return the outcome after the last iteration."""
     failed = (text for name, text in graph.failures.items() if tensors.get(name, False))
     failure = next(failed, None)
     stopped = graph.stop is None or bool(tensors[graph.stop])
     values = {name: np.asarray(tensors[name]) for name in graph.results}
-    return Run(values, iterations, stopped and failure is None, failure, reads)
+    reads += confirmations * sum(isinstance(node, Vxm) for node in graph.confirm)
+    converged = stopped and failure is None
+    return Run(values, iterations, converged, failure, reads, confirmations)
 
 
 def run(
@@ -130,9 +153,10 @@ def run(
     check_int("iterations", iterations, 1)
     tensors = begin(graph, matrices, given)
     reads = sum(1 for _ in graph.products())
-    done = 0
+    done = confirmations = 0
     while done < iterations and not ended(graph, tensors):
         for node in graph.body:
             execute(node, tensors, matrices)
         done += 1
-    return finish(graph, tensors, done, reads * done)
+        confirmations += confirmed(graph, tensors, matrices)
+    return finish(graph, tensors, done, reads * done, confirmations)

@@ -144,6 +144,10 @@ class Graph:
     stop : str or None
         Scalar that ends the run after the iteration in which it becomes true. If it is None, the
         body runs as often as the caller says, once by default.
+    confirm : tuple of Node
+        Nodes that run after an iteration in which ``stop`` becomes true, and write it anew. If it
+        is false then, the run goes on: a method whose body updates a residual by recursion computes
+        it here from its definition.
     failures : dict of str to str
         Scalars that end the run as a failure when they become true, and their messages.
 
@@ -160,11 +164,12 @@ class Graph:
     matrices: tuple[str, ...] = ("A",)
     setup: tuple[Node, ...] = ()
     stop: str | None = None
+    confirm: tuple[Node, ...] = ()
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         known = set(self.given)
-        for node in (*self.setup, *self.body):
+        for node in (*self.setup, *self.body, *self.confirm):
             for name in inputs(node):
                 if name not in known:
                     raise ValueError(

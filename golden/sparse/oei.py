@@ -27,6 +27,7 @@ from vitruvian.golden.sparse.execute import (
     Run,
     Tensors,
     begin,
+    confirmed,
     ended,
     execute,
     finish,
@@ -199,7 +200,7 @@ def run_oei(
     tensors = begin(graph, matrices, given)
     by_position = {pair.position: pair for pair in pairs(graph)}
     occupancy = Occupancy()
-    done = reads = position = 0
+    done = reads = position = confirmations = 0
     while done < iterations and not ended(graph, tensors):
         while position < len(graph.body):
             pair = by_position.get(position)
@@ -214,10 +215,16 @@ def run_oei(
             if pair.crosses:
                 done += 1
                 state = tensors | {name: local[new] for name, new in pair.boundary.items()}
+                again = confirmed(graph, state, matrices)
+                confirmations += again
                 if ended(graph, state):
-                    return finish(graph, state, done, reads), occupancy
+                    return finish(graph, state, done, reads, confirmations), occupancy
+                if again:  # the second product began before the state was written anew
+                    tensors, position = state, 0
+                    continue
             tensors |= {name: local[new] for name, new in pair.final.items()}
             position = pair.next_position + 1
         done += 1
         position = 0
-    return finish(graph, tensors, done, reads), occupancy
+        confirmations += confirmed(graph, tensors, matrices)
+    return finish(graph, tensors, done, reads, confirmations), occupancy

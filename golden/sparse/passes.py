@@ -38,7 +38,7 @@ def scalars_of(graph: Graph, given: Mapping[str, Any]) -> set[str]:
 
 def live_after(graph: Graph, position: int) -> set[str]:
     """Return the tensors that may be read after a node of the body, in this or later iterations."""
-    results = {*graph.results, *graph.failures, *([graph.stop] if graph.stop else [])}
+    results = _ends(graph)
     start: set[str] = set()
     while True:
         live = results | start
@@ -50,6 +50,16 @@ def live_after(graph: Graph, position: int) -> set[str]:
         if live <= start:
             return at_position
         start |= live
+
+
+def _ends(graph: Graph) -> set[str]:
+    """Return the tensors that are read after the body, by the caller or by a confirmation."""
+    written = {name for node in graph.body for name in outputs(node)}
+    ends = {*graph.results, *(written & {*graph.failures}), *([graph.stop] if graph.stop else [])}
+    needed: set[str] = set()
+    for node in reversed(graph.confirm):
+        needed = _before(node, needed)
+    return ends | needed
 
 
 def _before(node: Node, live: set[str]) -> set[str]:
@@ -128,8 +138,7 @@ def compile_pair(
             nodes.append(node)
     used = {pair.final.get(name, name) for name in live_after(graph, pair.next_position)}
     if pair.crosses:
-        ends = {*graph.results, *graph.failures, *([graph.stop] if graph.stop else [])}
-        used |= {pair.boundary.get(name, name) for name in ends}
+        used |= {pair.boundary.get(name, name) for name in _ends(graph)}
     used |= {name for node in left for name in inputs(node)}
     made = [node.out for node in nodes if isinstance(node, (Ewise, Reduce))]
     if pair.first.out in used:

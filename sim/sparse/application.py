@@ -51,6 +51,7 @@ def simulate_application(
     reorder: str = "none",
     block: int = 1,
     iterations: int | None = None,
+    confirmations: int = 0,
 ) -> Report:
     """Simulate a run of an application on SIDA.
 
@@ -69,6 +70,8 @@ def simulate_application(
     iterations : int, optional
         Iterations of the run, at most ``problem.iterations``; by default, the golden model runs to
         find out.
+    confirmations : int
+        Confirmations of the run, if ``iterations`` are given.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def simulate_application(
     patterns = {name: pattern_of_sparse(each) for name, each in problem.matrices.items()}
     if iterations is None:
         outcome = run(problem.graph, problem.matrices, problem.given, iterations=problem.iterations)
-        iterations = outcome.iterations
+        iterations, confirmations = outcome.iterations, outcome.confirmations
     check_int("iterations", iterations, 0, problem.iterations)
     plan = schedule(
         problem.graph,
@@ -98,6 +101,7 @@ def simulate_application(
         {name: each.shape for name, each in problem.matrices.items()},
         iterations,
         limit=problem.iterations,
+        confirmations=confirmations,
     )
     (pattern,) = patterns.values()
     order = order_of(pattern, reorder)

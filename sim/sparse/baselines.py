@@ -46,18 +46,17 @@ def baseline(patterns: Patterns, architecture: Architecture, schedule: Schedule)
     """
     value, pes = architecture.value_bytes, CORES * architecture.pes
     cycles, total, operations = Fraction(0), 0, 0
-    for each in schedule.work:
+    for each, count in schedule.counted_work():
         nbytes, work = value * (each.read + each.written), each.operations
         if each.product:
             pattern = patterns[each.product.view]
             nbytes += matrix_bytes(pattern, architecture)
             nbytes += value * gathered_values(each.product, patterns)
             work *= pattern.nonzeros
-        cycles += max(nbytes / architecture.bytes_per_cycle, Fraction(work, pes))
-        total += nbytes
-        operations += work
-    count = schedule.iterations
-    return Estimate(count * cycles, count * total, count * operations)
+        cycles += count * max(nbytes / architecture.bytes_per_cycle, Fraction(work, pes))
+        total += count * nbytes
+        operations += count * work
+    return Estimate(cycles, total, operations)
 
 
 def oracle(patterns: Patterns, architecture: Architecture, schedule: Schedule) -> Estimate:

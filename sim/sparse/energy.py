@@ -75,15 +75,15 @@ def estimate_energy(
 ) -> Energy:
     """Return the energy of the baseline, whose products are all output-stationary."""
     value = architecture.value_bytes
-    touched = 0
-    for each in schedule.work:
+    touched = estimate.memory_bytes
+    for each, count in schedule.counted_work():
         if each.product:
             pattern = patterns[each.product.view]
-            touched += _entries(pattern, architecture)
-            touched += value * each.product.features * (pattern.nonzeros + pattern.columns)
+            once = _entries(pattern, architecture)
+            once += value * each.product.features * (pattern.nonzeros + pattern.columns)
         else:
-            touched += value * (each.read + each.written)
-    touched = estimate.memory_bytes + schedule.iterations * touched
+            once = value * (each.read + each.written)
+        touched += count * once
     return _energy(architecture, estimate.memory_bytes, touched, estimate.operations)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from vitruvian.golden.sparse.elementwise import FUNCTIONS
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Operand, Reduce, Swap, Vxm
 
-__all__ = ["Operator", "Shape", "View", "unrolled"]
+__all__ = ["Operator", "Shape", "View", "final_shapes", "unrolled"]
 
 Shape = tuple[int, ...]
 
@@ -219,6 +219,16 @@ def unrolled(
     inner = _inner(graph, shapes, matrices)
     values = {name: _count(shape) for name, shape in run.shapes.items() if run.is_vector(name)}
     return list(_joined(run.parts, inner, values, results)), values, results
+
+
+def final_shapes(
+    graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]
+) -> dict[str, Shape]:
+    """Return the shapes of all tensors of a graph after an iteration, by the graph's names."""
+    run = _Unrolling(graph, shapes, matrices)
+    for position, node in enumerate(graph.body):
+        run.execute(node, 0, position)
+    return {name: run.shapes[current] for name, current in run.current.items()}
 
 
 def _inner(graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]) -> set[int]:

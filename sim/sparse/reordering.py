@@ -3,8 +3,12 @@
 Rows and columns take the same order: see ``pattern.permuted``.
 """
 
+import threading
+from collections.abc import Callable
+
 import numpy as np
 
+from vitruvian.progress import Progress
 from vitruvian.sim.sparse.pattern import Pattern, check_square
 from vitruvian.sim.sparse.reordering_compiled import windowed
 from vitruvian.validate import check_int, one_of
@@ -65,4 +69,31 @@ def window_order(pattern: Pattern, window: int = 5) -> np.ndarray:
         return np.arange(pattern.indices)
     first = int(np.diff(pattern.col_first).argmax())
     edges = pattern.row_first, pattern.row_cols, pattern.col_first, pattern.col_rows
-    return windowed(*edges, window, max(2.0, pattern.indices**0.5), first)
+    hub = max(2.0, pattern.indices**0.5)
+    done = np.zeros(1, np.int64)
+    return _watched(lambda: windowed(*edges, window, hub, first, done), done, pattern.indices)
+
+
+def _watched(work: Callable[[], np.ndarray], done: np.ndarray, total: int) -> np.ndarray:
+    """Return the result of some work, which counts its steps in ``done``; show its progress.
+
+    The work runs in a thread of its own, which ends with the process, so that Ctrl-C ends both.
+    """
+    results: list[np.ndarray] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    with Progress("order the vertices", total, after_s=1.0) as progress:
+        while thread.is_alive():
+            thread.join(0.2)
+            progress.update(done=int(done[0]))
+    if failures:
+        raise failures[0]
+    return results[0]

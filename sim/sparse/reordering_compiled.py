@@ -48,6 +48,7 @@ def windowed(
     window: int,
     hub: float,
     first: int,
+    done: np.ndarray,
 ) -> np.ndarray:
     """Return the order of ``reordering.window_order``.
 
@@ -60,6 +61,8 @@ def windowed(
         Sources with more edges are not counted as shared.
     first : int
         The first vertex.
+    done : (1,) ndarray of int64
+        Receives the number of vertices that are placed, for other threads to read.
 
     Returns
     -------
@@ -81,6 +84,7 @@ def windowed(
     v = np.int64(first)
     for position in range(n):
         order[position] = v
+        done[0] = position + 1
         placed[v] = True
         if position == n - 1:
             break

@@ -13,13 +13,13 @@ Zhang 2024: §4.2.1 (fused element-wise operations), §4.3.1 (sub-tensor depende
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from vitruvian.golden.sparse.dependency import Pair, pairs
-from vitruvian.golden.sparse.graph import Graph
-from vitruvian.sim.sparse.operators import Operator, Shape, View, unrolled
+from vitruvian.golden.sparse.graph import Graph, inputs, outputs
+from vitruvian.sim.sparse.operators import Operator, Shape, View, final_shapes, unrolled
 from vitruvian.validate import check_int
 
 __all__ = ["Gathered", "Schedule", "Section", "Sweep", "Work", "schedule"]
@@ -100,6 +100,8 @@ class Sweep:
 class Section:
     """The sweeps from the first product of an iteration up to the next such product.
 
+    A first product that is always the second one of a pass begins a section with that pass.
+
     Attributes
     ----------
     sweeps : tuple of Sweep
@@ -127,12 +129,25 @@ class Schedule:
         Sections in the order in which they first occur, and how often each runs.
     work : tuple of Work
         Operators of an iteration.
+    confirmations : int
+        How often the graph's nodes ``confirm`` run; ``sections`` contain theirs.
+    confirm_work : tuple of Work
+        Operators of a confirmation.
     """
 
     name: str
     iterations: int
     sections: tuple[tuple[Section, int], ...]
     work: tuple[Work, ...]
+    confirmations: int = 0
+    confirm_work: tuple[Work, ...] = ()
+
+    def counted_work(self) -> Iterator[tuple[Work, int]]:
+        """Yield every operator and how often it runs."""
+        for each in self.work:
+            yield each, self.iterations
+        for each in self.confirm_work:
+            yield each, self.confirmations
 
 
 def schedule(
@@ -142,6 +157,7 @@ def schedule(
     iterations: int,
     *,
     limit: int | None = None,
+    confirmations: int = 0,
 ) -> Schedule:
     """Return the schedule of a run.
 
@@ -158,6 +174,8 @@ def schedule(
         Largest number of iterations, by default ``iterations``. Before it is reached, the machine
         does not know that a run is going to end, and starts a pair whose second product it does not
         need.
+    confirmations : int
+        How often the graph's nodes ``confirm`` run.
 
     Returns
     -------
@@ -165,6 +183,7 @@ def schedule(
         A long run is computed from shorter ones, as sections repeat.
     """
     check_int("iterations", iterations, 0)
+    check_int("confirmations", confirmations, 0)
     fused = {pair.position: pair for pair in pairs(graph)}
 
     def sections(count: int) -> Counter[Section]:
@@ -178,9 +197,47 @@ def schedule(
         steady = counts - sections(direct - 2)
         for section, count in steady.items():
             counts[section] += count * ((iterations - direct) // 2)
+    confirm = ()
+    if confirmations:
+        again, known = _confirmation(graph, shapes, matrices)
+        for section, count in _sections(again, known, matrices, 1, {}, False).items():
+            counts[section] += count * confirmations
+        confirm = _works(again, known, matrices)
+    work = _works(graph, shapes, matrices)
+    sections_of = tuple(counts.items())
+    return Schedule(graph.name, iterations, sections_of, work, confirmations, confirm)
+
+
+def _confirmation(
+    graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]
+) -> tuple[Graph, dict[str, Shape]]:
+    """Return a confirmation as a graph with one iteration, and the shapes of its tensors.
+
+    Its results are the tensors that the next iteration reads.
+    """
+    known = final_shapes(graph, shapes, matrices)
+    written = {name for node in graph.confirm for name in outputs(node)}
+    needed: dict[str, None] = {}
+    fresh: set[str] = set()
+    for node in graph.body:
+        needed |= dict.fromkeys(n for n in inputs(node) if n in written - fresh)
+        fresh.update(outputs(node))
+    again = Graph(
+        name=graph.name,
+        given=tuple(known),
+        matrices=graph.matrices,
+        body=graph.confirm,
+        results=tuple(needed),
+    )
+    return again, known
+
+
+def _works(
+    graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]
+) -> tuple[Work, ...]:
+    """Return the operators of an iteration for the accelerator without reuse."""
     operators, values, _ = unrolled(graph, shapes, matrices, 1)
-    work = tuple(_work(each, values) for each in operators if each.view or each.swept)
-    return Schedule(graph.name, iterations, tuple(counts.items()), work)
+    return tuple(_work(each, values) for each in operators if each.view or each.swept)
 
 
 def _work(operator: Operator, values: Mapping[str, int]) -> Work:
@@ -207,7 +264,10 @@ def _sections(
     begun, place = 0, 0
     while place < len(products):
         iteration, position = products[place]
-        pair = fused[position]
+        pair = fused.get(position)
+        if pair is None:
+            place += 1
+            continue
         last = pair.crosses and iteration == iterations - 1
         if pair.kind is None or (last and not more):
             place += 1
@@ -219,13 +279,15 @@ def _sections(
         place += 2
     operators, values, results = unrolled(graph, shapes, matrices, iterations, begun=begun)
     levels = _levels(operators, firsts, seconds)
-    starts = [
-        level
-        for operator, level in zip(operators, levels, strict=True)
-        if operator.view
-        and operator.position == positions[0]
-        and (operator.iteration, operator.position) not in seconds
-    ]
+    starts: list[int] = []
+    for operator, level in zip(operators, levels, strict=True):
+        place = operator.iteration, operator.position
+        if operator.view and place not in seconds:
+            # A last product that shares its pass with the first one of the next iteration
+            joins = place in firsts and (operator.iteration + 1, positions[0]) in seconds
+            joins = joins and operator.position == positions[-1] != positions[0]
+            if operator.position == positions[0] or joins:
+                starts.append(level)
     return _gather(operators, levels, values, results, firsts, seconds, starts)
 
 

@@ -74,7 +74,7 @@ def simulate(
 
 def _views(matrices: Mapping[str, Pattern], schedule: Schedule) -> dict[View, Pattern]:
     """Return the patterns of the matrices, and of their transposes, that products read."""
-    views = {each.product.view for each in schedule.work if each.product}
+    views = {each.product.view for each, _ in schedule.counted_work() if each.product}
     return {
         (name, transposed): matrices[name].transposed if transposed else matrices[name]
         for name, transposed in sorted(views)

@@ -143,7 +143,7 @@ def test_devices_and_the_umask(tmp_path):
 @pytest.mark.parametrize(
     ("error", "code", "words"),
     [
-        (MemoryError(), 2, "not enough memory"),
+        (MemoryError(), 2, "not enough memory: take smaller sizes"),
         (RecursionError(), 2, "nested too deeply"),
         (PermissionError(13, "Permission denied", "cache"), 2, "Permission denied: 'cache'"),
         (BrokenProcessPool("gone"), 1, "a worker process was killed"),

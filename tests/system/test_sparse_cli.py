@@ -62,6 +62,10 @@ def test_every_application_prints_its_figures(name, graph, positive, capsys):
     assert figures["converged"] and figures["failure"] is None
     assert figures["report"]["iterations"] == figures["iterations"] >= 1
     assert figures["report"]["cycles"] > 0
+    if name in ("gmres", "cg", "bicgstab"):
+        assert figures["residual"] <= 1e-8 and f"{figures['residual']:.3g}" in err
+    else:
+        assert figures["residual"] is None and "residual" not in err
     assert len(figures["bandwidth"]["share"]) == 100
     for line in ("speedup over the baseline", "share of the oracle", "buffer: at most", "traffic"):
         assert line in err
@@ -96,6 +100,30 @@ def test_labels_and_right_sides_are_read(positive, graph, tmp_path, capsys):
     assert main(line) == 0
     dense = 3 * np.eye(8) - np.roll(np.eye(8), 1, 0) - np.roll(np.eye(8), -1, 0)
     np.testing.assert_allclose(dense @ np.load(folder / "values.npy"), np.arange(8.0), atol=1e-6)
+
+
+def test_a_list_of_edges_is_read(tmp_path, capsys):
+    path = tmp_path / "roads.csv"
+    path.write_text("from,to,km\nrome,oslo,2\noslo,bern,0.5\nrome,bern,4\n")
+    folder = tmp_path / "out"
+    line = ["sparse", "sssp", str(path), "--weight", "km", "--source", "rome", "--out", str(folder)]
+    assert main(line) == 0
+    assert (folder / "vertices.txt").read_text().split() == ["rome", "oslo", "bern"]
+    assert np.load(folder / "values.npy").tolist() == [0, 2, 2.5]
+    out, err = capsys.readouterr()
+    assert "values from 0 to 2.5, the largest at 'bern'" in out and err == ""
+    assert main(["sparse", "kmeans", str(path), "--weight", "km", "--first", "oslo"]) == 2
+    assert "clusters must be between 1 and 3, not 8" in capsys.readouterr().err
+    line = ["sparse", "kmeans", str(path), "--weight", "km", "--first", "oslo", "--clusters", "2"]
+    assert main(line) == 0
+    assert "values from 0 to 1, the largest at 0" in capsys.readouterr().out
+    path.write_text("1,2\n2,3\n")
+    assert main(["sparse", "pagerank", str(path)]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.startswith("warning: 2 of 2 edges have no weight named 'weight'")
+    assert "--weight none" in warning
+    assert main(["sparse", "sssp", str(path), "--weight", "none", "--source", "2"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_breakdown_is_reported(positive, capsys):
@@ -148,16 +176,31 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--reorder", "vanilla"], "--reorder must be one of none, triangular, windowed"),
         (["bfs", "--blocked", "3"], "--blocked must be one of 1, 2, 4, 8, 16, not 3"),
         (["bfs", "--source", "8"], "source must be "),
+        (["bfs", "--source", "-1"], "--source must be a whole number, 0 or more, not '-1'"),
+        (["kmeans", "--first", "x"], "--first must be a whole number, 0 or more, not 'x'"),
+        (["bfs", "--source", "²"], "--source must be a whole number, 0 or more, not '²'"),
+        (["bfs", "--weight", "km"], "--weight must come with a list of edges, not with "),
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
         (["labelprop"], "labelprop must have --labels FILE"),
         (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),
         (["labelprop", "--labels", "halves.txt"], "labels must be whole numbers, not float64"),
+        (
+            ["labelprop", "--labels", "huge.txt"],
+            "labels must be whole numbers below 2^53, not 1e+20",
+        ),
+        (["labelprop", "--labels", "empty.txt"], "labels must have 8 elements, not the shape (0,)"),
+        (["labelprop", "--labels", "/dev/zero"], "'/dev/zero' (file must be a file, not a device)"),
+        (["cg", "--right-side", "two.npz.npy"], "--right-side must be a file of numbers"),
         (["gcn", "--size", "3"], "--size must have at least two sizes"),
     ],
 )
 def test_a_mistake_is_one_line(line, message, positive, capsys, monkeypatch):
     monkeypatch.chdir(positive.parent)
     positive.with_name("halves.txt").write_text("0.5\n" * 8)
+    positive.with_name("huge.txt").write_text("1e20\n" * 8)
+    positive.with_name("empty.txt").write_text("")
+    with positive.with_name("two.npz.npy").open("wb") as file:
+        np.savez(file, a=1, b=2)
     assert main(["sparse", line[0], str(positive), *line[1:]]) == 2
     (printed,) = capsys.readouterr().err.splitlines()
     assert printed.startswith("error: ") and message in printed

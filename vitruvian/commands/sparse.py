@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least
 from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
+from vitruvian.files import output_path, read_arrays, read_bounded, write_whole
 from vitruvian.table import open_console, print_table
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, shortened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from vitruvian.sim.sparse.report import Report
     from vitruvian.sparse import Result
+    from vitruvian.sparse.matrices import Given
 
 __all__ = ["register"]
 
@@ -46,7 +48,15 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "matrix",
         metavar="FILE",
-        help="Read the matrix from this Matrix Market file (.mtx, also .gz or .bz2).",
+        help="Read the matrix from this Matrix Market file (.mtx, also .gz or .bz2), or from this "
+        "list of edges (.csv, .tsv, .edges, .txt), which has one edge in a line: source, target "
+        "and weight, or columns that a header names.",
+    )
+    parser.add_argument(
+        "--weight",
+        metavar="NAME",
+        help="Take the weights of a list of edges from this column (default: weight); none gives "
+        "1 to all edges.",
     )
     _add_machine(parser.add_argument_group("machine"))
     _add_application(parser.add_argument_group("application"))
@@ -54,7 +64,8 @@ def register(name: str, commands: Any) -> None:
         "--out",
         type=output_path(folder=True),
         metavar="FOLDER",
-        help="Write the plots of bandwidth and buffer over time, and the values, into this folder.",
+        help="Write the plots of bandwidth and buffer over time, and the values, into this folder; "
+        "for a list of edges also the names of the vertices in the order of the values.",
     )
     add_json(parser, "the figures")
     parser.set_defaults(run=_run)
@@ -89,9 +100,9 @@ def _add_application(group: Any) -> None:
     add = group.add_argument
     add(
         "--source",
-        type=at_least(0),
-        metavar="N",
-        help="Start bfs, sssp or knn at this vertex (default: 0).",
+        metavar="VERTEX",
+        help="Start bfs, sssp or knn at this vertex: a number, or its name in a list of edges "
+        "(default: the first one).",
     )
     add("--hops", type=at_least(1), metavar="N", help="Take N hops for knn (default: 4).")
     add(
@@ -108,9 +119,9 @@ def _add_application(group: Any) -> None:
     )
     add(
         "--first",
-        type=at_least(0),
-        metavar="N",
-        help="Choose this point as the first center for kmeans (default: a random one).",
+        metavar="VERTEX",
+        help="Choose this point as the first center for kmeans, named as for --source (default: a "
+        "random one).",
     )
     add(
         "--directed",
@@ -190,8 +201,8 @@ def _run(options: argparse.Namespace) -> int:
     from vitruvian.sim.sparse.architecture import load_architecture
     from vitruvian.sim.sparse.pattern import BLOCK_SIDES
     from vitruvian.sim.sparse.reordering import ORDERS
-    from vitruvian.sparse import read_matrix, solve
-    from vitruvian.sparse.solving import OPTIONS
+    from vitruvian.sparse import solve
+    from vitruvian.sparse.options import OPTIONS
 
     one_of("APPLICATION", options.application, OPTIONS)
     one_of("--reorder", options.reorder, ORDERS)
@@ -203,21 +214,54 @@ def _run(options: argparse.Namespace) -> int:
         machine = load_architecture(options.arch) if options.arch else load_architecture()
         allowed = OPTIONS[options.application]
         given = _given(options, allowed)
-        matrix = read_matrix(options.matrix)
-        given |= _made(options, allowed, matrix, given)
-        result = solve(
-            options.application,
-            matrix,
-            simulate=True,
-            architecture=machine,
-            reorder=options.reorder,
-            block=options.blocked,
-            **given,
-        )
+        # Recorded, so that each warning is one line even if Python is told to hide warnings.
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            matrix = _matrix(options)
+            for name in ("source", "first"):
+                if name in given:
+                    given[name] = _vertex(f"--{name}", given[name], matrix)
+            given |= _made(options, allowed, matrix.matrix, given)
+            result = solve(
+                options.application,
+                matrix,
+                simulate=True,
+                architecture=machine,
+                reorder=options.reorder,
+                block=options.blocked,
+                **given,
+            )
     except (ValueError, TypeError) as error:
         raise UserError(str(error)) from None
+    for warning in caught:
+        print(
+            f"warning: {warning.message}".replace("weight=None", "--weight none"), file=sys.stderr
+        )
     _show(options, result)
     return 1 if result.failure else 0
+
+
+def _matrix(options: argparse.Namespace) -> "Given":
+    """Return the matrix of the file."""
+    from vitruvian.sparse.matrices import given_matrix
+    from vitruvian.sparse.solving import conventions
+
+    weight = options.weight or "weight"
+    weight = None if weight.lower() == "none" else weight
+    matrix = given_matrix(options.matrix, weight=weight, **conventions(options.application))
+    if options.weight and matrix.vertices is None:
+        raise UserError(f"--weight must come with a list of edges, not with {options.matrix}")
+    return matrix
+
+
+def _vertex(option: str, text: str, matrix: "Given") -> Any:
+    """Return the vertex that an option names."""
+    if matrix.vertices is None:
+        if not text.isascii() or not text.isdigit():
+            raise UserError(f"{option} must be a whole number, 0 or more, not {text!r}")
+        return int(text)
+    named = {str(name): name for name in matrix.vertices}
+    return named.get(text, text)
 
 
 def _given(options: argparse.Namespace, allowed: dict[str, Any]) -> dict[str, Any]:
@@ -235,8 +279,8 @@ def _given(options: argparse.Namespace, allowed: dict[str, Any]) -> dict[str, An
             )
         if name in ("labels", "b"):
             value = _numbers(f"--{option.replace('_', '-')}", value)
-        if name == "labels" and (value == value.round()).all():
-            value = value.astype("int64")
+        if name == "labels":
+            value = _whole(value)
         given[name] = value
     if options.size is not None and "features" not in allowed:
         raise UserError(f"--size must come with gcn, not with {options.application}")
@@ -268,15 +312,31 @@ def _made(
     return made
 
 
+def _whole(labels: "np.ndarray") -> "np.ndarray":
+    """Return the numbers of a text as integers, if they are whole."""
+    import numpy as np
+
+    if labels.dtype.kind != "f" or not (labels == labels.round()).all():
+        return labels
+    large = labels[np.abs(labels) >= 2**53]
+    if large.size:
+        raise UserError(f"labels must be whole numbers below 2^53, not {large[0]:g}")
+    return labels.astype(np.int64)
+
+
 def _numbers(option: str, path: str) -> "np.ndarray":
     """Read a vector from a file; ``option`` is named in messages."""
     import numpy as np
 
     try:
         if path.endswith(".npy"):
-            return np.load(path, allow_pickle=False)
-        return np.loadtxt(path, ndmin=1)
-    except (OSError, ValueError, EOFError) as error:
+            arrays = read_arrays(path, thing="file")
+            if "" not in arrays:
+                raise UserError("an archive of arrays")
+            return arrays[""]
+        with warnings.catch_warnings(action="ignore"):  # that a file is empty
+            return np.loadtxt(BytesIO(read_bounded(path, thing="file")), ndmin=1)
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"{option} must be a file of numbers, not {path!r} ({reason})") from None
 
@@ -306,6 +366,11 @@ def _outcome(options: argparse.Namespace, result: "Result") -> list[str]:
         f"{result.application} of {name}: {figures['rows']:,} rows, "
         f"{figures['nonzeros']:,} nonzeros",
         f"{ended} after {result.iterations:,} iteration{plural}; {_summary(result)}",
+        *(
+            []
+            if result.residual is None
+            else [f"residual ‖b − A·x‖/‖b‖ of these values: {result.residual:.3g}"]
+        ),
     ]
 
 
@@ -322,7 +387,8 @@ def _summary(result: "Result") -> str:
     text = f"values from {finite.min():.6g} to {finite.max():.6g}"
     if values.ndim == 1:
         largest = int(np.where(np.isfinite(values), values, -np.inf).argmax())
-        text += f", the largest at {largest}"
+        names = None if result.application == "kmeans" else result.vertices
+        text += f", the largest at {largest if names is None else shortened(str(names[largest]))}"
     rest = values.size - finite.size
     return text + (f"; {rest:,} of {values.size:,} are not finite" if rest else "")
 
@@ -394,13 +460,16 @@ def _write(folder: str, result: "Result") -> list[Path]:
 
     buffer = BytesIO()
     np.save(buffer, result.values)
-    path = Path(folder) / "values.npy"
-    write_whole(path, buffer.getvalue())
+    paths = [Path(folder) / "values.npy"]
+    write_whole(paths[0], buffer.getvalue())
+    if result.vertices is not None:
+        paths.append(Path(folder) / "vertices.txt")
+        write_whole(paths[1], "".join(f"{name}\n" for name in result.vertices))
     if not result.report.iterations:
-        return [path]
+        return paths
     from vitruvian.sim.sparse.plot import write_plots
 
-    return [path, *write_plots(result.report, folder)]
+    return [*paths, *write_plots(result.report, folder)]
 
 
 def _figures(result: "Result") -> dict[str, Any]:
@@ -410,6 +479,7 @@ def _figures(result: "Result") -> dict[str, Any]:
         "iterations": result.iterations,
         "converged": result.converged,
         "failure": result.failure,
+        "residual": result.residual,
         "report": result.report.figures(),
     }
     if result.report.iterations:

@@ -30,11 +30,15 @@ class Result:
     tensors : dict of str to ndarray
         All results of the dataflow graph by name, ``values`` before its conversion among them.
     reads : int
-        Passes over the matrix in the iterations. The OEI dataflow needs up to half as many.
+        Passes over the matrix in the iterations and in the confirmations of a residual. The OEI
+        dataflow needs up to half as many.
     vertices : tuple or None
         The vertices of a NetworkX graph in the order of ``values``.
     report : Report or None
         The report of the simulated machine; see ``vitruvian.sim.sparse.report``.
+    residual : float or None
+        ‖b − A·x‖/‖b‖ of a solver, computed from ``values`` after the run whatever its outcome; for
+        b = 0, the norm of A·x. None for other applications.
     """
 
     application: str
@@ -47,6 +51,7 @@ class Result:
     reads: int
     vertices: tuple[Any, ...] | None
     report: Any
+    residual: float | None = None
 
     def by_vertex(self) -> dict[Any, Any]:
         """Return the values by the vertices of a NetworkX graph, or by their numbers.
@@ -66,7 +71,8 @@ class Result:
         outcome = self.failure or ("converged" if self.converged else "not converged")
         plural = "" if self.iterations == 1 else "s"
         shape = " × ".join(map(str, self.values.shape))
+        residual = "" if self.residual is None else f"residual {self.residual:.2g}, "
         return (
             f"<Result of {self.application}: {outcome} after {self.iterations} iteration{plural}, "
-            f"{shape} values of {self.values.dtype}>"
+            f"{residual}{shape} values of {self.values.dtype}>"
         )

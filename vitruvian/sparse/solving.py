@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,23 +12,49 @@ from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.applications.problem import Problem
 from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.oei import run_oei
+from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
+from vitruvian.sparse.options import OPTIONS, Options, shows_options
 from vitruvian.sparse.result import Result
 from vitruvian.validate import check_int, one_of, shortened
 
-__all__ = ["DATAFLOWS", "OPTIONS", "problem", "solve"]
+__all__ = ["DATAFLOWS", "conventions", "problem", "solve"]
 
 #: The dataflows of ``solve``
 DATAFLOWS = ("oei", "plain")
 
-#: Options of each application with their defaults; ``inspect.Parameter.empty`` must be given
-OPTIONS: dict[str, dict[str, Any]] = {
-    name: {
-        key: parameter.default
-        for key, parameter in list(inspect.signature(state).parameters.items())[1:]
-    }
-    for name, state in APPLICATIONS.items()
+#: Applications that take an edge as an edge, whatever its weight
+_UNWEIGHTED = ("bfs", "knn", "kcore")
+
+#: Names of options in other libraries, and what they are called here
+_ELSEWHERE = {
+    "alpha": ("damping",),
+    "d": ("damping",),
+    "rtol": ("tolerance",),
+    "tol": ("tolerance",),
+    "atol": ("tolerance",),
+    "eps": ("tolerance",),
+    "epsilon": ("tolerance",),
+    "maxiter": ("iterations",),
+    "max_iter": ("iterations",),
+    "max_iters": ("iterations",),
+    "max_iterations": ("iterations",),
+    "niter": ("iterations",),
+    "n_iter": ("iterations",),
+    "k": ("clusters", "hops"),
+    "n_clusters": ("clusters",),
+    "cutoff": ("hops",),
+    "depth_limit": ("hops",),
+    "random_state": ("seed",),
+    "root": ("source",),
+    "start": ("source", "first"),
+    "indices": ("source",),
+    "rhs": ("b",),
+    "right_side": ("b",),
+    "x": ("features", "x0"),
+    "initial": ("x0",),
+    "y": ("labels",),
 }
 
 #: Options that name a vertex
@@ -54,6 +80,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
 _STEPS = 16
 
 
+@shows_options
 def solve(
     app: str,
     matrix: Any,
@@ -65,7 +92,7 @@ def solve(
     architecture: Any = None,
     reorder: str = "none",
     block: int = 1,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> Result:
     """Run a sparse application on the golden models.
 
@@ -77,8 +104,9 @@ def solve(
     app : str
         pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg or bicgstab.
     matrix : object
-        A SciPy sparse matrix, a path of a Matrix Market file, a NetworkX graph, a dense ndarray or
-        a ``Sparse``; see ``as_sparse``. It must be square, but for kmeans.
+        A SciPy sparse matrix, a path of a Matrix Market file or of a list of edges, a NetworkX
+        graph, a pandas data frame or a list of tuples with edges, a dense ndarray or a ``Sparse``;
+        see ``as_sparse``. It must be square, but for kmeans.
     dataflow : {"oei", "plain"}
         "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
         "plain" runs one node of the dataflow graph after the other. Both give the same bits.
@@ -87,7 +115,8 @@ def solve(
     width : int, optional
         Columns per step of the OEI dataflow; by default a 16th of the columns.
     weight : str or None
-        Name of the attribute of a NetworkX graph with the weights; if None, all weights are 1.
+        Name of the attribute or column with the weights of a graph's edges; if None, all weights
+        are 1. A ``GraphWarning`` counts the edges without it, unless the application needs none.
     architecture : Architecture or path, optional
         The simulated machine; by default that of ``sim/sparse/sida.toml``.
     reorder : str
@@ -96,8 +125,9 @@ def solve(
     block : int
         Side of the blocks in which the simulated machine stores the matrix.
     **options
-        Those of the application, such as ``damping`` or ``source``; see the functions in
-        ``vitruvian.golden.sparse.applications``. A vertex of a NetworkX graph is given by its name.
+        Those of the application, such as ``damping`` or ``source``; see ``options.Options`` and
+        the functions in ``vitruvian.golden.sparse.applications``. A vertex of a graph is given by
+        its name.
 
     Returns
     -------
@@ -135,7 +165,12 @@ def solve(
         from vitruvian.sim.sparse.application import simulate_application
 
         report = simulate_application(
-            state, architecture, reorder=reorder, block=block, iterations=outcome.iterations
+            state,
+            architecture,
+            reorder=reorder,
+            block=block,
+            iterations=outcome.iterations,
+            confirmations=outcome.confirmations,
         )
     name, convert = _ANSWERS[app]
     failure = outcome.failure
@@ -152,10 +187,14 @@ def solve(
         reads=outcome.reads,
         vertices=given.vertices,
         report=report,
+        residual=_residual(state, outcome.values[name]) if "b" in state.given else None,
     )
 
 
-def problem(app: str, matrix: Any, *, weight: str | None = "weight", **options: Any) -> Problem:
+@shows_options
+def problem(
+    app: str, matrix: Any, *, weight: str | None = "weight", **options: Unpack[Options]
+) -> Problem:
     """Return the dataflow graph of an application with its matrix and its tensors.
 
     Parameters
@@ -198,8 +237,7 @@ def _stated(
     ]
     if missing:
         raise TypeError(f"{app} needs {' and '.join(missing)}, which must be given")
-    # The shortest of parallel edges counts for paths. Otherwise their weights add up.
-    given = given_matrix(matrix, weight=weight, parallel="min" if app == "sssp" else "sum")
+    given = given_matrix(matrix, weight=weight, **conventions(app))
     chosen = dict(options)
     for name in _VERTICES:
         if name in chosen:
@@ -211,16 +249,26 @@ def _stated(
     return given, APPLICATIONS[app](given.matrix, **chosen)
 
 
+def conventions(app: str) -> dict[str, Any]:
+    """Return the options of ``given_matrix`` for an application.
+
+    The shortest of parallel edges counts for paths; otherwise their weights add up.
+    """
+    return {"parallel": "min" if app == "sssp" else "sum", "is_weighted": app not in _UNWEIGHTED}
+
+
 def _unknown(thing: str, name: str, allowed: list[str]) -> str:
-    """Return the message for a name that does not exist, with the nearest one that does."""
+    """Return the message for a name that does not exist, with the one that may be meant."""
+    same = [each for each in _ELSEWHERE.get(name.lower(), ()) if each in allowed]
     near = difflib.get_close_matches(name.lower(), allowed, 1, 0.5)
     hint = f"; the nearest is {near[0]}" if near else ""
+    hint = f"; did you mean {same[0]}?" if same else hint
     names = f"one of {', '.join(allowed)}" if len(allowed) > 1 else ", ".join(allowed)
     return f"{thing} must be {names}, not {shortened(name)}{hint}"
 
 
 def _number(thing: str, vertex: Any, given: Given) -> Any:
-    """Return the number of a vertex of a NetworkX graph; other numbers become plain ints."""
+    """Return the number of a vertex of a graph; other numbers become plain ints."""
     if given.vertices is None:
         return int(vertex) if isinstance(vertex, np.integer) else vertex
     if isinstance(vertex, Hashable) and vertex in given.numbers:
@@ -240,6 +288,14 @@ def _labels(labels: Mapping[Any, Any], given: Given) -> np.ndarray:
         label = int(label) if isinstance(label, np.integer) else label
         result[place] = check_int(f"label of {vertex!r}", label, -1)
     return result
+
+
+def _residual(state: Problem, x: np.ndarray) -> float:
+    """Return ‖b − A·x‖/‖b‖ of a linear system, or ‖A·x‖ if b is 0."""
+    b = state.given["b"]
+    with np.errstate(all="ignore"):
+        norm = np.linalg.norm(b - vxm(x, state.matrices["A"], transposed=True))
+        return float(norm / (np.linalg.norm(b) or 1.0))
 
 
 def _asymmetry(failure: str | None, matrix: Sparse) -> str | None:

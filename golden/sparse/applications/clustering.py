@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from vitruvian.errors import UserError
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
+    check_rows,
     check_vertex,
     ewise,
     reduce,
@@ -73,9 +73,7 @@ def kmeans(a: Sparse, *, clusters: int = 8, first: int | None = None, seed: int 
     ValueError
         If a coordinate is not finite, there are fewer points than clusters, or no point ``first``.
     """
-    count = a.shape[0]
-    if not count:
-        raise UserError("matrix must have at least one row, not 0")
+    count = check_rows(a)
     check_finite(a)
     check_int("clusters", clusters, 1, count)
     check_int("seed", seed, 0)

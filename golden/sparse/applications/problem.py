@@ -17,12 +17,19 @@ __all__ = [
     "Problem",
     "check_finite",
     "check_number",
+    "check_rows",
     "check_square",
     "check_vector",
     "check_vertex",
     "ewise",
     "reduce",
 ]
+
+#: What applications say about negative weights
+_SIGNS = (
+    "pagerank, sssp, labelprop and gcn need weights from 0 on; bfs, knn and kcore ignore the "
+    "weights; kmeans, cg, bicgstab and gmres take negative ones"
+)
 
 _REAL = (int, float, np.integer, np.floating)
 
@@ -62,21 +69,34 @@ def check_square(a: Sparse) -> int:
     Raises
     ------
     ValueError
-        If the matrix is not square.
+        If the matrix is not square, or has no row.
     """
     if a.shape[0] != a.shape[1]:
         raise UserError(f"matrix must be square, not {a.shape[0]} by {a.shape[1]}")
+    return check_rows(a)
+
+
+def check_rows(a: Sparse) -> int:
+    """Return the number of rows, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no row.
+    """
+    if not a.shape[0]:
+        raise UserError("matrix must have at least one row, not 0")
     return a.shape[0]
 
 
-def check_finite(a: Sparse, least: float | None = None) -> None:
-    """Refuse a matrix with an element that is not finite or that is too small.
+def check_finite(a: Sparse, *, negative: bool = True) -> None:
+    """Refuse a matrix with an element that is not finite, or negative if none may be.
 
     Parameters
     ----------
     a : Sparse
-    least : float, optional
-        The smallest value that is allowed.
+    negative : bool
+        If False, negative values are refused.
 
     Raises
     ------
@@ -84,14 +104,15 @@ def check_finite(a: Sparse, least: float | None = None) -> None:
         If there is such an element; the message names the first one.
     """
     good = np.isfinite(a.row_values)
-    if least is not None:
-        good &= a.row_values >= least
+    if not negative:
+        good &= a.row_values >= 0
     if not good.all():
         at = int(np.argmin(good))
-        allowed = "finite" if least is None else f"finite and at least {least:g}"
+        allowed = "finite" if negative else "finite and at least 0"
+        hint = f" ({_SIGNS})" if a.row_values[at] < 0 and not negative else ""
         raise UserError(
             f"weights must be {allowed}, not {a.row_values[at]} "
-            f"in row {a.rows[at]} and column {a.column_index[at]}"
+            f"in row {a.rows[at]} and column {a.column_index[at]}{hint}"
         )
 
 
@@ -137,8 +158,6 @@ def check_vertex(name: str, vertex: int, count: int) -> np.ndarray:
     ValueError
         If there is no such vertex.
     """
-    if not count:
-        raise UserError("matrix must have at least one row, not 0")
     vector = np.zeros(count)
     vector[check_int(name, vertex, 0, count - 1)] = 1.0
     return vector

@@ -102,13 +102,13 @@ def pagerank(
     count = check_square(a)
     check_number("damping", damping, 0, 1)
     check_number("tolerance", tolerance, 0)
-    check_finite(a, least=0)
+    check_finite(a, negative=False)
     given = {
-        "rank": np.full(count, 1 / max(count, 1)),
+        "rank": np.full(count, 1 / count),
         "ones": np.ones(count),
         "damping": np.float64(damping),
         "count": np.float64(count),
-        "tolerance": np.float64(max(count, 1) * tolerance),
+        "tolerance": np.float64(count * tolerance),
     }
     return Problem(PAGERANK, {"A": a}, given, check_int("iterations", iterations, 1))
 
@@ -143,7 +143,7 @@ def labelprop(
         from that of the vertices.
     """
     count = check_square(a)
-    check_finite(a, least=0)
+    check_finite(a, negative=False)
     check_number("tolerance", tolerance, 0)
     classes = np.asarray(labels)
     if classes.shape != (count,):
@@ -216,7 +216,7 @@ def gcn(a: Sparse, features: np.ndarray, weights: Sequence[np.ndarray]) -> Probl
         If shapes do not fit, or a number is not finite.
     """
     count = check_square(a)
-    check_finite(a, least=0)
+    check_finite(a, negative=False)
     values = _real_array("features", features)
     if values.ndim != 2 or len(values) != count:
         raise UserError(f"features must have the shape ({count}, F), not {values.shape}")

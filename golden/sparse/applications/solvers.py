@@ -1,4 +1,10 @@
-"""Iterative solvers of A·x = b as graphs."""
+"""Iterative solvers of A·x = b as graphs.
+
+The bodies of cg and bicgstab update the residual by recursion, which drifts from b − A·x. So a run
+converges only when the residual that is computed from x fulfils the stop condition: the nodes
+``confirm`` of the graph compute it when the recursion says so, and start anew from it if it does
+not. GMRES computes it at each restart.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,16 +43,33 @@ _STOP: tuple[Node, ...] = (
     ewise("done", "or", "below", "at_limit"),
 )
 
-#: Residual r = b − A·x, and the square of the largest norm that counts as solved
-_SETUP: tuple[Node, ...] = (
+#: The residual r = b − A·x and its squared norm
+_RESIDUAL: tuple[Node, ...] = (
     Vxm("ax", "x", transposed=True),
     ewise("r", "sub", "b", "ax"),
+    *_dot("rr", "r", "r"),
+)
+
+#: The residual, and the square of the largest norm that counts as solved
+_SETUP: tuple[Node, ...] = (
+    *_RESIDUAL,
     *_dot("bb", "b", "b"),
     ewise("small", "mul", "bb", "tolerance"),
     ewise("small", "mul", "small", "tolerance"),
-    *_dot("rr", "r", "r"),
     *_STOP,
+    ewise("rr_last", "copy", "rr"),
 )
+
+#: The stop condition, and a failure if the squared norm has not shrunk since it was ``rr_last``
+_PROGRESS: tuple[Node, ...] = (
+    *_STOP,
+    ewise("shrinks", "less", "rr", "rr_last"),
+    ewise("progress", "or", "shrinks", "done"),
+    ewise("stuck", "not", "progress"),
+    ewise("rr_last", "copy", "rr"),
+)
+
+_STUCK = "stagnation: the residual b − A·x did not shrink between two"
 
 CG = Graph(
     name="cg",
@@ -70,7 +93,11 @@ CG = Graph(
     ),
     results=("x", "rr"),
     stop="done",
-    failures={"indefinite": "breakdown: the matrix is not positive definite"},
+    confirm=(*_RESIDUAL, *_PROGRESS, ewise("p", "copy", "r")),
+    failures={
+        "indefinite": "breakdown: the matrix is not positive definite",
+        "stuck": f"{_STUCK} confirmations",
+    },
 )
 
 BICGSTAB = Graph(
@@ -122,12 +149,33 @@ BICGSTAB = Graph(
     ),
     results=("x", "rr"),
     stop="done",
-    failures={"lost": "breakdown: a scalar product became zero"},
+    confirm=(
+        *_RESIDUAL,
+        *_PROGRESS,
+        ewise("shadow", "copy", "r"),
+        ewise("p", "copy", "r"),
+        ewise("rho", "copy", "rr"),
+    ),
+    failures={
+        "lost": "breakdown: a scalar product became zero",
+        "stuck": f"{_STUCK} confirmations",
+    },
 )
 
 
-def gmres_graph(steps: int) -> Graph:
+def gmres_graph(steps: int, *, recompute: bool = True) -> Graph:
     """Return the graph of GMRES, restarted after ``steps`` products, which form one iteration.
+
+    Parameters
+    ----------
+    steps : int
+    recompute : bool
+        If True, the residual of each restart is computed from x by one more product, which can
+        share its pass over the matrix with the first product of the next iteration. If False, the
+        body updates the residual by recursion, and a run may report a convergence that is none.
+
+    Notes
+    -----
 
     The basis of the Krylov space is r, s·A·r, (s·A)²·r, …, where the number s keeps the powers in
     range. So one product follows another without a reduction, and each can share a pass over the
@@ -145,16 +193,10 @@ def gmres_graph(steps: int) -> Graph:
         body += [
             reduce("y_step", "at", "y", float(step)),
             *_axpy("x", "x", "y_step", f"z_{step}"),
-            *_axpy("r", "r", "y_step", f"w_{step}", function="sub"),
         ]
-    body += [
-        ewise("rr_last", "copy", "rr"),
-        *_dot("rr", "r", "r"),
-        *_STOP,
-        ewise("shrinks", "less", "rr", "rr_last"),
-        ewise("progress", "or", "shrinks", "done"),
-        ewise("stuck", "not", "progress"),
-    ]
+        if not recompute:
+            body += _axpy("r", "r", "y_step", f"w_{step}", function="sub")
+    body += [*(_RESIDUAL if recompute else _dot("rr", "r", "r")), *_PROGRESS]
     return Graph(
         name="gmres",
         given=("x", "b", "tolerance", "scale"),
@@ -162,7 +204,7 @@ def gmres_graph(steps: int) -> Graph:
         body=tuple(body),
         results=("x", "rr"),
         stop="done",
-        failures={"stuck": "stagnation: the residual did not shrink between two restarts"},
+        failures={"stuck": f"{_STUCK} restarts"},
     )
 
 
@@ -204,14 +246,15 @@ def cg(
     x0 : (N,) array_like of float, optional
         The vector to start from; zeros by default.
     tolerance : float
-        The run stops if the norm of the residual is at most ``tolerance`` times that of b.
+        The run stops if the norm of the residual b − A·x is at most ``tolerance`` times that of b.
     iterations : int
 
     Returns
     -------
     Problem
-        Results ``x`` and ``rr``, the squared norm of the residual. A direction p with pᵀ·A·p ≤ 0
-        ends the run as a failure.
+        Results ``x`` and ``rr``, the squared norm of the residual: computed from x if the run
+        converges, else that of the recursion. A direction p with pᵀ·A·p ≤ 0 ends the run as a
+        failure, and so does a residual that no longer shrinks.
 
     Raises
     ------

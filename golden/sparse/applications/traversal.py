@@ -1,5 +1,7 @@
 """Breadth-first search, shortest paths, k-hop neighbours and k-core decomposition as graphs."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from vitruvian.golden.sparse.applications.problem import (
@@ -14,7 +16,7 @@ from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.validate import check_int
 
-__all__ = ["BFS", "KCORE", "KNN", "SSSP", "bfs", "kcore", "knn", "sssp"]
+__all__ = ["BFS", "KCORE", "KNN", "KNN_ENDING", "SSSP", "bfs", "kcore", "knn", "sssp"]
 
 BFS = Graph(
     name="bfs",
@@ -63,6 +65,20 @@ KNN = Graph(
     stop="done",
 )
 
+#: ``KNN`` that also ends when no vertex joins; the reduction joins the sweep that makes ``near``
+KNN_ENDING = replace(
+    KNN,
+    setup=(reduce("size", "add", "near"),),
+    body=(
+        *KNN.body[:-1],
+        ewise("size_last", "copy", "size"),
+        reduce("size", "add", "near"),
+        ewise("grows", "less", "size_last", "size"),
+        ewise("open", "and", "more", "grows"),
+        ewise("done", "not", "open"),
+    ),
+)
+
 KCORE = Graph(
     name="kcore",
     given=("degree", "alive", "core", "k"),
@@ -103,7 +119,7 @@ def bfs(a: Sparse, *, source: int = 0) -> Problem:
     start = check_vertex("source", source, count := check_square(a))
     level = np.where(start == 1.0, 0.0, np.inf)
     given = {"frontier": start, "visited": start, "level": level, "depth": np.float64(0)}
-    return Problem(BFS, {"A": a.pattern()}, given, max(count, 1))
+    return Problem(BFS, {"A": a.pattern()}, given, count)
 
 
 def sssp(a: Sparse, *, source: int = 0) -> Problem:
@@ -126,9 +142,9 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
         If a weight is negative or not finite.
     """
     start = check_vertex("source", source, count := check_square(a))
-    check_finite(a, least=0)
+    check_finite(a, negative=False)
     distance = np.where(start == 1.0, 0.0, np.inf)
-    return Problem(SSSP, {"A": a}, {"distance": distance}, max(count, 1))
+    return Problem(SSSP, {"A": a}, {"distance": distance}, count)
 
 
 def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:
@@ -143,17 +159,18 @@ def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:
         An element (i, j) is an edge from i to j, whatever its value.
     source : int
     hops : int
-        At least 1.
+        At least 1. The run ends early when a hop adds no vertex.
 
     Returns
     -------
     Problem
         The result ``near`` is 1 for the vertices within ``hops`` hops, ``source`` included.
     """
-    start = check_vertex("source", source, check_square(a))
-    check_int("hops", hops, 1)
-    given = {"near": start, "hops": np.float64(hops), "step": np.float64(0)}
-    return Problem(KNN, {"A": a.pattern()}, given, hops)
+    start = check_vertex("source", source, count := check_square(a))
+    # A path visits each vertex once at most, and one more hop shows that none joins.
+    most = min(check_int("hops", hops, 1), count)
+    given = {"near": start, "hops": np.float64(most), "step": np.float64(0)}
+    return Problem(KNN_ENDING, {"A": a.pattern()}, given, most)
 
 
 def kcore(a: Sparse, *, directed: bool | None = None) -> Problem:

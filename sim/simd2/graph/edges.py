@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.simd2 import Op
+from vitruvian.validate import listed
 
 __all__ = [
     "DUPLICATES",
@@ -222,12 +223,15 @@ def frame_edges(source: Any, weight: str | None) -> EdgeList:
     """
     columns = list(source.columns)
     if len(columns) < 2:
-        raise ValueError(f"edges must have a column of sources and one of targets, not {columns}")
+        raise ValueError(
+            f"edges must have a column of sources and one of targets, not {listed(columns)}"
+        )
     begin, end = end_columns(columns)
     others = [name for name in columns if name not in (columns[begin], columns[end])]
     if weight is not None and others and weight not in others:
-        names = ", ".join(map(str, others))
-        raise ValueError(f"weight must be None or one of the columns {names}, not {weight!r}")
+        raise ValueError(
+            f"weight must be None or one of the columns {listed(others)}, not {weight!r}"
+        )
     starts, ends = ([_plain(x) for x in source[columns[i]]] for i in (begin, end))
     values = list(source[weight]) if weight in others else [None if weight else 1] * len(starts)
     missing = sum(value is None for value in values)

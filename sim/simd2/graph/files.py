@@ -14,6 +14,7 @@ from typing import Any
 
 from vitruvian.memory import free_bytes
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
+from vitruvian.validate import listed, shortened
 
 __all__ = [
     "EDGE_SUFFIXES",
@@ -216,7 +217,7 @@ def _edges(rows: list[tuple[int, list[str]]], weight: str | None) -> EdgeList:
         others = [name for i, name in enumerate(first) if i not in (begin, end)]
         if weight is not None and others and weight not in others:
             raise ValueError(
-                f"weight must be one of the columns {', '.join(others)}, not {weight!r}"
+                f"weight must be one of the columns {listed(others)}, not {shortened(weight)}"
             )
         weight_column = first.index(weight) if weight in others else width  # width: no column
         rows = rows[1:]
@@ -238,7 +239,8 @@ def _edges(rows: list[tuple[int, list[str]]], weight: str | None) -> EdgeList:
         try:
             weights.append(float(cell) if cell else 1.0)
         except ValueError:
-            raise ValueError(f"weights must be numbers, not {cell!r} (line {number})") from None
+            message = f"weights must be numbers, not {shortened(cell)} (line {number})"
+            raise ValueError(message) from None
     if all(_is_whole(name) for names in (starts, ends) for name in names):
         starts, ends = [int(name) for name in starts], [int(name) for name in ends]
     return EdgeList(starts, ends, weights, missing)

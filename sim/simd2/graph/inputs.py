@@ -31,6 +31,13 @@ __all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_edges", "as_graph", "roun
 FORMATS: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
 
 
+#: What to do with a graph that is too large for dense matrices
+_SPARSE = (
+    "; `vitruvian sparse sssp` and vitruvian.sparse.solve find the paths from one vertex of a "
+    "larger graph"
+)
+
+
 class PrecisionWarning(UserWarning):
     """A warning that a format cannot represent the given weights or the values of the paths."""
 
@@ -339,7 +346,7 @@ def _square(shape):
         raise ValueError(f"adjacency matrix must be square, not {'×'.join(map(str, shape))}")
     if not shape[0]:
         raise ValueError("adjacency matrix must have at least one row, not 0")
-    check_memory(*shape, pair_bytes=PAIR_BYTES, what="graph", name="vertices")
+    check_memory(*shape, pair_bytes=PAIR_BYTES, what="graph", name="vertices", hint=_SPARSE)
 
 
 def _real(values):

@@ -17,7 +17,9 @@ POINT_BYTES = 16
 _SMALL = 1 << 26  # less memory than this many bytes is not checked
 
 
-def check_memory(rows: int, columns: int, *, pair_bytes: int, what: str, name: str) -> None:
+def check_memory(
+    rows: int, columns: int, *, pair_bytes: int, what: str, name: str, hint: str = ""
+) -> None:
     """Check that the matrices of a problem fit into memory.
 
     Parameters
@@ -28,6 +30,8 @@ def check_memory(rows: int, columns: int, *, pair_bytes: int, what: str, name: s
         Memory for each element in bytes, in all matrices together.
     what, name : str
         Name of the input and of its rows, for the message: "graph" and "vertices".
+    hint : str
+        End of the message: what to do instead.
 
     Raises
     ------
@@ -40,5 +44,5 @@ def check_memory(rows: int, columns: int, *, pair_bytes: int, what: str, name: s
         most = isqrt(free // pair_bytes) if rows == columns else free // pair_bytes // columns
         raise ValueError(
             f"{what} must have at most {most:,} {name} in the {free / 2**30:.1f} GiB that are "
-            f"free, not {rows:,} ({pair_bytes} bytes a pair)"
+            f"free, not {rows:,} ({pair_bytes} bytes a pair){hint}"
         )

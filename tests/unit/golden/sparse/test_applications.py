@@ -236,6 +236,83 @@ def test_cg_takes_as_many_iterations_as_scipy():
     assert solved("cg", a, b, tolerance=1e-8).iterations == len(counted)
 
 
+def star(size: int, weights: Any = 1.0) -> Sparse:
+    """Return L + I of a star: it has three distinct eigenvalues if the weights are equal."""
+    ends = np.arange(1, size)
+    edges = scipy.sparse.coo_array((np.ones(size - 1) * weights, (ends * 0, ends)), (size, size))
+    both = edges + edges.T
+    coo = scipy.sparse.coo_array(scipy.sparse.diags_array(both.sum(0) + 1) - both)
+    return Sparse.from_entries(coo.row, coo.col, coo.data, (size, size))
+
+
+def diagonal(values: np.ndarray) -> Sparse:
+    """Return a diagonal matrix."""
+    own = np.arange(len(values))
+    return Sparse.from_entries(own, own, values, (len(values), len(values)))
+
+
+def residual(a: Sparse, x: np.ndarray, b: np.ndarray) -> float:
+    """Return ‖b − A·x‖/‖b‖; SciPy's product has the bits of golden's."""
+    return float(np.linalg.norm(b - as_scipy(a) @ x) / np.linalg.norm(b))
+
+
+#: Systems by name
+SYSTEMS = {
+    "star": lambda rng: star(100),
+    "weighted star": lambda rng: star(100, rng.random(99)),
+    "diagonal": lambda rng: diagonal(np.linspace(1, 1e3, 50)),
+    "random": lambda rng: system(int(rng.integers(100)), symmetric=True)[0],
+}
+
+
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-14, 1e-16])
+@pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_run_converges_only_with_the_residual_of_its_solution(name, solver, tolerance):
+    """Regression: the residual of a recursion was reported, which drifts from b − A·x."""
+    outcomes: list[bool] = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        a = SYSTEMS[name](rng)
+        b = rng.standard_normal(a.shape[0])
+        p = applications.APPLICATIONS[solver](a, b, tolerance=tolerance, iterations=150)
+        ours = run(p.graph, p.matrices, p.given, iterations=p.iterations)
+        true = residual(a, ours.values["x"], b)
+        # The norms of NumPy and of golden add in another order: 100 roundings of 1.1e-16.
+        assert true <= tolerance * (1 + 1e-13) or not ours.converged, (seed, true)
+        if ours.converged or ours.failure:
+            reported = float(np.sqrt(ours.values["rr"])) / np.linalg.norm(b)
+            assert reported == pytest.approx(true, rel=1e-12)
+        outcomes.append(ours.converged)
+    if tolerance == 1e-8 and (name, solver) != ("diagonal", "gmres"):
+        assert all(outcomes)
+    if tolerance == 1e-16 and name != "diagonal":  # less than a rounding of b; its rows are exact
+        assert not all(outcomes)
+
+
+@pytest.mark.parametrize("solver", ["cg", "bicgstab"])
+def test_a_tolerance_out_of_reach_ends_as_stagnation(solver):
+    a, b = system(3, symmetric=True)
+    outcome = solved(solver, a, b, tolerance=1e-18)
+    assert "stagnation: the residual b − A·x did not shrink" in (outcome.failure or "")
+    assert not outcome.converged and residual(a, outcome.values["x"], b) < 1e-15
+    assert outcome.confirmations >= 2 and outcome.iterations < 200
+
+
+@pytest.mark.parametrize("solver", ["cg", "bicgstab", "gmres"])
+@graphs
+def test_solvers_reach_the_residuals_of_scipy(solver, name):
+    """Both stop at the same relative residual, and differ from x by at most that over λ = 1."""
+    a, b = laplacian_system(name)
+    theirs, failed = getattr(scipy.sparse.linalg, solver)(as_scipy(a), b, rtol=1e-9, atol=0)
+    ours = solved(solver, a, b, tolerance=1e-9)
+    assert ours.converged and not failed
+    # SciPy's own recursion may drift by some roundings, so its residual gets a tenth more.
+    assert residual(a, ours.values["x"], b) <= 1e-9 * (1 + 1e-13)
+    assert residual(a, theirs, b) <= 1.1e-9
+    assert np.linalg.norm(ours.values["x"] - theirs) <= 2.1e-9 * np.linalg.norm(b)
+
+
 def test_failures_are_reported():
     a = Sparse.from_entries([0, 1], [0, 1], [1.0, -1.0], (2, 2))
     outcome = solved("cg", a, [0.0, 1.0])

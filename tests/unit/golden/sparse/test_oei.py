@@ -27,7 +27,9 @@ def test_which_products_share_a_pass():
         "knn": ["oei"],
         "labelprop": ["oei"],
         "gcn": ["oei", None],
-        "gmres": ["oei"] * 9 + [None],
+        # The last product of a restart needs the step. The one that computes the residual joins
+        # the first product of the next restart.
+        "gmres": ["oei"] * 9 + [None, "oei"],
         "cg": [None],
         "bicgstab": [None, None],
     }
@@ -61,6 +63,35 @@ def test_every_limit_of_iterations_gives_the_same(limit):
     both, occupancy = oei.run_oei(p.graph, p.matrices, p.given, iterations=limit)
     assert plain.values["rank"].tobytes() == both.values["rank"].tobytes()
     assert both.reads == -(-limit // 2) and occupancy.fused == limit // 2
+
+
+@pytest.mark.parametrize("width", [1, 40])
+@pytest.mark.parametrize("limit", range(1, 9))
+def test_a_confirmation_writes_the_state_anew(limit, width):
+    """A stop that is not confirmed lets the run go on, also if the next product has begun."""
+    power = Graph(
+        name="power",
+        given=("x", "step"),
+        body=(
+            Vxm("y", "x"),
+            Ewise("x", "mul", ("y", 0.5)),
+            Ewise("step", "add", ("step", 1.0)),
+            Ewise("done", "less", (2.0, "step")),
+        ),
+        results=("x", "step"),
+        stop="done",
+        confirm=(Vxm("x", "x"), Ewise("done", "less", (5.0, "step"))),
+    )
+    matrices = problem("pagerank", 0).matrices
+    given = {"x": np.ones(40), "step": 0.0}
+    plain = run(power, matrices, given, iterations=limit)
+    both, _ = oei.run_oei(power, matrices, given, iterations=limit, width=width)
+    assert both.values["x"].tobytes() == plain.values["x"].tobytes()
+    assert both.iterations == plain.iterations == min(limit, 6)
+    assert both.confirmations == plain.confirmations == max(min(limit, 6) - 2, 0)
+    assert both.converged == plain.converged == (limit >= 6)
+    assert plain.reads == plain.iterations + plain.confirmations
+    assert both.reads <= plain.reads
 
 
 def test_a_late_element_is_noticed(monkeypatch):

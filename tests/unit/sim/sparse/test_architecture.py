@@ -92,3 +92,11 @@ def test_files_that_are_not_readable(tmp_path):
 def test_a_changed_machine_is_checked_too(name, value, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(load_architecture(), **{name: value})
+
+
+def test_the_energies_are_of_one_process():
+    """Regression: the buffer had the energy of 45 nm, the memory that of a later process."""
+    sources = load_architecture().sources
+    energies = [text for name, text in sources.items() if name.startswith("energy.")]
+    assert len(energies) == 3
+    assert {text.split(", 7 nm")[0] for text in energies} == {"Jouppi et al. 2021, table 2"}

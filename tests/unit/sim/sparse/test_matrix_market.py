@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import tracemalloc
 from typing import Any, cast
 
 import numpy as np
@@ -212,9 +213,25 @@ def test_a_matrix_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr(matrix_market, "free_bytes", lambda: 1 << 30)
     with pytest.raises(UserError, match=r"free memory of 1024 MiB, not 2000000000 by 3 .*line 2"):
         read(tmp_path, text)
-    monkeypatch.setattr(matrix_market, "free_bytes", lambda: 30)
-    with pytest.raises(UserError, match="must unpack to at most 0 MiB"):
-        read(tmp_path, text)
+    monkeypatch.setattr(matrix_market, "free_bytes", lambda: 3 << 20)
+    with pytest.raises(UserError, match="matrix must have at most 1 MiB, not 2 MiB"):
+        read(tmp_path, HEAD + "%" * (2 << 20))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_a_bomb_is_refused_before_it_takes_memory(tmp_path, pack, monkeypatch):
+    monkeypatch.setattr(matrix_market, "MOST_BYTES", 1 << 20)
+    packed = pack(HEAD.encode() + b"%" * (30 << 20))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="must unpack to at most 1 MiB; unpack a larger one first"):
+        read(tmp_path, packed)
+    assert tracemalloc.get_traced_memory()[1] < 12 << 20
+    tracemalloc.stop()
+
+
+def test_devices_are_refused():
+    with pytest.raises(UserError, match="/dev/zero: matrix must be a file, not a device"):
+        read_matrix("/dev/zero")
 
 
 def test_random_matrices_that_scipy_writes(tmp_path):

@@ -1,9 +1,15 @@
 """Orders are permutations, do what they promise, and equal a direct calculation."""
 
+import io
+import threading
+
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import sparse
 
+from vitruvian import progress
+from vitruvian.sim.sparse import reordering
 from vitruvian.sim.sparse.pattern import Pattern, pattern_of, permuted
 from vitruvian.sim.sparse.reordering import degree_order, order_of, window_order
 
@@ -75,3 +81,32 @@ def test_names():
         window_order(pattern, 0)
     empty = pattern_of(sparse.csr_array((3, 3)))
     assert window_order(empty).tolist() == [0, 1, 2]
+
+
+def test_the_windowed_order_shows_its_progress(monkeypatch):
+    """Regression: it was silent for the 13 s that a large matrix takes."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "Console", lambda stderr: console)
+    shown = threading.Event()
+
+    def slow(*arguments):
+        arguments[-1][0] = 17
+        while "17/30" not in screen.getvalue() and not shown.wait(0.05):
+            pass
+        return np.arange(30)
+
+    monkeypatch.setattr(reordering, "windowed", slow)
+    timer = threading.Timer(10, shown.set)  # so that a failure ends
+    timer.start()
+    _, pattern = random_pattern(4)
+    np.testing.assert_array_equal(order_of(pattern, "windowed"), np.arange(30))
+    timer.cancel()
+    assert "order the vertices" in screen.getvalue() and "17/30" in screen.getvalue()
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(reordering, "windowed", fail)
+    with pytest.raises(MemoryError):
+        order_of(pattern, "windowed")

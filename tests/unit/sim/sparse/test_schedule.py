@@ -23,10 +23,14 @@ from vitruvian.sim.sparse.schedule import Schedule, Sweep, schedule
 N = 40
 
 
-def plan(stated: Problem, iterations: int, limit: int | None = None) -> Schedule:
+def plan(
+    stated: Problem, iterations: int, limit: int | None = None, confirmations: int = 0
+) -> Schedule:
     shapes = {key: np.shape(value) for key, value in stated.given.items()}
     matrices = {key: matrix.shape for key, matrix in stated.matrices.items()}
-    return schedule(stated.graph, shapes, matrices, iterations, limit=limit)
+    return schedule(
+        stated.graph, shapes, matrices, iterations, limit=limit, confirmations=confirmations
+    )
 
 
 def sweeps(found: Schedule) -> Counter[Sweep]:
@@ -52,7 +56,7 @@ def test_passes_and_pairs_are_those_of_golden(name, limit):
     outcome, occupancy = run_oei(
         stated.graph, stated.matrices, stated.given, iterations=stated.iterations, width=40
     )
-    found = kinds(plan(stated, outcome.iterations, stated.iterations))
+    found = kinds(plan(stated, outcome.iterations, stated.iterations, outcome.confirmations))
     assert found["oei"] + found["stream"] == occupancy.fused
     assert sum(found.values()) - found["vectors"] == outcome.reads
 
@@ -96,6 +100,20 @@ def test_conjugate_gradients_read_the_matrix_in_each_iteration():
     assert (product.read, product.written, product.operations) == (N, N, 2 * N)
     assert (update.read, update.written, update.operations) == (4 * N, 2 * N, 6 * N)
     assert (direction.read, direction.written, direction.operations) == (2 * N, N, 2 * N)
+
+
+@pytest.mark.parametrize("name", ["cg", "bicgstab"])
+def test_a_confirmation_is_a_pass_over_the_matrix(name):
+    """It reads the matrix, x and b, and writes the residual that the next iteration reads."""
+    stated = problem(name, 1)
+    without, once, thrice = (plan(stated, 9, 50, confirmations=count) for count in (0, 1, 3))
+    (more,) = sweeps(once) - sweeps(without)
+    assert (more.kind, more.os_features, more.is_features) == ("product", 1, 0)
+    assert (more.read, more.written, more.operations) == (N, N, 3 * N)
+    assert sweeps(thrice) - sweeps(without) == {more: 3}
+    products = [sum(n for w, n in p.counted_work() if w.product) for p in (without, thrice)]
+    assert products[1] - products[0] == 3
+    assert thrice.work == without.work and len(thrice.confirm_work) == 3
 
 
 def test_a_reduction_on_the_way_separates_the_products():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import inspect
 import subprocess
 import sys
 import types
@@ -19,7 +20,8 @@ from vitruvian import sparse
 from vitruvian.errors import UserError
 from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
-from vitruvian.sparse.solving import OPTIONS, solve
+from vitruvian.sparse.options import OPTIONS, Options
+from vitruvian.sparse.solving import solve
 
 #: The arguments of each application besides the matrix, for 40 vertices
 NEEDED: dict[str, dict[str, Any]] = {
@@ -60,7 +62,7 @@ def test_the_types_of_the_values():
 
 def test_labels_are_the_strongest_beliefs():
     path = nx.disjoint_union(nx.path_graph(4), nx.path_graph(2))
-    result = solve("labelprop", path, labels={0: 1, 3: 0})
+    result = solve("labelprop", path, labels={0: 1, 3: 0}, weight=None)
     assert result.values.tolist() == [1, 1, 0, 0, -1, -1]  # nothing reaches the last two
     assert np.allclose(result.tensors["belief"][:4, 1], [1, 2 / 3, 1 / 3, 0], atol=1e-8)
 
@@ -169,23 +171,86 @@ def test_files_of_both_kinds(tmp_path):
         assert (solve("bfs", path, source=3).values == solve("bfs", a, source=3).values).all()
 
 
+def test_the_signature_lists_all_options():
+    """Regression: completion and editors saw ``**options`` only."""
+    every = {name for options in OPTIONS.values() for name in options}
+    assert set(Options.__annotations__) == every
+    for function in (solve, sparse.problem):
+        shown = inspect.signature(function).parameters
+        assert every <= set(shown) and "options" not in shown
+
+
+@pytest.mark.parametrize(
+    ("app", "option", "meant"),
+    [
+        ("pagerank", "alpha", "damping"),
+        ("pagerank", "max_iter", "iterations"),
+        ("pagerank", "tol", "tolerance"),
+        ("cg", "rtol", "tolerance"),
+        ("gmres", "maxiter", "iterations"),
+        ("kmeans", "n_clusters", "clusters"),
+        ("kmeans", "k", "clusters"),
+        ("knn", "k", "hops"),
+    ],
+)
+def test_options_of_other_libraries_have_a_hint(app, option, meant):
+    with pytest.raises(UserError, match=rf"not '{option}'; did you mean {meant}\?$"):
+        call: Any = solve
+        call(app, matrix(1), **{option: 3})
+
+
 def test_small_and_empty_matrices():
-    for n in (0, 1):
-        empty = np.zeros((n, n))
-        assert solve("pagerank", empty).values.tolist() == [1.0] * n
-        assert solve("kcore", empty).values.tolist() == [0] * n
-        assert solve("cg", empty, b=np.zeros(n)).converged
-        assert solve("gcn", empty, features=np.ones((n, 2)), weights=[np.eye(2)]).converged
+    alone = np.zeros((1, 1))
+    assert solve("pagerank", alone).values.tolist() == [1.0]
+    assert solve("kcore", alone).values.tolist() == [0]
+    assert solve("cg", alone, b=np.zeros(1)).converged
+    assert solve("gcn", alone, features=np.ones((1, 2)), weights=[np.eye(2)]).converged
     one = np.ones((1, 1))
     assert solve("bfs", one).values.tolist() == [0] and solve("knn", one).values.tolist() == [True]
     assert solve("kmeans", one, clusters=1).values.tolist() == [0]
     assert solve("labelprop", one, labels=[0]).values.tolist() == [0]
     for solver in ("cg", "gmres", "bicgstab"):
         assert abs(solve(solver, 2 * one, b=[3.0]).values[0] - 1.5) <= 1.5e-8  # the tolerance
-    for name in ("bfs", "sssp", "knn", "kmeans"):
+    for name in OPTIONS:
+        needed: dict[str, Any] = {k: np.zeros(0) for k in ("b", "labels") if k in OPTIONS[name]}
+        needed |= {"features": np.zeros((0, 1)), "weights": []} if name == "gcn" else {}
         with pytest.raises(UserError, match="matrix must have at least one row, not 0"):
-            solve(name, np.zeros((0, 0)))
-    assert solve("pagerank", nx.Graph()).by_vertex() == {}
+            solve(name, np.zeros((0, 0)), **needed)
+    with pytest.raises(UserError, match="matrix must have at least one row, not 0"):
+        solve("pagerank", nx.Graph())
+
+
+def test_neighbours_end_when_no_vertex_joins():
+    """Regression: 999 999 999 hops on a graph of four vertices took all of them."""
+    line = np.eye(4, k=1)
+    for hops in (1, 2, 3, 4, 999_999_999, 10**400):
+        result = solve("knn", line, hops=hops)
+        assert result.values.tolist() == [each <= hops for each in range(4)]
+        assert result.iterations == min(hops, 4) and result.converged
+    assert solve("knn", np.zeros((4, 4)), hops=3).iterations == 1
+
+
+def test_the_residual_is_that_of_the_values():
+    state = problem("gmres", 2)
+    a, b = state.matrices["A"], np.asarray(state.given["b"])
+    for solver, limit in (("gmres", 1), ("gmres", 100), ("bicgstab", 2), ("bicgstab", 100)):
+        options: dict[str, Any] = {"restart": 3} if solver == "gmres" else {}
+        result = solve(solver, a, b=b, iterations=limit, **options)
+        expected = np.linalg.norm(b - a.dense() @ result.values) / np.linalg.norm(b)
+        # The product of NumPy adds in another order: some 40 roundings of 1.1e-16.
+        assert result.residual == pytest.approx(expected, rel=1e-6, abs=1e-14)
+        assert result.converged == ((result.residual or 0) <= 1e-8) and "residual" in repr(result)
+    assert solve("gmres", a, b=b * 0).residual == 0
+    assert solve("bfs", a).residual is None
+
+
+def test_the_simulated_run_has_the_passes_of_its_confirmations():
+    state = problem("cg", 2)
+    a, b = state.matrices["A"], state.given["b"]
+    result = solve("cg", a, b=b, tolerance=1e-18, simulate=True)
+    figures = result.report.figures()
+    assert figures["product_sweeps"] == result.reads >= result.iterations + 2
+    assert figures["product_sweeps"] == figures["iterations"] + result.report.schedule.confirmations
 
 
 # Linear systems
@@ -281,7 +346,8 @@ def test_a_wrong_argument_is_refused(name, options, message):
         (
             "sssp",
             -2.0,
-            r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+",
+            r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+ "
+            r"\(pagerank, sssp, labelprop and gcn need weights from 0 on; bfs, knn and kcore ign",
         ),
         ("sssp", np.nan, "at least 0, not nan in row"),
         ("pagerank", np.inf, "at least 0, not inf in row"),
@@ -350,7 +416,7 @@ def test_names_and_numbers_of_vertices():
     with pytest.raises(UserError, match=r"a vertex of the graph, not 0$"):
         solve("bfs", graph, source=0)
     with pytest.raises(UserError, match=r"a vertex of the graph, not \[1\]"):
-        solve("bfs", graph, source=[1])
+        solve("bfs", graph, source=[1])  # pyright: ignore[reportArgumentType]
     with pytest.raises(UserError, match="labelled vertex must be a vertex of the graph, not 1"):
         solve("labelprop", graph, labels={1: 0})
     with pytest.raises(TypeError, match="source must be an int, not 'a'"):
@@ -366,7 +432,7 @@ def test_options_that_must_be_given():
     with pytest.raises(TypeError, match="simulate must be a bool, not 1"):
         solve("bfs", matrix(1), simulate=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="damping must be a number, not '1'"):
-        solve("pagerank", matrix(1), damping="1")
+        solve("pagerank", matrix(1), damping="1")  # pyright: ignore[reportArgumentType]
     assert set(OPTIONS) == set(PROBLEMS) and OPTIONS["sssp"] == {"source": 0}
 
 
@@ -384,7 +450,7 @@ def test_scipy_and_networkx_are_imported_when_they_are_needed(root):
 
 
 def test_a_problem_can_be_stated_without_being_run():
-    state = sparse.problem("sssp", nx.path_graph(3), source=1)
+    state = sparse.problem("sssp", nx.path_graph(3), source=1, weight=None)
     assert isinstance(state, sparse.Problem) and state.graph.name == "sssp"
     assert [field.name for field in dataclasses.fields(state)][:2] == ["graph", "matrices"]
 
@@ -406,4 +472,4 @@ def test_the_simulator_gets_the_problem_and_its_report_is_returned(monkeypatch):
     ((state, architecture, options),) = calls
     assert result.report == "report" and state.graph.name == "pagerank"
     assert (architecture, options.pop("iterations")) == ("a.toml", result.iterations)
-    assert options == {"reorder": "x", "block": 4}
+    assert options == {"reorder": "x", "block": 4, "confirmations": 0}

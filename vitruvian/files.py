@@ -1,14 +1,78 @@
-"""Output files, which are checked before the work begins and written completely or not at all."""
+"""Files: inputs of bounded size, and outputs that are written completely or not at all.
+
+An output is checked before the work begins.
+"""
 
 import argparse
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["open_whole", "output_path", "write_all", "write_whole"]
+from vitruvian.errors import UserError
+
+__all__ = [
+    "MOST_BYTES",
+    "open_whole",
+    "output_path",
+    "read_whole",
+    "reason_of",
+    "write_all",
+    "write_whole",
+]
+
+#: Largest size in bytes of a file that ``read_whole`` reads by default.
+MOST_BYTES = 256 << 20
+
+
+def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a regular file of bounded size.
+
+    Parameters
+    ----------
+    path : str or Path
+    most : int
+        Largest allowed size, bytes. Never more than one byte beyond it is read.
+
+    Raises
+    ------
+    UserError
+        If the file does not exist, cannot be read, is a folder, a device or a pipe, or is larger.
+        The message is one line that begins with the path.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UserError(f"{path} must be a regular file, not a folder, device or pipe")
+            data = file.read(most + 1)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {reason_of(error)}") from None
+    if len(data) > most:
+        raise UserError(f"{path} must have at most {_size(most)}")
+    return data
+
+
+def _size(count: int) -> str:
+    for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << bits and count % (1 << bits) == 0:
+            return f"{count >> bits} {unit}"
+    return f"{count} bytes"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of an error without the number and the file's name of an ``OSError``.
+
+    The text is one line, such as "No such file or directory".
+    """
+    text = error.strerror if isinstance(error, OSError) else None
+    return " ".join((text or str(error)).split()) or type(error).__name__
 
 
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
@@ -44,7 +108,7 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
         try:
             _try(target / "file" if folder else target)
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            reason = reason_of(error)
             kind = "folder that files can be written to" if folder else "file that can be written"
             raise argparse.ArgumentTypeError(f"must be a {kind}, not {text!r} ({reason})") from None
         return text

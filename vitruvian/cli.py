@@ -12,13 +12,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any, NoReturn, TextIO, cast
 
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
-from vitruvian.files import write_whole
+from vitruvian.files import OutputPath, reason_of, write_whole
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 
@@ -149,6 +150,7 @@ def _main(arguments: list[str]) -> int:
         _complete(os.environ.get("COMP_LINE", ""))
     options = build_parser(_named(arguments)).parse_args(arguments)
     try:
+        _keep_inputs(options)
         code = options.run(options)
         # A reader that has gone must be noticed here, and not when the interpreter exits.
         sys.stdout.flush()
@@ -167,7 +169,8 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        print(f"error: {place}{reason_of(error)}", file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"error: not enough memory: {error or 'take smaller sizes'}", file=sys.stderr)
@@ -175,6 +178,40 @@ def _main(arguments: list[str]) -> int:
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)
         return 2
+
+
+def _keep_inputs(options: argparse.Namespace) -> None:
+    """Raise UserError if an option names an output file that is also an input of the command."""
+    values = [
+        (name, word)
+        for name, value in vars(options).items()
+        for word in _words(value)
+        if name != "command"
+    ]
+    outputs = [v for v in values if isinstance(v[1], OutputPath) and os.path.isfile(v[1])]
+    # The name of a unit or a kernel has no dot and no slash, even if there is such a file.
+    inputs = [w for _, w in values if not isinstance(w, OutputPath) and ("." in w or "/" in w)]
+    for name, output in outputs:
+        for word in inputs:
+            same = False
+            with suppress(OSError, ValueError):  # most words are no files
+                same = os.path.samefile(output, word)
+            if same:
+                raise UserError(
+                    f"--{name.replace('_', '-')} must be another file than the input {word!r}, "
+                    "which it would replace"
+                )
+
+
+def _words(value: object) -> Iterator[str]:
+    """Yield the texts in the value of an option, for NAME=FILE also the file's name."""
+    if isinstance(value, str):
+        yield value
+        if "=" in value:
+            yield value.partition("=")[2].removeprefix("@")
+    elif isinstance(value, list | tuple):
+        for item in cast(Sequence[object], value):
+            yield from _words(item)
 
 
 def _named(words: Sequence[str]) -> list[str]:
@@ -219,7 +256,7 @@ def write_json(path: str, value: Any, *, stdout: TextIO | None = None) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        raise UserError(f"--json must be a file that can be written: {error}") from None
+        raise UserError(f"--json must be a file that can be written: {reason_of(error)}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,8 @@ from vitruvian.errors import UserError
 
 __all__ = [
     "MOST_BYTES",
+    "OutputPath",
+    "differing",
     "open_whole",
     "output_path",
     "read_whole",
@@ -48,7 +50,7 @@ def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise UserError(f"{path} must be a regular file, not a folder, device or pipe")
+                raise UserError(f"{path} must be a regular file, not a device or pipe")
             data = file.read(most + 1)
     except UserError:
         raise
@@ -75,6 +77,10 @@ def reason_of(error: BaseException) -> str:
     return " ".join((text or str(error)).split()) or type(error).__name__
 
 
+class OutputPath(str):
+    """The name of a file that a command writes, which ``output_path`` has checked."""
+
+
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
     """Return a function that checks the value of an option that names an output file.
 
@@ -94,7 +100,8 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
     Returns
     -------
     path : callable
-        Function that returns its argument, or raises ``argparse.ArgumentTypeError``.
+        Function that returns its argument as an ``OutputPath``, or as it is if it names a folder or
+        standard output; it raises ``argparse.ArgumentTypeError`` if the path is not allowed.
     """
 
     def path(text: str) -> str:
@@ -111,7 +118,7 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
             reason = reason_of(error)
             kind = "folder that files can be written to" if folder else "file that can be written"
             raise argparse.ArgumentTypeError(f"must be a {kind}, not {text!r} ({reason})") from None
-        return text
+        return text if folder else OutputPath(text)
 
     return path
 
@@ -151,6 +158,25 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
     """
     with open_whole(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
+
+
+def differing(texts: Mapping[Path, bytes | str]) -> list[Path]:
+    """Return the paths at which there is something else than these contents.
+
+    Parameters
+    ----------
+    texts : mapping of Path to bytes or str
+        Contents by the names of the files; a str is encoded as UTF-8.
+    """
+    found: list[Path] = []
+    for path, text in texts.items():
+        data = text.encode() if isinstance(text, str) else text
+        if not path.exists():
+            continue
+        # The size comes first, so that no large file is read for nothing.
+        if not path.is_file() or path.stat().st_size != len(data) or path.read_bytes() != data:
+            found.append(path)
+    return found
 
 
 def write_all(texts: Mapping[Path, bytes | str]) -> None:

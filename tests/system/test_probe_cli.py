@@ -189,7 +189,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypa
 
 def test_a_device_is_refused(capsys):
     line = error_of(["probe", "read", "/dev/zero"], capsys)
-    assert line == "error: /dev/zero must be a regular file, not a folder, device or pipe"
+    assert line == "error: /dev/zero must be a regular file, not a device or pipe"
 
 
 def test_a_section_cannot_name_a_file_elsewhere(tmp_path, capsys):

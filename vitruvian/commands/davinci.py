@@ -264,7 +264,9 @@ def run(options: argparse.Namespace) -> int:
                 f"not {options.cube!r}"
             )
         return show(options, instance)[0]
-    except (ValueError, OSError, Deadlock) as error:
+    except OSError:
+        raise  # the message has the name of the file
+    except (ValueError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
 
 
@@ -439,11 +441,11 @@ def _cce(options: argparse.Namespace) -> int:
                 program = build_mixed(kernels, chip, arguments, **settings)
             else:
                 program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
-    except (ValueError, OSError, Deadlock) as error:
+    except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
     try:
         report = _simulated(options, program)
-    except (ValueError, OSError, Deadlock) as error:
+    except (ValueError, Deadlock) as error:
         # The output of the kernel until the error helps to find its cause.
         _show_prints(_console(options), program)
         raise UserError(str(error)) from None

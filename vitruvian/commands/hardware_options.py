@@ -167,6 +167,11 @@ def _add_bundle_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Take about this many expected results (default: %(default)s).",
     )
+    command.add_argument(
+        "--force",
+        action="store_true",
+        help="Replace files of an earlier bundle that differ from those that are written.",
+    )
     add_seed(command)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed
 from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_all
+from vitruvian.files import output_path, reason_of, write_all
 from vitruvian.progress import Progress
 from vitruvian.table import open_console, print_table
 
@@ -112,7 +112,9 @@ def _write(options: argparse.Namespace) -> int:
                 options.target, options.instruction or [], Path(options.out), options.seed, progress
             )
         except OSError as error:
-            raise UserError(f"--out must be a folder that can be written: {error}") from None
+            raise UserError(
+                f"--out must be a folder that can be written: {reason_of(error)}"
+            ) from None
     print(f"{options.out}: {len(done)} instructions; run make there, and read outputs.bin")
     if options.json:
         names = [each.name for each in done]

@@ -1,10 +1,13 @@
-"""Output files: complete or absent; links and devices are kept."""
+"""Files: inputs are bounded; outputs are complete or absent; links and devices are kept."""
 
 import os
 import subprocess
 import sys
 
-from vitruvian.files import write_whole
+import pytest
+
+from vitruvian.errors import UserError
+from vitruvian.files import differing, read_whole, write_whole
 
 
 def test_a_symbolic_link_stays_and_its_file_is_written(tmp_path):
@@ -25,3 +28,37 @@ def test_standard_output_is_not_replaced_by_a_file(root, tmp_path):
     assert (tmp_path / "out").read_text() == "whole"
     after = os.lstat("/dev/stdout")
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+
+
+def test_a_file_of_the_largest_size_is_read_and_a_larger_one_is_not(tmp_path):
+    path = tmp_path / "data"
+    path.write_bytes(bytes(1024))
+    assert read_whole(path, 1024) == bytes(1024)
+    path.write_bytes(bytes(1025))
+    with pytest.raises(UserError, match=r"data must have at most 1 KiB$"):
+        read_whole(path, 1024)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe"):
+        with pytest.raises(UserError, match="must be a regular file, not a device or pipe"):
+            read_whole(path)
+    with pytest.raises(UserError, match="Is a directory"):
+        read_whole(tmp_path)
+
+
+def test_a_missing_file_has_its_name_and_the_reason(tmp_path):
+    with pytest.raises(UserError, match=r"^no.bin: No such file or directory$"):
+        read_whole("no.bin")
+    with pytest.raises(UserError, match="embedded null byte"):
+        read_whole("a\0b")
+
+
+def test_files_with_another_content_are_found(tmp_path):
+    names = [tmp_path / name for name in ("same", "other", "longer", "absent", "folder")]
+    texts = dict.fromkeys(names, "text")
+    for name, content in zip(names, ("text", "tixt", "text\n"), strict=False):
+        name.write_text(content)
+    names[4].mkdir()
+    assert [path.name for path in differing(texts)] == ["other", "longer", "folder"]

@@ -8,7 +8,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -193,7 +193,7 @@ def write_all(texts: Mapping[Path, bytes | str]) -> None:
     Raises
     ------
     OSError
-        If a file cannot be written.
+        If a file cannot be written. No new file and no new folder is left behind.
     """
     for path in texts:
         if path.is_dir():
@@ -216,17 +216,19 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
     Raises
     ------
     OSError
-        If the file cannot be written. No part of it is left behind.
+        If the file cannot be written. No part of it and no new folder is left behind.
     """
     if _is_direct(Path(path)):
         with open(path, "wb") as file:
             yield file
         return
     target = Path(path).resolve()  # a symbolic link is kept; the file that it names is replaced
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # The name is cut, because one of the largest length would leave no room for random letters.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
+    made: list[Path] = []
+    name = None
     try:
+        _make_folders(target.parent, made)
+        # The name is cut, because one of the largest length would leave no room for random letters.
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
         with os.fdopen(handle, "wb") as file:
             yield file
         # ``mkstemp`` creates files for their owner only. The umask can only be read by setting it.
@@ -234,9 +236,26 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
         os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        for folder in reversed(made):
+            with suppress(OSError):  # another process has put a file into it
+                folder.rmdir()
+        # A full disk has no name in its error, and the temporary file's name tells a user nothing.
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(path)
         raise
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Create a folder and those above it, and append the ones that did not exist to ``made``."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process creates it at the same time
+            each.mkdir()
+            made.append(each)
+    folder.mkdir(exist_ok=True)
 
 
 def _is_direct(path: Path) -> bool:

@@ -95,6 +95,8 @@ def run_checks(
     ------
     ToolError
         If Verilator or the C++ compiler is missing.
+    CacheError
+        If a model must be compiled and the store of models cannot be written to.
     """
     order = _order(list(checks))
     if jobs == 1:
@@ -157,12 +159,13 @@ def _run_named(name: str, vectors: int, seed: int) -> Outcome:
 
 
 def _run(check: Check, vectors: int, seed: int) -> Outcome:
+    from vitruvian.cache import CacheError
     from vitruvian.sim.rtl import ToolError
 
     started = time.monotonic()
     try:
         result = check.run(vectors, seed)
-    except ToolError:
+    except (ToolError, CacheError):
         raise
     except Exception as failure:
         return _failed(check, f"{type(failure).__name__}: {failure}", time.monotonic() - started)

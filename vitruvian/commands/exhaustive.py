@@ -11,7 +11,7 @@ from rich.console import Console
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
 from vitruvian.errors import UserError
-from vitruvian.files import output_path
+from vitruvian.files import output_path, reason_of
 from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
 from vitruvian.sim.verify.check import Outcome
@@ -86,13 +86,18 @@ def _exhaustive(options: argparse.Namespace) -> int:
     chunk = options.chunk or 1 << CHUNK_BITS
     if chunk & (chunk - 1):
         raise UserError(f"--chunk must be a power of two, not {chunk}")
-    check_cache()
+    check_cache(write=False)
     path = Path(options.progress) if options.progress else cache_root() / "exhaustive.json"
     try:
         done = Done(path, restart=options.restart)
     except ValueError as error:
         raise UserError(f"--progress: {error}") from None
-    done.save()  # fails now, rather than after the first chunk, if the file cannot be written
+    try:
+        done.save()  # fails now, rather than after the first chunk
+    except OSError as error:
+        raise UserError(
+            f"--progress must be a file that can be written, not {str(path)!r} ({reason_of(error)})"
+        ) from None
     outcomes: dict[str, Outcome] = {}
 
     def report_done() -> int:

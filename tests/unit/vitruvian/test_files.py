@@ -1,5 +1,7 @@
 """Files: inputs are bounded; outputs are complete or absent; links and devices are kept."""
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -7,7 +9,7 @@ import sys
 import pytest
 
 from vitruvian.errors import UserError
-from vitruvian.files import differing, read_whole, write_whole
+from vitruvian.files import differing, read_whole, write_all, write_whole
 
 
 def test_a_symbolic_link_stays_and_its_file_is_written(tmp_path):
@@ -62,3 +64,39 @@ def test_files_with_another_content_are_found(tmp_path):
         name.write_text(content)
     names[4].mkdir()
     assert [path.name for path in differing(texts)] == ["other", "longer", "folder"]
+
+
+class Full(io.BufferedWriter):
+    """A file on a disk that has room for few bytes."""
+
+    room = 0
+
+    def write(self, data):
+        Full.room -= len(data)
+        if Full.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(data)
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Let the disk have room for 100 bytes in all."""
+    monkeypatch.setattr(Full, "room", 100)
+    monkeypatch.setattr(os, "fdopen", lambda handle, mode: Full(io.FileIO(handle, mode)))
+
+
+def test_a_full_disk_leaves_no_file_and_no_folder(tmp_path, full):
+    old = tmp_path / "old"
+    old.write_text("before")
+    texts = {old: b"1234", tmp_path / "a" / "b" / "x": bytes(60), tmp_path / "a" / "y": bytes(60)}
+    with pytest.raises(OSError, match="No space left on device") as refused:
+        write_all(texts)
+    assert refused.value.filename == str(tmp_path / "a" / "y")
+    assert list(tmp_path.iterdir()) == [old] and old.read_text() == "before"
+
+
+def test_existing_folders_stay_after_a_failure(tmp_path, full):
+    (tmp_path / "a").mkdir()
+    with pytest.raises(OSError, match="No space"):
+        write_whole(tmp_path / "a" / "b" / "x", bytes(101))
+    assert [path.name for path in tmp_path.rglob("*")] == ["a"]

@@ -131,7 +131,7 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
         If the unit cannot be built, or if there are too few vectors.
     """
     golden = golden_vectors(variant, count=vectors, seed=seed)
-    text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
+    text, module, summary = verilog.stored(variant), variant.module, variant.unit.summary
     ports = ports_of(text, module)
     names = [port.name for port in ports]
     words, registers = memories(golden), register_files(variant)

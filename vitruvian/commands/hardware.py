@@ -246,7 +246,8 @@ def _verilog(options: argparse.Namespace) -> int:
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
-            text, path = verilog.emit(variant), folder / f"{variant.module}.v"
+            text = verilog.stored(variant, enabled=not options.no_cache)
+            path = folder / f"{variant.module}.v"
             if to_stdout:
                 # An empty line separates the designs.
                 _write("-", text if number == len(selected) - 1 else f"{text}\n", options)

@@ -145,6 +145,7 @@ def _add_verilog_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write the files into this folder (- for standard output; default: %(default)s).",
     )
+    add_no_cache(command, "generate the Verilog again")
 
 
 def _add_bundle_options(command: argparse.ArgumentParser) -> None:

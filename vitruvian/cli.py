@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TextIO, cast
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
 from vitruvian.files import OutputPath, reason_of, write_whole
+from vitruvian.validate import nearest
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 
@@ -63,9 +64,19 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports a mistake in one line and keeps line breaks in help texts."""
 
     def __init__(self, **options: Any):
+        self.commands: dict[str, argparse.ArgumentParser] = {}
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(formatter_class=formatter, add_help=False, **options)
         self.add_argument("-h", "--help", action="help", help="Print this help and stop.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = ", ".join(map(repr, action.choices))
+            hint = nearest(str(value), map(str, action.choices))
+            given = f"invalid choice: {value!r}"
+            # A long list would hide the name that was meant.
+            text = f"{given}{hint}" if hint else f"{given} (choose from {names})"
+            raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
@@ -129,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return getattr(stop, "code", 130)
 
 
-def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> _Parser:
     """Return the parser of the command line, in which only the ``named`` commands have options."""
     parser = _Parser(
         prog="vitruvian",
@@ -142,13 +153,14 @@ def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPar
     parser.add_argument("--version", action=_Version, help="Print the version and stop.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _Commands(subparsers, set(named)).add_all()
+    parser.commands = dict(subparsers.choices)
     return parser
 
 
 def _main(arguments: list[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete(os.environ.get("COMP_LINE", ""))
-    options = build_parser(_named(arguments)).parse_args(arguments)
+    options = _parsed(arguments)
     try:
         _keep_inputs(options)
         code = options.run(options)
@@ -178,6 +190,20 @@ def _main(arguments: list[str]) -> int:
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)
         return 2
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """Return the options; the message about an unknown one names the nearest that exists."""
+    parser = build_parser(_named(arguments))
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        # The parser of the command knows its options, and its help lists them.
+        own = parser.commands[options.command]
+        names = [name for action in own._actions for name in action.option_strings]
+        unknown = next((word for word in rest if word.startswith("-")), rest[0])
+        hint = nearest(unknown.partition("=")[0], names)
+        own.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+    return options
 
 
 def _keep_inputs(options: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from vitruvian.sim.verify.check import Check, Outcome
+from vitruvian.validate import refusal
 from vitruvian.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "collect", "run_checks"]
@@ -65,8 +66,8 @@ def collect(pattern: str = "*") -> list[Check]:
         if fnmatchcase(check.name, pattern) or fnmatchcase(check.unit, pattern)
     ]
     if not chosen:
-        units = ", ".join(sorted({check.unit for check in everything}))
-        raise ValueError(f"unit must match one of {units}, not {pattern!r}")
+        units = sorted({check.unit for check in everything})
+        raise ValueError(refusal("unit", pattern, units, "match one of"))
     return chosen
 
 

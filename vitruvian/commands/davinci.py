@@ -36,7 +36,7 @@ from vitruvian.commands.options import (
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -240,7 +240,7 @@ def run(options: argparse.Namespace) -> int:
     name = options.problem
     if name not in KERNELS:
         names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
-        raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
+        raise UserError(refusal("KERNEL", name, names))
     one_of("--cube", options.cube, CUBES)
     if options.strict and options.no_checks:
         raise UserError("--strict must come without --no-checks")

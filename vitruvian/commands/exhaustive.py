@@ -15,6 +15,7 @@ from vitruvian.files import output_path, reason_of
 from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
 from vitruvian.sim.verify.check import Outcome
+from vitruvian.validate import refusal
 from vitruvian.workers import WorkerKilled
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def _exhaustive(options: argparse.Namespace) -> int:
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
     if not chosen:
-        names = "; ".join(task.name for task in everything)
-        raise UserError(f"task must match one of: {names}; not {options.task!r}")
+        names = [task.name for task in everything]
+        raise UserError(refusal("task", options.task, names, "match one of"))
     if options.list:
         refuse_others(options, ("chunk", "limit", "restart", "progress", "json"))
         for task in chosen:

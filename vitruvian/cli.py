@@ -12,7 +12,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO, cast
@@ -65,9 +65,11 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any):
         self.commands: dict[str, argparse.ArgumentParser] = {}
+        #: Function that completes the help with what the options before --help name
+        self.explain: Callable[[argparse.Namespace], None] = lambda _: None
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(formatter_class=formatter, add_help=False, **options)
-        self.add_argument("-h", "--help", action="help", help="Print this help and stop.")
+        self.add_argument("-h", "--help", action=_Help, help="Print this help and stop.")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -82,6 +84,18 @@ class _Parser(argparse.ArgumentParser):
         line = " ".join(message.split())
         line = line if len(line) <= 400 else line[:400] + "…"
         self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
+
+
+class _Help(argparse._HelpAction):  # pyright: ignore[reportPrivateUsage]
+    """The action of ``--help``, which calls ``explain`` of the parser first."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any
+    ) -> None:
+        if isinstance(parser, _Parser):
+            parser.explain(namespace)
+        parser.print_help()
+        parser.exit()
 
 
 class _Version(argparse.Action):
@@ -253,7 +267,15 @@ def _complete(line: str) -> NoReturn:
     """
     import argcomplete
 
-    argcomplete.autocomplete(build_parser(_named(line.split())))
+    from vitruvian.commands.completion import completed, show_unit_options
+
+    words = line.split()
+    named = _named(words)
+    parser = build_parser(named)
+    for name in named:
+        show_unit_options(parser.commands[name], words)
+    # The words of ``completed`` are for options and arguments without choices.
+    argcomplete.autocomplete(parser, default_completer=cast(Any, completed))
     raise SystemExit(1)  # not reached: autocomplete ends the process when the variable is set
 
 

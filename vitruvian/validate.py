@@ -125,7 +125,7 @@ def nearest(value: str, names: Iterable[str]) -> str:
     if len(value) > _WORD:
         return ""
     lower = {name.lower(): name for name in names}
-    near = difflib.get_close_matches(value.lower(), lower, n=1)
+    near = difflib.get_close_matches(value.lower(), lower, n=1, cutoff=0.7)
     return f" (did you mean {lower[near[0]]}?)" if near else ""
 
 

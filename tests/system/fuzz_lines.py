@@ -99,7 +99,10 @@ _UNITS = {
 }
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
 
-_PROBES = ("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz")
+_PROBES = (
+    *("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz"),
+    *(f"{name}.probe.npz" for name in ("terms", "rows", "scalar", "bomb")),
+)
 
 GRAMMARS = (
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
@@ -163,9 +166,13 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "run"),
-        (("matmul", "relu", "nosuch"),),
+        (("matmul", "relu", "nosuch", "matmull"),),
         ("--size=16x16x16",),
-        {"--size": ("16x16x16", "64", "100000x100000x100000"), "--trace": _OUTPUTS, **_DAVINCI},
+        {
+            "--size": ("16x16x16", "64", "100000x100000x100000", "99999999999", "2**99"),
+            "--trace": _OUTPUTS,
+            **_DAVINCI,
+        },
     ),
     Grammar(
         ("vitruvian", "run"),
@@ -178,6 +185,18 @@ GRAMMARS = (
         (("conv2d", "depthwise"),),
         ("--size=1x16x8x16x3x1",),
         {"--size": _CONVOLUTIONS, **_DAVINCI},
+    ),
+    # The output may be the input, which must stay; so no other file is an input here.
+    Grammar(
+        ("vitruvian", "run", "cubefx"),
+        (),
+        ("--input=IN/x.npy", "--order=2", "--out=y.npy"),
+        {
+            "--functions": ("sin", "sine", "zzz", ""),
+            "--out": ("IN/x.npy", "IN/../in/x.npy", "y.npy", "y.csv", "/dev/zero/y.npy"),
+            "--method": ("horner", "hornr"),
+            "--json": ("out.json", "IN/x.npy", "-"),
+        },
     ),
     Grammar(
         ("vitruvian", "trace"),
@@ -270,7 +289,7 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "probe", "read"),
-        (_inputs(*_PROBES, "x.npy"),),
+        ((*_inputs(*_PROBES, "x.npy"), "/dev/zero"),),
         (),
         {
             "--out": _FOLDERS,
@@ -376,7 +395,13 @@ GRAMMARS = (
         ("vitruvian", "verilog"),
         (("compare", "minmax", "nosuch"),),
         ("--format=fp8e4m3",),
-        {"--out": ("new", "IN/junk.bin", "/proc/no", "-"), **_UNITS},
+        {
+            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
+            "--config": (*_inputs("good.toml"), "/dev/zero"),
+            "--no-cache": None,
+            "--help": None,
+            **_UNITS,
+        },
     ),
     Grammar(
         ("vitruvian", "verilog"),
@@ -398,6 +423,7 @@ GRAMMARS = (
             "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
             "--vectors": ("20", "13", "1e9"),
             "--seed": _NUMBERS,
+            "--force": None,
             **_UNITS,
         },
     ),

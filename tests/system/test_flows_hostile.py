@@ -146,7 +146,7 @@ def test_devices_and_the_umask(tmp_path):
     [
         (MemoryError(), 2, "not enough memory"),
         (RecursionError(), 2, "nested too deeply"),
-        (PermissionError(13, "Permission denied", "cache"), 2, "Permission denied: 'cache'"),
+        (PermissionError(13, "Permission denied", "cache"), 2, "cache: Permission denied"),
         (BrokenProcessPool("gone"), 1, "a worker process was killed"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

@@ -57,11 +57,11 @@ def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {reason_of(error)}") from None
     if len(data) > most:
-        raise UserError(f"{path} must have at most {_size(most)}")
+        raise UserError(f"{path} must have at most {_limit(most)}")
     return data
 
 
-def _size(count: int) -> str:
+def _limit(count: int) -> str:
     for unit, bits in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 1 << bits and count % (1 << bits) == 0:
             return f"{count >> bits} {unit}"

@@ -19,7 +19,7 @@ from vitruvian.golden.fp.formats import (
 )
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import Results
-from vitruvian.sim.bench.npz import Header, Misfit, read_arrays
+from vitruvian.npz import Header, Misfit, read_arrays
 
 __all__ = ["read_npz"]
 

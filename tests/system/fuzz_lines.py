@@ -6,9 +6,15 @@ from collections.abc import Iterator
 
 from tests.system.fuzz_inputs import chip_files
 from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
+from tests.system.fuzz_values import CONVOLUTIONS as _CONVOLUTIONS
+from tests.system.fuzz_values import COUNTER_FILES as _COUNTER_FILES
 from tests.system.fuzz_values import FOLDERS as _FOLDERS
 from tests.system.fuzz_values import NUMBERS as _NUMBERS
 from tests.system.fuzz_values import OUTPUTS as _OUTPUTS
+from tests.system.fuzz_values import POOLING_SIZES as _POOLING_SIZES
+from tests.system.fuzz_values import POOLINGS as _POOLINGS
+from tests.system.fuzz_values import PROBES as _PROBES
+from tests.system.fuzz_values import UNITS as _UNITS
 from tests.system.fuzz_values import inputs as _inputs
 
 __all__ = ["GRAMMARS", "Grammar", "lines"]
@@ -58,28 +64,7 @@ _DAVINCI = {
     "--gantt": _OUTPUTS,
     "--json": _OUTPUTS,
 }
-_POOLINGS = tuple(
-    f"{kind}-{method}"
-    for kind in ("maxpool", "maxpool-argmax", "maxpool-backward", "avgpool", "avgpool-backward")
-    for method in ("im2col", "direct", "expansion", "xy")
-)
-_POOLING_SIZES = (
-    *("1x1x8x3x2", "2x1x11x3x2", "0x1x8x3x2", "1x1x8x9x2", "1x1x8x3x0", "1x1x8x8x9999"),
-    *("1x1x8x-3x2", "1x1x8x3", "999999999x1x8x3x2", "1x999999999x8x3x2", "1x1x999999999x3x2"),
-    *("1x1x999999999x999999999x1", "1x1x300x299x1", "64x32x224x3x2", "1x1x4096x2x2", "1x1x1x1x1"),
-)
-_CONVOLUTIONS = (
-    *("1x16x8x16x3x1", "1x1x1x1x1x1", "0x16x8x16x3x1", "1x16x8x16x9x1", "1x16x8x16x3x99"),
-    *("999999999x1x8x1x3x1", "1x999999999x8x16x3x1", "1x16x999999999x16x3x1", "1x16x8x16x3"),
-    *("64x512x224x512x3x1", "1x3x300x4x255x1", "1x1x8x99999x1x1"),
-)
 _CASES = ("add_relu", "depthwise", "avgpool", "conv2d", "matmul", "gelu")
-_COUNTER_FILES = _inputs(
-    *(f"{n}.counters.csv" for n in "counters nocolumn norow nonumber negative inf ceiling".split()),
-    *(f"{n}.counters.csv" for n in "late zero tiny huge unit twice quote long nul cells".split()),
-    *("msprof", "msprof_core", "msprof_text", "msprof_more", "msprof_time", "msprof_none"),
-    *("msprof_over", "msprof_head", "msprof_id", "msprof_short", "msprof_few", "points.csv"),
-)
 _ROOFLINE = {
     "--chip": _CHIPS,
     "--core": ("aicore 0", "busiest", "all", "aicore 99", "aiv 0", "0"),
@@ -87,22 +72,7 @@ _ROOFLINE = {
     "--out": ("out.svg", *_OUTPUTS),
     "--json": _OUTPUTS,
 }
-_UNITS = {
-    "--format": ("fp8e4m3", "fp8e5m2", "int99"),
-    "--pipeline": ("0", "1", "9", "8-4"),
-    "--rounding": ("RNE", "RTZ", "up"),
-    "--preset": ("a100", "tiny", "z9"),
-    "--rule": ("rvbna_e4m3_n1_fp32", "amx_tdpbssd", "cdna1_mfma_bf16_fp32", "z9"),
-    "--k": ("1", "8-4", "65"),
-    "--width": ("8", "0", "999999999"),
-    "--json": _OUTPUTS,
-}
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
-
-_PROBES = (
-    *("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz"),
-    *(f"{name}.probe.npz" for name in ("terms", "rows", "scalar", "bomb")),
-)
 
 GRAMMARS = (
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),

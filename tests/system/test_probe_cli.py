@@ -180,7 +180,7 @@ def test_arrays_that_do_not_fit_are_one_line(changed, message, tmp_path, capsys)
 
 
 def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vitruvian.sim.bench.npz.MAX_BYTES", 1000)
+    monkeypatch.setattr("vitruvian.npz.MAX_BYTES", 1000)
     path = npz_of(tmp_path / "x.npz", rows=100)
     assert "x.npz must hold at most 1,000 bytes of arrays" in error_of(
         ["probe", "read", path, "--input", "fp16"], capsys

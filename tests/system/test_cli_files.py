@@ -132,3 +132,10 @@ def test_inputs_beyond_fp16_are_named(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.npy")
     line = error_of(["run", "cubefx", "--input", str(tmp_path / "pipe.npy")], capsys)
     assert "it is a folder, a device or a pipe" in line
+
+
+@pytest.mark.parametrize("command", ["roofline --counters", "probe read", "area --config", "cce"])
+def test_a_device_is_refused_at_once(command, capsys):
+    """Regression: ``probe read /dev/zero`` took 5.9 GB."""
+    line = error_of([*command.split(), "/dev/zero"], capsys)
+    assert line.startswith("error: /dev/zero") and "file" in line

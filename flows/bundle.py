@@ -6,7 +6,8 @@ Verilog, and a Makefile that runs the bench on Icarus Verilog and on Verilator.
 
 from pathlib import Path
 
-from vitruvian.files import write_all
+from vitruvian.errors import UserError
+from vitruvian.files import differing, write_all
 from vitruvian.flows import verilog
 from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.ipxact import component, ports_of
@@ -130,7 +131,7 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
         If the unit cannot be built, or if there are too few vectors.
     """
     golden = golden_vectors(variant, count=vectors, seed=seed)
-    text, module, summary = verilog.emit(variant), variant.module, variant.unit.summary
+    text, module, summary = verilog.stored(variant), variant.module, variant.unit.summary
     ports = ports_of(text, module)
     names = [port.name for port in ports]
     words, registers = memories(golden), register_files(variant)
@@ -150,18 +151,44 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
 
 
 def write(
-    variant: Variant, folder: Path, *, vectors: int = VECTORS, seed: int = 1
+    variant: Variant,
+    folder: Path,
+    *,
+    vectors: int = VECTORS,
+    seed: int = 1,
+    replace: bool = False,
 ) -> dict[str, Path]:
-    """Write a bundle into ``folder``, all of it or nothing; the arguments are those of ``files``.
+    """Write a bundle into ``folder``, all of it or nothing.
+
+    Parameters
+    ----------
+    variant, vectors, seed
+        As for ``files``.
+    folder : Path
+    replace : bool
+        If True, files of the same names are replaced, even if a user has edited them.
 
     Returns
     -------
     paths : dict of str to Path
         The written files by their names in the bundle.
+
+    Raises
+    ------
+    UserError
+        If a file of the bundle exists with another content and ``replace`` is False.
     """
     texts = files(variant, vectors=vectors, seed=seed)
     paths = {name: folder / name for name in texts}
-    write_all({paths[name]: text for name, text in texts.items()})
+    contents = {paths[name]: text for name, text in texts.items()}
+    others = [] if replace else differing(contents)
+    if others:
+        more = f" and {len(others) - 1} more differ" if len(others) > 1 else " differs"
+        raise UserError(
+            f"{folder} must be a new folder, or hold the same files as would be written, but "
+            f"{others[0].relative_to(folder)}{more}; --force replaces files"
+        )
+    write_all(contents)
     return paths
 
 

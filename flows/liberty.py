@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vitruvian.errors import UserError
+from vitruvian.files import read_whole
 from vitruvian.flows.liberty_text import MOST_BYTES, Group, LibertyError, parse_groups
 
 _NUMBER = re.compile(r"[\s,]+")
@@ -117,12 +119,9 @@ def load(path: Path) -> Library:
         If the file is not valid liberty, or has no cells with an area.
     """
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise LibertyError(f"liberty file must be readable, not {error}") from None
-    if len(data) > MOST_BYTES:
-        raise LibertyError(f"{path} must have at most {MOST_BYTES >> 20} MiB")
+        data = read_whole(path, MOST_BYTES)
+    except UserError as error:
+        raise LibertyError(str(error)) from None
     if data.startswith(b"\x1f\x8b"):
         raise LibertyError(f"{path} must be a text file, not one compressed by gzip: unpack it")
     return parse(data.decode("utf-8", errors="replace"), name=str(path))

@@ -43,7 +43,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """A longest path; ``delay_ps`` includes clock-to-output and set-up times where they apply."""
+    """A longest path; ``delay_ps`` includes clock-to-output and set-up times where they apply.
+
+    ``start`` and ``end`` are bits of ports or registers with the names of the RTL, as ``sum[3]``.
+    """
 
     kind: str
     start: str
@@ -305,12 +308,35 @@ class _Graph:
             if np.isfinite(self.arrival[:, node]).any():
                 # The clock slew is 0; the set-up time depends on the slew of the data.
                 setup = arc.delay(0.0, float(self.slew[node]))
-                end = f"{self.instances[number][0]}.{arc.target}"
+                end = self._register(number)
                 for tag in (0, 1):
                     total = self.arrival[tag, node] + setup
                     offer(CLASSES[1 + tag], total, setup, tag, node, end)
         paths = {kind: self._path(kind, *ends[kind]) for kind in CLASSES if kind in ends}
         return Timing(paths=paths)
+
+    def _register(self, number: int) -> str:
+        """Return the signal and the bit that a flip-flop stores, or its name if it has no signal.
+
+        A flip-flop whose bit is 1 after a reset may store the complement, and an inverter then
+        drives the signal.
+        """
+        name, cell, pins = self.instances[number]
+        own = [pins[arc.target] for arc in cell.arcs if arc.kind == "clock" and arc.target in pins]
+        for net in [*dict.fromkeys(own), *self._behind_one_input(own)]:
+            if "$" not in self._names[net] and self._names[net] != f"net{net}":
+                return self._names[net]
+        return name
+
+    def _behind_one_input(self, nets: list[int]) -> list[int]:
+        """Return the outputs of inverters and buffers whose inputs are these nets."""
+        found: list[int] = []
+        for _, cell, pins in self.instances:
+            outputs = [pins[pin] for pin in cell.outputs if pin in pins]
+            inputs = [net for pin, net in pins.items() if pin in cell.caps]
+            if len(inputs) == 1 and inputs[0] in nets:
+                found += outputs
+        return found
 
     def _path(self, kind: str, total: float, setup: float, tag: int, node: int, end: str) -> Path:
         """Follow the predecessors from an endpoint back to its input or register."""
@@ -340,7 +366,7 @@ class _Graph:
                 )
             )
             if row < 0:
-                start = name
+                start = self._register(int(number))
                 break
             node = int(self.arcs[row, 0])
         return Path(

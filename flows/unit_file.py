@@ -1,15 +1,14 @@
 """Configuration files: a unit and its options in TOML, for the designs that people keep."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from vitruvian.errors import UserError
+from vitruvian.files import read_whole, reason_of
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.validate import shortened
+from vitruvian.validate import nearest, shortened
 
 __all__ = ["read", "written"]
 
@@ -31,19 +30,16 @@ def read(path: str) -> tuple[str, dict[str, str | bool]]:
         If the file cannot be read, or if a key or a value is not allowed.
     """
     try:
-        data = Path(path).read_bytes()
-        if len(data) > _MOST_BYTES:
-            raise UserError(f"{path}: a configuration must have at most {_MOST_BYTES} bytes")
-        table = tomllib.loads(data.decode())
-    except (OSError, ValueError, RecursionError) as error:
-        # A UserError is a ValueError that already names the file.
-        if isinstance(error, UserError):
-            raise
-        what = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"{shortened(path)} must be a TOML file: {what}") from error
+        table = tomllib.loads(read_whole(path, _MOST_BYTES).decode())
+    except UserError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{shortened(path)} must be a TOML file: {reason_of(error)}") from error
     unit = table.pop("unit", None)
     if not isinstance(unit, str) or unit not in UNITS:
-        raise UserError(f"{path}: unit must be one of {', '.join(UNITS)}, not {_shown(unit)}")
+        hint = nearest(unit, UNITS) if isinstance(unit, str) else ""
+        known = ", ".join(UNITS)
+        raise UserError(f"{path}: unit must be one of {known}, not {_shown(unit)}{hint}")
     options = UNITS[unit].options
     given: dict[str, str | bool] = {}
     for key, value in table.items():
@@ -64,8 +60,7 @@ def read(path: str) -> tuple[str, dict[str, str | bool]]:
 def _unknown(key: str, unit: str) -> str:
     """Return the message about an unknown key, with the nearest allowed name if one is near."""
     names = [name.replace("_", "-") for name in UNITS[unit].options]
-    near = difflib.get_close_matches(key.replace("_", "-"), names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = nearest(key.replace("_", "-"), names)
     allowed = ", ".join(["unit", *names])
     return f"a key of {unit} must be one of {allowed}, not {shortened(key)}{hint}"
 

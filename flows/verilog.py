@@ -6,20 +6,25 @@ stays, with ``_`` for every character that Verilog does not allow. A net without
 inside the expression that reads it, or is named after what it feeds.
 """
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
+from vitruvian import flows, golden, hdl
+from vitruvian.cache import ResultCache, digest
 from vitruvian.files import write_whole
 from vitruvian.flows.netlist.keywords import KEYWORDS
 from vitruvian.flows.netlist.write import verilog
 from vitruvian.flows.synth import WORKER, SynthesisError
 from vitruvian.flows.verilog_header import header
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.hdl.elaborate import snake, to_rtlil
+from vitruvian.hdl.elaborate import only_described, snake, state_of, to_rtlil
 
 _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _PORT = re.compile(r"port\$\d+\$\d+")  # a nameless value of the parent module
@@ -40,6 +45,45 @@ def emit(variant: Variant) -> str:
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
     return f"{header(variant, component)}\n{verilog(rtlil, variant.module, ['clk', 'rst', *ports])}"
+
+
+def stored(variant: Variant, *, enabled: bool = True) -> str:
+    """Return the text of ``emit`` from the cache, and emit it first if it is not there.
+
+    The key of the cache is a hash of the sources of ``golden``, ``hdl`` and ``flows``, of the
+    version of Amaranth, and of everything that the elaboration of the component may depend on.
+
+    Parameters
+    ----------
+    variant : Variant
+    enabled : bool
+        If False, ignore the cache.
+
+    Raises
+    ------
+    UserError, SynthesisError
+        As ``emit``.
+    """
+    component = only_described(variant.build())
+    state = state_of(component)
+    # Other sources than ours and values without a full text are not part of the key.
+    ours = type(component).__module__.startswith("vitruvian.hdl.") and " at 0x" not in state
+    store = ResultCache(kind="emitted", enabled=enabled and ours)
+    seed = os.environ.get("PYTHONHASHSEED", "")  # Amaranth's names may depend on it
+    key = digest(_sources(), version("amaranth"), seed, variant.module, variant.arguments, state)
+    text = store.get(key)
+    if not isinstance(text, str):
+        text = emit(variant)
+        store.put(key, text)
+    return text
+
+
+@cache
+def _sources() -> str:
+    """Return the hash of every source file that the text may depend on."""
+    folders = [Path(str(package.__file__)).parent for package in (golden, hdl, flows)]
+    files = sorted(file for folder in folders for file in folder.rglob("*.*"))
+    return digest(*(file.read_bytes() for file in files if file.suffix in (".py", ".toml")))
 
 
 def write(variant: Variant, folder: Path) -> Path:

@@ -5,12 +5,15 @@ in a temporary folder beside its final one, under a file lock, and renamed when 
 an entry is either complete or absent, and only one process builds it. An interrupted build leaves
 at most a ``.partial`` folder, which ``sweep`` or the next builder of the same entry deletes.
 
+A store that exists need not be writable: only an entry that is missing needs a place.
+
 The store holds shared libraries that are loaded into this process. Their checksums are stored with
 them and protect against damage, not against an attacker: anyone who can write to the store can run
 code as the user who reads it. A store that another user owns, or that every user can write to, is
 therefore refused.
 """
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -19,13 +22,13 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vitruvian import workers
-from vitruvian.files import write_whole
+from vitruvian.files import reason_of, write_whole
 from vitruvian.interrupt import at_hard_end
 
 __all__ = [
@@ -37,12 +40,15 @@ __all__ = [
     "entry",
     "locked",
     "settled",
+    "storing",
     "sweep",
     "trusted_root",
 ]
 
 _META = "meta.json"
 _PARTIAL = ".partial"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL_BYTES = 1 << 16  # a disk with less free space than this is full
 #: Entries whose checksums this process has compared; see ``settled``.
 _seen: set[Path] = set()
 
@@ -56,8 +62,13 @@ def cache_root() -> Path:
     return Path(os.environ.get("VITRUVIAN_CACHE") or Path("build") / "cache").absolute()
 
 
-def check_cache() -> Path:
+def check_cache(*, write: bool = True) -> Path:
     """Create the root of the store if it does not exist, check that it is usable, and return it.
+
+    Parameters
+    ----------
+    write : bool
+        If False, a store that exists need not be writable.
 
     Raises
     ------
@@ -65,6 +76,8 @@ def check_cache() -> Path:
         If ``trusted_root`` raises it, or if no file can be created in the store.
     """
     root = trusted_root()
+    if not write and root.is_dir():
+        return root
     probe = root / f".probe-{os.getpid()}"
     try:
         if not root.exists():
@@ -73,11 +86,33 @@ def check_cache() -> Path:
         probe.touch()
         probe.unlink(missing_ok=True)
     except OSError as error:
-        raise CacheError(
-            f"VITRUVIAN_CACHE must be a folder in which files can be created, not {str(root)!r} "
-            f"({error.strerror})"
-        ) from None
+        raise _refusal(error) from None
     return root
+
+
+def _refusal(error: OSError) -> CacheError:
+    """Return the error for a store that cannot be written to."""
+    root = str(cache_root())
+    if error.errno in _FULL:
+        return CacheError(
+            f"VITRUVIAN_CACHE must be a folder with free space, not {root!r}, whose disk is full; "
+            "free space there, or set VITRUVIAN_CACHE to a folder on another disk"
+        )
+    return CacheError(
+        f"VITRUVIAN_CACHE must be a folder in which files can be created, not {root!r} "
+        f"({reason_of(error)})"
+    )
+
+
+@contextmanager
+def storing() -> Generator[None]:
+    """Turn each ``OSError`` of a block that writes to the store into a ``CacheError``."""
+    try:
+        yield
+    except CacheError:
+        raise
+    except OSError as error:
+        raise _refusal(error) from None
 
 
 def trusted_root() -> Path:
@@ -170,7 +205,7 @@ def entry(
     if facts is not None:
         return folder, facts | {"cached": True}
     check_cache()
-    with locked(_lock_of(folder)):
+    with _storing_lock(folder):
         facts = _read(folder)  # another process may have built it while this one waited
         if facts is not None:
             return folder, facts | {"cached": True}
@@ -178,7 +213,8 @@ def entry(
         for stale in (half, folder):
             if stale.exists():
                 shutil.rmtree(stale)
-        half.mkdir(parents=True)
+        with storing():
+            half.mkdir(parents=True)
         remove = partial(shutil.rmtree, half, ignore_errors=True)
         workers.tell("compiling")
         with at_hard_end(remove):
@@ -189,12 +225,44 @@ def entry(
                     for path in sorted(half.rglob("*"))
                     if path.is_file()
                 }
-                (half / _META).write_text(json.dumps({"files": files, "facts": facts}))
-                half.rename(folder)
+                with storing():
+                    (half / _META).write_text(json.dumps({"files": files, "facts": facts}))
+                    half.rename(folder)
+            except Exception as error:
+                full = _is_full(half, error)
+                remove()
+                if full:
+                    raise _refusal(OSError(errno.ENOSPC, "")) from error
+                raise
             except BaseException:
                 remove()
                 raise
     return folder, facts | {"cached": False}
+
+
+@contextmanager
+def _storing_lock(folder: Path) -> Generator[None]:
+    """Hold the lock of an entry; an ``OSError`` of the lock itself becomes a ``CacheError``."""
+    with ExitStack() as stack:
+        with storing():
+            stack.enter_context(locked(_lock_of(folder)))
+        yield
+
+
+def _is_full(folder: Path, error: Exception) -> bool:
+    """Return whether a builder failed because the disk of ``folder`` is full.
+
+    The tools that it runs, such as a compiler, report this in texts of their own.
+    """
+    if isinstance(error, CacheError):
+        return False
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    if os.strerror(errno.ENOSPC) in str(error):
+        return True
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free < _FULL_BYTES
+    return False
 
 
 def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
@@ -276,7 +344,12 @@ class ResultCache:
             return None
 
     def put(self, key: str, document: Any) -> None:
-        """Store ``document``, which JSON must be able to represent, under ``key``."""
+        """Store ``document``, which JSON must be able to represent, under ``key``.
+
+        A store that is read-only or full keeps no document, because its producer can compute it
+        again.
+        """
         if self._enabled:
             data = json.dumps(document, separators=(",", ":")).encode()
-            write_whole(self._path(key), gzip.compress(data, compresslevel=3, mtime=0))
+            with suppress(OSError):
+                write_whole(self._path(key), gzip.compress(data, compresslevel=3, mtime=0))

@@ -12,13 +12,15 @@ import json
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from typing import Any, NoReturn, TextIO, cast
 
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
-from vitruvian.files import write_whole
+from vitruvian.files import OutputPath, reason_of, write_whole
+from vitruvian.validate import nearest
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 
@@ -62,14 +64,38 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that reports a mistake in one line and keeps line breaks in help texts."""
 
     def __init__(self, **options: Any):
+        self.commands: dict[str, argparse.ArgumentParser] = {}
+        #: Function that completes the help with what the options before --help name
+        self.explain: Callable[[argparse.Namespace], None] = lambda _: None
         formatter = argparse.RawDescriptionHelpFormatter
         super().__init__(formatter_class=formatter, add_help=False, **options)
-        self.add_argument("-h", "--help", action="help", help="Print this help and stop.")
+        self.add_argument("-h", "--help", action=_Help, help="Print this help and stop.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = ", ".join(map(repr, action.choices))
+            hint = nearest(str(value), map(str, action.choices))
+            given = f"invalid choice: {value!r}"
+            # A long list would hide the name that was meant.
+            text = f"{given}{hint}" if hint else f"{given} (choose from {names})"
+            raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
         line = " ".join(message.split())
         line = line if len(line) <= 400 else line[:400] + "…"
         self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
+
+
+class _Help(argparse._HelpAction):  # pyright: ignore[reportPrivateUsage]
+    """The action of ``--help``, which calls ``explain`` of the parser first."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: Any
+    ) -> None:
+        if isinstance(parser, _Parser):
+            parser.explain(namespace)
+        parser.print_help()
+        parser.exit()
 
 
 class _Version(argparse.Action):
@@ -128,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return getattr(stop, "code", 130)
 
 
-def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> _Parser:
     """Return the parser of the command line, in which only the ``named`` commands have options."""
     parser = _Parser(
         prog="vitruvian",
@@ -141,14 +167,16 @@ def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentPar
     parser.add_argument("--version", action=_Version, help="Print the version and stop.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _Commands(subparsers, set(named)).add_all()
+    parser.commands = dict(subparsers.choices)
     return parser
 
 
 def _main(arguments: list[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete(os.environ.get("COMP_LINE", ""))
-    options = build_parser(_named(arguments)).parse_args(arguments)
+    options = _parsed(arguments)
     try:
+        _keep_inputs(options)
         code = options.run(options)
         # A reader that has gone must be noticed here, and not when the interpreter exits.
         sys.stdout.flush()
@@ -167,7 +195,8 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        place = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        print(f"error: {place}{reason_of(error)}", file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"error: not enough memory: {str(error) or 'take smaller sizes'}", file=sys.stderr)
@@ -175,6 +204,54 @@ def _main(arguments: list[str]) -> int:
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)
         return 2
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """Return the options; the message about an unknown one names the nearest that exists."""
+    parser = build_parser(_named(arguments))
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        # The parser of the command knows its options, and its help lists them.
+        own = parser.commands[options.command]
+        names = [name for action in own._actions for name in action.option_strings]
+        unknown = next((word for word in rest if word.startswith("-")), rest[0])
+        hint = nearest(unknown.partition("=")[0], names)
+        own.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+    return options
+
+
+def _keep_inputs(options: argparse.Namespace) -> None:
+    """Raise UserError if an option names an output file that is also an input of the command."""
+    values = [
+        (name, word)
+        for name, value in vars(options).items()
+        for word in _words(value)
+        if name != "command"
+    ]
+    outputs = [v for v in values if isinstance(v[1], OutputPath) and os.path.isfile(v[1])]
+    # The name of a unit or a kernel has no dot and no slash, even if there is such a file.
+    inputs = [w for _, w in values if not isinstance(w, OutputPath) and ("." in w or "/" in w)]
+    for name, output in outputs:
+        for word in inputs:
+            same = False
+            with suppress(OSError, ValueError):  # most words are no files
+                same = os.path.samefile(output, word)
+            if same:
+                raise UserError(
+                    f"--{name.replace('_', '-')} must be another file than the input {word!r}, "
+                    "which it would replace"
+                )
+
+
+def _words(value: object) -> Iterator[str]:
+    """Yield the texts in the value of an option, for NAME=FILE also the file's name."""
+    if isinstance(value, str):
+        yield value
+        if "=" in value:
+            yield value.partition("=")[2].removeprefix("@")
+    elif isinstance(value, list | tuple):
+        for item in cast(Sequence[object], value):
+            yield from _words(item)
 
 
 def _named(words: Sequence[str]) -> list[str]:
@@ -190,7 +267,15 @@ def _complete(line: str) -> NoReturn:
     """
     import argcomplete
 
-    argcomplete.autocomplete(build_parser(_named(line.split())))
+    from vitruvian.commands.completion import completed, show_unit_options
+
+    words = line.split()
+    named = _named(words)
+    parser = build_parser(named)
+    for name in named:
+        show_unit_options(parser.commands[name], words)
+    # The words of ``completed`` are for options and arguments without choices.
+    argcomplete.autocomplete(parser, default_completer=cast(Any, completed))
     raise SystemExit(1)  # not reached: autocomplete ends the process when the variable is set
 
 
@@ -219,7 +304,7 @@ def write_json(path: str, value: Any, *, stdout: TextIO | None = None) -> None:
     try:
         write_whole(path, text)
     except OSError as error:
-        raise UserError(f"--json must be a file that can be written: {error}") from None
+        raise UserError(f"--json must be a file that can be written: {reason_of(error)}") from None
 
 
 def _plain(value: Any) -> Any:

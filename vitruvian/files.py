@@ -1,4 +1,7 @@
-"""Files: input of bounded size, and output that is written completely or not at all."""
+"""Files: inputs of bounded size, and outputs that are written completely or not at all.
+
+An output is checked before the work begins.
+"""
 
 import argparse
 import bz2
@@ -10,7 +13,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -21,10 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_BYTES",
+    "OutputPath",
+    "differing",
     "open_whole",
     "output_path",
     "read_arrays",
     "read_bounded",
+    "read_whole",
+    "reason_of",
     "write_all",
     "write_whole",
 ]
@@ -162,6 +169,35 @@ def _size(nbytes: int) -> str:
     return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes:,} bytes"
 
 
+def read_whole(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+    """Return the content of a file that messages name by its path; see ``read_bounded``.
+
+    Raises
+    ------
+    UserError
+        If the file does not exist or cannot be read, too. The message begins with the path.
+    """
+    try:
+        return read_bounded(path, thing=str(path), most=most)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {reason_of(error)}") from None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of an error without the number and the file's name of an ``OSError``.
+
+    The text is one line, such as "No such file or directory".
+    """
+    text = error.strerror if isinstance(error, OSError) else None
+    return " ".join((text or str(error)).split()) or type(error).__name__
+
+
+class OutputPath(str):
+    """The name of a file that a command writes, which ``output_path`` has checked."""
+
+
 def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> Callable[[str], str]:
     """Return a function that checks the value of an option that names an output file.
 
@@ -181,7 +217,8 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
     Returns
     -------
     path : callable
-        Function that returns its argument, or raises ``argparse.ArgumentTypeError``.
+        Function that returns its argument as an ``OutputPath``, or as it is if it names a folder or
+        standard output; it raises ``argparse.ArgumentTypeError`` if the path is not allowed.
     """
 
     def path(text: str) -> str:
@@ -195,10 +232,10 @@ def output_path(*suffixes: str, stdout: bool = False, folder: bool = False) -> C
         try:
             _try(target / "file" if folder else target)
         except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
+            reason = reason_of(error)
             kind = "folder that files can be written to" if folder else "file that can be written"
             raise argparse.ArgumentTypeError(f"must be a {kind}, not {text!r} ({reason})") from None
-        return text
+        return text if folder else OutputPath(text)
 
     return path
 
@@ -240,6 +277,25 @@ def write_whole(path: str | Path, data: bytes | str) -> None:
         file.write(data.encode() if isinstance(data, str) else data)
 
 
+def differing(texts: Mapping[Path, bytes | str]) -> list[Path]:
+    """Return the paths at which there is something else than these contents.
+
+    Parameters
+    ----------
+    texts : mapping of Path to bytes or str
+        Contents by the names of the files; a str is encoded as UTF-8.
+    """
+    found: list[Path] = []
+    for path, text in texts.items():
+        data = text.encode() if isinstance(text, str) else text
+        if not path.exists():
+            continue
+        # The size comes first, so that no large file is read for nothing.
+        if not path.is_file() or path.stat().st_size != len(data) or path.read_bytes() != data:
+            found.append(path)
+    return found
+
+
 def write_all(texts: Mapping[Path, bytes | str]) -> None:
     """Write several files, all of them or none.
 
@@ -254,7 +310,7 @@ def write_all(texts: Mapping[Path, bytes | str]) -> None:
     Raises
     ------
     OSError
-        If a file cannot be written.
+        If a file cannot be written. No new file and no new folder is left behind.
     """
     for path in texts:
         if path.is_dir():
@@ -277,17 +333,19 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
     Raises
     ------
     OSError
-        If the file cannot be written. No part of it is left behind.
+        If the file cannot be written. No part of it and no new folder is left behind.
     """
     if _is_direct(Path(path)):
         with open(path, "wb") as file:
             yield file
         return
     target = Path(path).resolve()  # a symbolic link is kept; the file that it names is replaced
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # The name is cut, because one of the largest length would leave no room for random letters.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
+    made: list[Path] = []
+    name = None
     try:
+        _make_folders(target.parent, made)
+        # The name is cut, because one of the largest length would leave no room for random letters.
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}.")
         with os.fdopen(handle, "wb") as file:
             yield file
         # ``mkstemp`` creates files for their owner only. The umask can only be read by setting it.
@@ -295,9 +353,26 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
         os.umask(mask)
         os.chmod(name, 0o666 & ~mask)
         os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+    except BaseException as error:
+        if name is not None:
+            Path(name).unlink(missing_ok=True)
+        for folder in reversed(made):
+            with suppress(OSError):  # another process has put a file into it
+                folder.rmdir()
+        # A full disk has no name in its error, and the temporary file's name tells a user nothing.
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = str(path)
         raise
+
+
+def _make_folders(folder: Path, made: list[Path]) -> None:
+    """Create a folder and those above it, and append the ones that did not exist to ``made``."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process creates it at the same time
+            each.mkdir()
+            made.append(each)
+    folder.mkdir(exist_ok=True)
 
 
 def _is_direct(path: Path) -> bool:

@@ -1,11 +1,15 @@
 """Checks of arguments that all packages share. Each error message says what is allowed."""
 
+import difflib
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from vitruvian.errors import UserError
 
-__all__ = ["check_int", "check_type", "listed", "one_of", "shortened"]
+__all__ = ["check_int", "check_type", "listed", "nearest", "one_of", "refusal", "shortened"]
+
+_LONG = 160  # characters of a list of names that a message with a nearest name leaves out
+_WORD = 80  # characters of a word that is compared with names
 
 T = TypeVar("T")
 
@@ -73,7 +77,7 @@ def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
     value : object
         Value to check. A bool is not an int, although Python finds True in (1, 2).
     allowed : iterable
-        Allowed values, which the message lists.
+        Allowed values, which the message lists; see ``refusal``.
 
     Raises
     ------
@@ -82,8 +86,7 @@ def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
     """
     names = list(allowed)
     if value not in names or (isinstance(value, bool) and bool not in map(type, names)):
-        shown = shortened(value) if isinstance(value, str) else repr(value)
-        raise UserError(f"{thing} must be one of {', '.join(map(str, names))}, not {shown}")
+        raise UserError(refusal(thing, value, names))
     return value
 
 
@@ -94,6 +97,45 @@ def listed(names: Iterable[object], most: int = 8) -> str:
     if len(texts) <= most:
         return ", ".join(texts)
     return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
+
+
+def refusal(thing: str, value: object, allowed: Iterable[object], among: str = "be one of") -> str:
+    """Return the message for a value that is not one of the allowed names.
+
+    The message names the nearest allowed name if one is near; it then leaves out a long list.
+
+    Parameters
+    ----------
+    thing : str
+        Name of the argument.
+    value : object
+    allowed : iterable
+        Allowed values.
+    among : str
+        Words between "must" and the list.
+    """
+    names = list(dict.fromkeys(map(str, allowed)))
+    shown = shortened(value) if isinstance(value, str) else repr(value)
+    hint = nearest(value, names) if isinstance(value, str) else ""
+    listed = ", ".join(names)
+    if hint and len(listed) > _LONG:
+        listed = f"{len(names)} names"
+    return f"{thing} must {among} {listed}, not {shown}{hint}"
+
+
+def nearest(value: str, names: Iterable[str]) -> str:
+    """Return `` (did you mean X?)`` with the name most similar to ``value``, or an empty text.
+
+    Parameters
+    ----------
+    value : str
+    names : iterable of str
+    """
+    if len(value) > _WORD:
+        return ""
+    lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(value.lower(), lower, n=1, cutoff=0.7)
+    return f" (did you mean {lower[near[0]]}?)" if near else ""
 
 
 def shortened(value: str, most: int = 60) -> str:

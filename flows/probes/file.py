@@ -21,6 +21,7 @@ whole file back.
 """
 
 import hashlib
+import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.errors import UserError
+from vitruvian.files import read_whole
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import (
     FORMATS,
@@ -44,7 +46,6 @@ __all__ = ["Section", "pack", "read"]
 _MAGIC = b"VTPROBE\0"
 _HEADER = struct.Struct("<8sIIQQ32s64s")
 _SECTION = struct.Struct("<64s32s32s32s32sIIIIIIIIQ24x")
-_LARGEST = 1 << 30  # bytes
 
 
 @dataclass(frozen=True)
@@ -115,14 +116,10 @@ def read(path: Path) -> tuple[str, list[Section]]:
     Raises
     ------
     UserError
-        If the file is no such file, is not whole, or is of another version of the kit.
+        If the file is no such file, is not whole, is larger than 256 MiB, or is of another version
+        of the kit.
     """
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise UserError(f"{path} must have at most {_LARGEST >> 20} MiB")
-        data = bytearray(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path} must be a file of the probe kit: {error.strerror}") from None
+    data = bytearray(read_whole(path))
     if data[:8] != _MAGIC or len(data) < _HEADER.size:
         raise UserError(f"{path} must be an outputs file of the probe kit, or an .npz file")
     _, version, count, _, length, digest, device = _HEADER.unpack_from(data)
@@ -150,7 +147,8 @@ def read(path: Path) -> tuple[str, list[Section]]:
         raise UserError(f"{path} must hold the operands that were written, but they were changed")
     if not sections:
         raise UserError(f"{path} must hold results, but no instruction has run")
-    return device.split(b"\0")[0].decode("utf-8", "replace"), sections
+    text = device.split(b"\0")[0].decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "\ufffd" for c in text), sections
 
 
 def _section(data: bytes, place: int) -> tuple[Section, bool, int, int]:
@@ -160,6 +158,8 @@ def _section(data: bytes, place: int) -> tuple[Section, bool, int, int]:
     status, rows, terms, scales, *_, offset = fields[5:]
     if not rows or not terms or (scales and terms % scales):
         raise ValueError("rows, terms and scales must fit")
+    if not re.fullmatch(r"[\w.:+-]+", name):  # it is printed, and becomes the name of a file
+        raise ValueError("the name of an instruction must be a word")
     formats = [_format(f) for f in (a, b, c)]
     shapes = [(rows, terms), (rows, terms), (rows,)]
     dtypes = [_dtype(f) for f in formats]

@@ -10,6 +10,7 @@ from vitruvian.flows.probes import cuda, hip, python, x86
 from vitruvian.flows.probes.file import Section, pack
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases
+from vitruvian.validate import nearest, one_of
 
 __all__ = ["TARGETS", "chosen", "write"]
 
@@ -57,8 +58,7 @@ def chosen(target: str, patterns: list[str]) -> list[Instruction]:
     UserError
         If the target is unknown, or if a pattern matches no name.
     """
-    if target not in TARGETS:
-        raise UserError(f"target must be one of {', '.join(TARGETS)}, not {target!r}")
+    one_of("target", target, TARGETS)
     if target == "python":
         return python.instructions(patterns)
     every = TARGETS[target]
@@ -68,7 +68,8 @@ def chosen(target: str, patterns: list[str]) -> list[Instruction]:
         if not own:
             names = ", ".join(each.name for each in every[:6])
             more = f" and {len(every) - 6} more" if len(every) > 6 else ""
-            raise UserError(f"instruction must be one of {names}{more}, not {pattern!r}")
+            hint = nearest(pattern, [each.name for each in every])
+            raise UserError(f"instruction must be one of {names}{more}, not {pattern!r}{hint}")
         found += own
     return list(dict.fromkeys(found))
 

@@ -1,12 +1,13 @@
 """Results of a machine in an .npz file."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from vitruvian.errors import UserError
+from vitruvian.files import reason_of
 from vitruvian.flows.probes.file import Section
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import (
@@ -18,10 +19,12 @@ from vitruvian.golden.fp.formats import (
 )
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import Results
+from vitruvian.npz import Header, Misfit, read_arrays
 
 __all__ = ["read_npz"]
 
-_LARGEST = 1 << 28  # bytes of arrays
+_OUTPUTS = ("d", "d_fp32", "d_fp16")
+_KNOWN = ("a", "b", "c", *_OUTPUTS, "scale_a", "scale_b", "header")
 _SIZES = {1: "fp8e4m3", 2: "fp16", 4: "fp32", 8: "fp64"}
 
 
@@ -44,23 +47,21 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
     Raises
     ------
     UserError
-        If the file has not these arrays, or if a format is unknown or does not fit.
+        If the file has not these arrays, if they do not fit together or have more than 256 MiB,
+        or if a format is unknown or does not fit.
     """
     try:
-        with np.load(path) as file:
-            size = sum(info.file_size for info in file.zip.infolist())  # pyright: ignore
-            if size > _LARGEST:
-                raise UserError(f"{path} must have at most {_LARGEST >> 20} MiB of arrays")
-            arrays = {name: file[name] for name in file.files}
-    except UserError:
-        raise
-    except (OSError, ValueError, EOFError, BadZipFile, AttributeError, MemoryError) as error:
-        raise UserError(f"{path} must be an .npz file of unsigned codes: {error}") from None
+        arrays, _ = read_arrays(path, _KNOWN, _check)
+    except Misfit as error:
+        text = str(error)
+        # The size is refused with the file's name in front, other misfits without it.
+        raise UserError(text if text.startswith(path.name) else f"{path}: {text}") from None
+    except (ValueError, MemoryError) as error:
+        raise UserError(str(error) or f"{path} is too large for the memory") from None
+    except OSError as error:
+        raise UserError(f"{path}: {reason_of(error)}") from None
     header = _header(arrays.get("header"))
-    missing = [n for n in "ab" if n not in arrays]
-    outputs = [n for n in ("d", "d_fp32", "d_fp16") if n in arrays]
-    if missing or not outputs:
-        raise UserError(f"{path} must have the arrays a, b and d, not lack {[*missing, 'd'][0]}")
+    outputs = [n for n in _OUTPUTS if n in arrays]
     names = input.split("_") if input else [header.get(n, "") for n in "ab"]
     names = [n for n in names if n] or [str(arrays["a"].dtype)]
     a, b = (_format(n, path) for n in (names[0], names[-1]))
@@ -70,6 +71,34 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
         out = name[2:] or header.get("d") or _SIZES.get(d.dtype.itemsize, "fp32")
         sections.append(_section(path, arrays, d, a, b, _format(out, path), header))
     return "", sections
+
+
+def _check(found: Mapping[str, Header]) -> None:
+    """Raise ``Misfit`` unless the arrays have the shapes and types of operands and results."""
+    outputs = [n for n in _OUTPUTS if n in found]
+    lacking = [n for n in "ab" if n not in found] + ["d"] * (not outputs)
+    if lacking:
+        raise Misfit(f"arrays must be a, b and d, not lack {lacking[0]}")
+    a = found["a"].shape
+    if len(a) != 2 or 0 in a:
+        raise Misfit(f"a must have the shape (rows, terms) without zeros, not {a}")
+    scales = found.get("scale_a", found.get("scale_b"))
+    shapes = {"b": a, "c": a[:1], **dict.fromkeys(outputs, a[:1])}
+    if scales is not None:
+        blocks = scales.shape[1:]
+        if len(scales.shape) != 2 or scales.shape[0] != a[0] or not blocks[0] or a[1] % blocks[0]:
+            raise Misfit(
+                f"scales must have the shape (rows, blocks) where blocks divide the {a[1]} terms, "
+                f"not {scales.shape}"
+            )
+        if not {"scale_a", "scale_b"} <= found.keys():
+            raise Misfit("scales must be both scale_a and scale_b")
+        shapes |= {"scale_a": scales.shape, "scale_b": scales.shape}
+    for name, array in found.items():
+        if array.shape != shapes.get(name, array.shape):
+            raise Misfit(f"{name} must have the shape {shapes[name]}, not {array.shape}")
+        if name != "header" and array.dtype.kind not in "iu":
+            raise Misfit(f"{name} must hold integers, not {array.dtype}")
 
 
 def _header(array: np.ndarray | None) -> dict[str, str]:
@@ -104,22 +133,13 @@ def _section(
     out: FloatFormat | IntFormat,
     header: dict[str, str],
 ) -> Section:
-    rows = len(d) if d.ndim == 1 else 0
-    c = arrays.get("c", np.zeros(rows, d.dtype))
-    scales = [arrays.get(n) for n in ("scale_a", "scale_b")]
-    for name, x, axes in (("a", arrays["a"], 2), ("b", arrays["b"], 2), ("c", c, 1)):
-        if x.dtype.kind not in "iu" or x.ndim != axes or len(x) != rows or not rows:
-            raise UserError(f"{name} in {path} must have {axes} axes of {rows} rows of integers")
-    if d.dtype.kind not in "iu" or arrays["a"].shape != arrays["b"].shape:
-        raise UserError(f"a and b in {path} must have one shape, and d must hold integers")
-    scale = None
-    if scales[0] is not None and scales[1] is not None:
+    c = arrays.get("c", np.zeros(len(d), d.dtype))
+    scale, scales = None, [arrays.get(n) for n in ("scale_a", "scale_b")]
+    if scales[0] is not None:
         name = header.get("scale", "ue8m0")
-        scale = SCALES.get(name)
-        terms = arrays["a"].shape[1]
-        fit = scales[0].ndim == 2 and scales[0].shape == scales[1].shape
-        if scale is None or not fit or len(scales[0]) != rows or terms % scales[0].shape[1]:
-            raise UserError(f"scales in {path} must be codes for blocks of each row")
+        if name not in SCALES:
+            raise UserError(f"scale of {path} must be one of {', '.join(SCALES)}, not {name!r}")
+        scale = SCALES[name]
     return Section(
         path.stem,
         Results(
@@ -131,10 +151,16 @@ def _section(
             c=_codes(c, out, "c", path),
             d=_codes(d, out, "d", path),
             scale=scale,
-            scale_a=None if scale is None else scales[0],
-            scale_b=None if scale is None else scales[1],
+            scale_a=_scale_codes(scales[0], path),
+            scale_b=_scale_codes(scales[1], path),
         ),
     )
+
+
+def _scale_codes(array: np.ndarray | None, path: Path) -> np.ndarray | None:
+    if array is not None and ((array < 0) | (array > 255)).any():
+        raise UserError(f"scales in {path} must be codes from 0 to 255")
+    return None if array is None else array.astype(np.uint8)
 
 
 def _codes(array: np.ndarray, format: FloatFormat | IntFormat, name: str, path: Path) -> np.ndarray:

@@ -61,13 +61,14 @@ class _Solver:
     accuracy: str
     check: bool
     result: Result
+    progress: Callable[[int, int], object]
 
     def product(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, operation: str = "mma"
     ) -> np.ndarray:
         """Return a product from the board, and compare it with golden if that is wanted."""
         options = {"precision": self.precision, "operation": operation}
-        product = matmul(self.board, a, b, c, **options)
+        product = matmul(self.board, a, b, c, **options, progress=self.progress)
         self.result.products += a.shape[0] * b.size
         self.result.beats += product.beats
         if self.check:
@@ -86,6 +87,7 @@ def solve(
     accuracy: str = "ieee",
     seed: int = 1,
     check: bool = False,
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> Result:
     """Solve a problem on a board.
 
@@ -104,6 +106,9 @@ def solve(
         Seed of random operands.
     check : bool
         Compare every product with golden.
+    progress : callable
+        Function that is called with the number of finished beats and of all beats of the product
+        that the board computes.
 
     Raises
     ------
@@ -123,7 +128,12 @@ def solve(
     precision = one_of("precision", precision or precisions[0], precisions)
     result = Result()
     solver = _Solver(
-        board=board, precision=precision, accuracy=accuracy, check=check, result=result
+        board=board,
+        precision=precision,
+        accuracy=accuracy,
+        check=check,
+        result=result,
+        progress=progress,
     )
     began = time.perf_counter()
     PROBLEMS[problem](solver, size, np.random.default_rng(seed))

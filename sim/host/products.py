@@ -1,5 +1,6 @@
 """Products of matrices of any size on a board, tile by tile."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,6 +63,7 @@ def matmul(
     *,
     precision: str = "fp16",
     operation: str = "mma",
+    progress: Callable[[int, int], object] = lambda *_: None,
 ) -> BoardProduct:
     """Compute ``C + A · B``, or ``C ⊕ (A ⊗ B)``, on a board.
 
@@ -78,6 +80,8 @@ def matmul(
         Codes of the result's format, or int32.
     precision, operation : str
         A precision and an operation of the board's unit.
+    progress : callable
+        Function that is called with the number of finished beats and of all beats after each beat.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def matmul(
         raise UserError(f"c must be (M, N) = {(len(a), b.shape[1])}, not {c.shape}")
     if isinstance(config, IntConfig):
         octets = cut_integers(config, a, b, operation)
-        run = _Run(board, precision, operation, octets[0].shape[1])
+        run = _Run(board, precision, operation, octets[0].shape[1], progress)
         d = run.tiles(*octets, None if c is None else cut_addends(config, c))
         board.check_errors()
         signed = d.view(f"<i{config.bits // 8}")
@@ -106,7 +110,8 @@ def matmul(
     addends = None
     if c is not None:
         addends = cut_fractals(config, c[None], config.result_bits(precision))[0, :, :, 0]
-    run = _Run(board, precision, operation, len(phases_of(config, precision, len(b), operation)))
+    phases = len(phases_of(config, precision, len(b), operation))
+    run = _Run(board, precision, operation, phases, progress)
     d = run.tiles(_octets(left[0], config.bus_bits), _octets(right[0], config.b_bus_bits), addends)
     board.check_errors()
     codes = d.astype(f"<u{config.result_bits(precision) // 8}", copy=False)
@@ -153,7 +158,15 @@ def expected(
 class _Run:
     """A product in progress."""
 
-    def __init__(self, board: Board, precision: str, operation: str, phases: int):
+    def __init__(
+        self,
+        board: Board,
+        precision: str,
+        operation: str,
+        phases: int,
+        progress: Callable[[int, int], object],
+    ):
+        self._progress = progress
         self.client, self.config, self.phases = board.client, board.config, phases
         self.beats = 0
         config = self.config
@@ -179,6 +192,7 @@ class _Run:
         config = self.config
         word = np.dtype(f"<u{self._word_bits // 8}")
         d = np.empty((len(left), len(right), config.m, config.n), word)
+        beats = len(left) * len(right) * self.phases
         for row in range(len(left)):
             for first in range(0, len(right), self._slots):
                 group = range(first, min(first + self._slots, len(right)))
@@ -187,6 +201,7 @@ class _Run:
                     for slot, column in enumerate(group):
                         addend = None if c is None or phase else c[row, column]
                         self._beat(right[column, phase], addend, phase, slot)
+                        self._progress(self.beats, beats)
                 read = self.client.read("d_data", len(group) * self._result_words)
                 octets = np.array(read, "<u4").reshape(len(group), -1).view(np.uint8)
                 used = config.m * config.n * word.itemsize

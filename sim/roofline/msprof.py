@@ -133,6 +133,9 @@ class _Row:
 def _table(path: Path) -> dict[tuple[str, str], _Row]:
     """Return the rows of a file by block and part of the block."""
     try:
+        # A device has the size 0 and no end.
+        if path.exists() and not path.is_file():
+            raise CounterError(f"{path}: counters must be a file, not a folder, device or pipe")
         if path.stat().st_size > _MOST_BYTES:
             raise CounterError(f"{path}: counters must be a file of at most {_MOST_BYTES:,} bytes")
         text = path.read_text(encoding="utf-8-sig")

@@ -153,6 +153,9 @@ def profile_text(operators: Iterable[Counters]) -> str:
 def _rows(file: str) -> Sequence[tuple[int, dict[str, str]]]:
     """Return (line, row) of a file that has the columns."""
     try:
+        # A device has the size 0 and no end.
+        if Path(file).exists() and not Path(file).is_file():
+            raise CounterError(f"{file}: counters must be a file, not a folder, device or pipe")
         if Path(file).stat().st_size > _BYTES:
             raise CounterError(f"{file}: counters must be a file of at most {_BYTES:,} bytes")
         text = Path(file).read_text(encoding="utf-8-sig")

@@ -2,14 +2,14 @@
 
 import importlib.metadata
 import importlib.util
-import os
-import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cache import cache_root, digest, entry
+from vitruvian.files import write_whole
 
 if TYPE_CHECKING:
     from amaranth.lib import wiring
@@ -93,9 +93,6 @@ def remembered(identity: str, find: Callable[[], str]) -> str:
     except OSError:
         pass
     key = find()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(key)
-    os.replace(temporary, path)
+    with suppress(OSError):  # a store that is read-only or full
+        write_whole(path, key)
     return key

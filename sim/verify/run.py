@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from vitruvian.sim.verify.check import Check, Outcome
+from vitruvian.validate import refusal
 from vitruvian.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "collect", "run_checks"]
@@ -65,8 +66,8 @@ def collect(pattern: str = "*") -> list[Check]:
         if fnmatchcase(check.name, pattern) or fnmatchcase(check.unit, pattern)
     ]
     if not chosen:
-        units = ", ".join(sorted({check.unit for check in everything}))
-        raise ValueError(f"unit must match one of {units}, not {pattern!r}")
+        units = sorted({check.unit for check in everything})
+        raise ValueError(refusal("unit", pattern, units, "match one of"))
     return chosen
 
 
@@ -95,6 +96,8 @@ def run_checks(
     ------
     ToolError
         If Verilator or the C++ compiler is missing.
+    CacheError
+        If a model must be compiled and the store of models cannot be written to.
     """
     order = _order(list(checks))
     if jobs == 1:
@@ -157,12 +160,13 @@ def _run_named(name: str, vectors: int, seed: int) -> Outcome:
 
 
 def _run(check: Check, vectors: int, seed: int) -> Outcome:
+    from vitruvian.cache import CacheError
     from vitruvian.sim.rtl import ToolError
 
     started = time.monotonic()
     try:
         result = check.run(vectors, seed)
-    except ToolError:
+    except (ToolError, CacheError):
         raise
     except Exception as failure:
         return _failed(check, f"{type(failure).__name__}: {failure}", time.monotonic() - started)

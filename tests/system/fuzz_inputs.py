@@ -90,6 +90,10 @@ def _put_probes(folder: Path) -> None:
     good[400] ^= 1
     (folder / "changed.probe.bin").write_bytes(good)
     np.savez(folder / "probe.npz", a=np.zeros((2, 2), "u2"), b=np.zeros((2, 2), "u2"), d=[0, 0])
+    shapes = {"terms": (4, 0), "rows": (0, 4), "scalar": (), "bomb": (1 << 20, 300)}
+    for name, shape in shapes.items():
+        a, d = np.zeros(shape, "u2"), np.zeros(shape[:1], "u4")
+        np.savez_compressed(folder / f"{name}.probe.npz", a=a, b=a, d=d)
 
 
 _COUNTERS = "component,item,work,active_us,total_us\n"

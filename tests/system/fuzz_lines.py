@@ -6,9 +6,15 @@ from collections.abc import Iterator
 
 from tests.system.fuzz_inputs import chip_files
 from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
+from tests.system.fuzz_values import CONVOLUTIONS as _CONVOLUTIONS
+from tests.system.fuzz_values import COUNTER_FILES as _COUNTER_FILES
 from tests.system.fuzz_values import FOLDERS as _FOLDERS
 from tests.system.fuzz_values import NUMBERS as _NUMBERS
 from tests.system.fuzz_values import OUTPUTS as _OUTPUTS
+from tests.system.fuzz_values import POOLING_SIZES as _POOLING_SIZES
+from tests.system.fuzz_values import POOLINGS as _POOLINGS
+from tests.system.fuzz_values import PROBES as _PROBES
+from tests.system.fuzz_values import UNITS as _UNITS
 from tests.system.fuzz_values import inputs as _inputs
 
 __all__ = ["GRAMMARS", "Grammar", "lines"]
@@ -58,28 +64,7 @@ _DAVINCI = {
     "--gantt": _OUTPUTS,
     "--json": _OUTPUTS,
 }
-_POOLINGS = tuple(
-    f"{kind}-{method}"
-    for kind in ("maxpool", "maxpool-argmax", "maxpool-backward", "avgpool", "avgpool-backward")
-    for method in ("im2col", "direct", "expansion", "xy")
-)
-_POOLING_SIZES = (
-    *("1x1x8x3x2", "2x1x11x3x2", "0x1x8x3x2", "1x1x8x9x2", "1x1x8x3x0", "1x1x8x8x9999"),
-    *("1x1x8x-3x2", "1x1x8x3", "999999999x1x8x3x2", "1x999999999x8x3x2", "1x1x999999999x3x2"),
-    *("1x1x999999999x999999999x1", "1x1x300x299x1", "64x32x224x3x2", "1x1x4096x2x2", "1x1x1x1x1"),
-)
-_CONVOLUTIONS = (
-    *("1x16x8x16x3x1", "1x1x1x1x1x1", "0x16x8x16x3x1", "1x16x8x16x9x1", "1x16x8x16x3x99"),
-    *("999999999x1x8x1x3x1", "1x999999999x8x16x3x1", "1x16x999999999x16x3x1", "1x16x8x16x3"),
-    *("64x512x224x512x3x1", "1x3x300x4x255x1", "1x1x8x99999x1x1"),
-)
 _CASES = ("add_relu", "depthwise", "avgpool", "conv2d", "matmul", "gelu")
-_COUNTER_FILES = _inputs(
-    *(f"{n}.counters.csv" for n in "counters nocolumn norow nonumber negative inf ceiling".split()),
-    *(f"{n}.counters.csv" for n in "late zero tiny huge unit twice quote long nul cells".split()),
-    *("msprof", "msprof_core", "msprof_text", "msprof_more", "msprof_time", "msprof_none"),
-    *("msprof_over", "msprof_head", "msprof_id", "msprof_short", "msprof_few", "points.csv"),
-)
 _ROOFLINE = {
     "--chip": _CHIPS,
     "--core": ("aicore 0", "busiest", "all", "aicore 99", "aiv 0", "0"),
@@ -87,19 +72,7 @@ _ROOFLINE = {
     "--out": ("out.svg", *_OUTPUTS),
     "--json": _OUTPUTS,
 }
-_UNITS = {
-    "--format": ("fp8e4m3", "fp8e5m2", "int99"),
-    "--pipeline": ("0", "1", "9", "8-4"),
-    "--rounding": ("RNE", "RTZ", "up"),
-    "--preset": ("a100", "tiny", "z9"),
-    "--rule": ("rvbna_e4m3_n1_fp32", "amx_tdpbssd", "cdna1_mfma_bf16_fp32", "z9"),
-    "--k": ("1", "8-4", "65"),
-    "--width": ("8", "0", "999999999"),
-    "--json": _OUTPUTS,
-}
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
-
-_PROBES = ("probe.bin", "short.probe.bin", "old.probe.bin", "changed.probe.bin", "probe.npz")
 
 GRAMMARS = (
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
@@ -163,9 +136,13 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "run"),
-        (("matmul", "relu", "nosuch"),),
+        (("matmul", "relu", "nosuch", "matmull"),),
         ("--size=16x16x16",),
-        {"--size": ("16x16x16", "64", "100000x100000x100000"), "--trace": _OUTPUTS, **_DAVINCI},
+        {
+            "--size": ("16x16x16", "64", "100000x100000x100000", "99999999999", "2**99"),
+            "--trace": _OUTPUTS,
+            **_DAVINCI,
+        },
     ),
     Grammar(
         ("vitruvian", "run"),
@@ -178,6 +155,18 @@ GRAMMARS = (
         (("conv2d", "depthwise"),),
         ("--size=1x16x8x16x3x1",),
         {"--size": _CONVOLUTIONS, **_DAVINCI},
+    ),
+    # The output may be the input, which must stay; so no other file is an input here.
+    Grammar(
+        ("vitruvian", "run", "cubefx"),
+        (),
+        ("--input=IN/x.npy", "--order=2", "--out=y.npy"),
+        {
+            "--functions": ("sin", "sine", "zzz", ""),
+            "--out": ("IN/x.npy", "IN/../in/x.npy", "y.npy", "y.csv", "/dev/zero/y.npy"),
+            "--method": ("horner", "hornr"),
+            "--json": ("out.json", "IN/x.npy", "-"),
+        },
     ),
     Grammar(
         ("vitruvian", "trace"),
@@ -270,7 +259,7 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "probe", "read"),
-        (_inputs(*_PROBES, "x.npy"),),
+        ((*_inputs(*_PROBES, "x.npy"), "/dev/zero"),),
         (),
         {
             "--out": _FOLDERS,
@@ -379,7 +368,13 @@ GRAMMARS = (
         ("vitruvian", "verilog"),
         (("compare", "minmax", "nosuch"),),
         ("--format=fp8e4m3",),
-        {"--out": ("new", "IN/junk.bin", "/proc/no", "-"), **_UNITS},
+        {
+            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
+            "--config": (*_inputs("good.toml"), "/dev/zero"),
+            "--no-cache": None,
+            "--help": None,
+            **_UNITS,
+        },
     ),
     Grammar(
         ("vitruvian", "verilog"),
@@ -401,6 +396,7 @@ GRAMMARS = (
             "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
             "--vectors": ("20", "13", "1e9"),
             "--seed": _NUMBERS,
+            "--force": None,
             **_UNITS,
         },
     ),

@@ -55,7 +55,7 @@ def test_a_kernel_prints_and_includes(kernel, capsys):
         (["--arg", "x=zeros:0"], "--arg x=zeros:N must have 1 to 268435456 elements, not '0'"),
         (
             ["--arg", "x=no.npy"],
-            "--arg x must be a file .npy, not 'no.npy': the file does not exist",
+            "--arg x must be a file .npy, not 'no.npy': No such file or directory",
         ),
         (["--arg", "x=null", "--arg", "y=null", "--arg", "rows=1.5", "--arg", "n=2"], "whole num"),
         (["--steps", "0"], "--steps: must be a whole number from 1 on, not '0'"),

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import stat
 import sys
@@ -145,7 +146,7 @@ def test_devices_and_the_umask(tmp_path):
     [
         (MemoryError(), 2, "not enough memory: take smaller sizes"),
         (RecursionError(), 2, "nested too deeply"),
-        (PermissionError(13, "Permission denied", "cache"), 2, "Permission denied: 'cache'"),
+        (PermissionError(13, "Permission denied", "cache"), 2, "cache: Permission denied"),
         (BrokenProcessPool("gone"), 1, "a worker process was killed"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
@@ -174,7 +175,8 @@ def test_help_of_every_command_has_sentences_and_an_example(capsys):
         assert run(command, "--help") == 0
         text = capsys.readouterr().out
         assert f"Example: vitruvian {command} " in text
-        for line in text.split("options:")[1].split("Example:")[0].split("  --")[1:]:
+        options = re.split(r"\n\n(?:Units|Example)", text.split("options:")[1])[0]
+        for line in options.split("  --")[1:]:
             words = " ".join(line.split())
             assert words.endswith((".", "show this help message and exit")), words
     assert run("--help") == 0 and "Example: vitruvian" in capsys.readouterr().out
@@ -182,15 +184,31 @@ def test_help_of_every_command_has_sentences_and_an_example(capsys):
 
 
 def test_help_keeps_the_units_apart(capsys):
-    """Regression: the presets of three units stood in one line."""
-    assert run("verilog", "--help") == 0
-    text = capsys.readouterr().out
+    """Regressions: the presets of three units stood in one line; the help had 288 lines."""
+    for command in ("area", "timing", "fpga", "verilog", "bundle", "new"):
+        assert run(command, "--help") == 0
+        text = capsys.readouterr().out
+        place = "NAME UNIT" if command == "new" else "UNIT"
+        assert f"(`vitruvian {command} {place} --help` explains the options of one)" in text
+        assert text.count("\n") < 80 and "--preset: " not in text
+        for name, unit in UNITS.items():
+            assert re.search(rf"(?m)^  {name} +{re.escape(unit.summary)}$", text)
     for name, unit in UNITS.items():
+        assert run("verilog", name, "--help") == 0
+        text = capsys.readouterr().out
         section = text.split(f"\n{name}: {unit.summary}\n")[1].split("\n\n")[0]
         for option in unit.options:
             assert f"  --{option.replace('_', '-')}: " in section
-    presets = sum("preset" in unit.options for unit in UNITS.values())
-    assert text.count("--preset: ") == presets > 4 and "default: a100" in text
+        assert text.count("--preset: ") == ("preset" in unit.options)
+    assert run("new", "mine", "dot", "intdot", "--help") == 0
+    assert run("area", "dot", "intdot", "--help") == 0
+    text = capsys.readouterr().out
+    assert "\ndot: " in text and "\nintdot: " in text and "default: a100" in text
+
+
+def test_help_of_an_unknown_unit_names_the_nearest(capsys):
+    assert run("area", "dott", "--help") == 2
+    assert "'dott' (did you mean dot?)" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_the_synthesis_that_runs():

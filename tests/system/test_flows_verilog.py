@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.flows import cells, verilog
+from vitruvian.cli import main
+from vitruvian.flows import cells, new_unit, verilog
 from vitruvian.flows.measure import Settings, measure
 from vitruvian.flows.synth import WORKER, synthesize
 from vitruvian.flows.units import UNITS, variants
@@ -306,3 +307,30 @@ def test_icarus_computes_what_golden_says(preset: str, k: int, pipeline: int, tm
     words = [line for line in ran.stdout.split() if re.fullmatch("[0-9a-fx]{8}", line)]
     expected = fused_dot(a, b, c, PRESETS[preset].spec("fp16", "fp32", k=k))
     assert words == [f"{int(word):08x}" for word in expected]
+
+
+def test_the_text_is_generated_once_and_stored(own_cache, monkeypatch, tmp_path, capsys):
+    emitted = []
+    real = verilog.emit
+
+    def emit(variant):
+        emitted.append(variant.module)
+        return real(variant)
+
+    monkeypatch.setattr(verilog, "emit", emit)
+    command = ["verilog", "intdot", "--k", "2", "--out", str(tmp_path / "out")]
+    for _ in range(2):
+        assert main(command) == 0
+    (module,) = emitted
+    path = tmp_path / "out" / f"{module}.v"
+    (variant,) = variants("intdot", {"k": [2]})
+    assert path.read_text() == real(variant)
+    assert main([*command, "--no-cache"]) == 0 and emitted == [module] * 2
+    # Another configuration, another name and other sources have texts of their own.
+    (other,) = variants("intdot", {"k": [2], "saturate": [True]})
+    assert verilog.stored(other) != verilog.stored(variant)
+    named = new_unit.NamedVariant(variant.unit, variant.configuration, "mine")
+    assert "module mine (" in verilog.stored(named)
+    before = len(emitted)
+    monkeypatch.setattr(verilog, "_sources", lambda: "changed")
+    assert verilog.stored(variant) == path.read_text() and len(emitted) == before + 1

@@ -82,6 +82,15 @@ def test_products_on_the_smallest_board(tmp_path, capsys):
     assert figures["board"] == "2×2 outputs, 1 lanes, int8; mma"
 
 
+def test_a_long_product_shows_its_progress(monkeypatch, capsys):
+    monkeypatch.setattr("vitruvian.progress._PAUSE_S", 0.0)
+    with terminal(line_model(INT8)) as board:
+        assert main(["host", "matmul", "--port", board.path, "--size", "4x2x3"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    shown = [line.partition("]")[0] + "] " + line.split()[1] for line in lines]
+    assert shown == [f"[{beat}/4] matmul," for beat in range(1, 5)]
+
+
 def test_shortest_paths_over_a_line_with_faults(capsys):
     faulty = FaultyModel(line_model(MINPLUS), Faults(flip=0.05, lose=0.02, drop=0.01))
     with terminal(faulty) as board:

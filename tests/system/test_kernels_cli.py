@@ -93,7 +93,7 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["nothing"], "kernel must match one of: sgemm, cgemm, dgemm"),
+        (["nothing"], "kernel must match one of sgemm, cgemm, dgemm"),
         (["sgemm", "--backend", "gpu"], "--backend must be one of golden, rtl, not 'gpu'"),
         (["sgemm", "--backend", "rtl", "--unit", "65x4x8"], "m must be"),
         (["*gemm", "--size", "8"], "--size must come with one kernel, not 3"),

@@ -180,17 +180,26 @@ def error_of(arguments, capsys):
     return line
 
 
-def test_results_that_fit_no_rule_are_refused(tmp_path, capsys):
+def test_results_that_fit_no_rule_are_a_finding(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vitruvian.progress._PAUSE_S", 0.0)  # a line at each step of the search
     d = np.random.default_rng(0).integers(0, 1 << 32, 760, np.uint32)
     path = tmp_path / "outputs.bin"
     from vitruvian.flows.probes.kit import chosen
 
     each = chosen("amx", ["amx_tdpbssd"])[0]
     path.write_bytes(answered(pack([Section(each.name, each.cases(1))], 1), [d.tobytes()]))
-    line = error_of(["probe", "read", str(path), "--out", str(tmp_path / "new")], capsys)
-    assert "must fit a rule, but 760 of 760 rows do not fit the closest" in line
-    assert "first row 0; the closest machine is amx_tdpb" in line
-    assert not (tmp_path / "new").exists()
+    out, json_file = tmp_path / "new", tmp_path / "x.json"
+    assert main(["probe", "read", str(path), "--out", str(out), "--json", str(json_file)]) == 1
+    printed = capsys.readouterr()
+    (line,) = printed.out.splitlines()
+    assert "no rule fits; 760 of 760 rows differ from the closest, a sum of integers, fir" in line
+    assert "first row 0; of the known machines, amx_tdpb" in line
+    steps = printed.err.splitlines()
+    assert "amx_tdpbssd sums of integers, 2 comparisons (0 s)" in "\n".join(steps)
+    assert len(steps) > 5 and not any("error" in step for step in steps)
+    assert not out.exists()
+    (record,) = json.loads(json_file.read_text())["instructions"]
+    assert record["wrong"] == 760 and record["machines"] == []
 
 
 @pytest.mark.parametrize(
@@ -204,7 +213,7 @@ def test_results_that_fit_no_rule_are_refused(tmp_path, capsys):
         (["write", "--target", "amx", "--out", "new", "--input", "fp16"], "--input must come with"),
         (["read"], "read must come with at least one FILE"),
         (["read", "x", "--target", "amx"], "--target must come with write"),
-        (["read", "missing.bin"], "missing.bin must be a file that can be read"),
+        (["read", "missing.bin"], "missing.bin: No such file or directory"),
         (["guess"], "argument ACTION: invalid choice"),
     ],
 )
@@ -219,3 +228,62 @@ def test_a_truncated_file_is_one_line(length, tmp_path, capsys):
     path = tmp_path / "outputs.bin"
     path.write_bytes(probe_file()[:length])
     assert "must" in error_of(["probe", "read", str(path)], capsys)
+
+
+def npz_of(path, rows=4, terms=4, **changed):
+    """Write a file of zeros in which some arrays are changed, or absent if None."""
+    shapes = {"a": (rows, terms), "b": (rows, terms), "c": (rows,), "d": (rows,)}
+    arrays = {n: np.zeros(s, np.uint32 if n in "cd" else np.uint16) for n, s in shapes.items()}
+    np.savez(path, **{n: x for n, x in (arrays | changed).items() if x is not None})
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"terms": 0}, "x.npz: a must have the shape (rows, terms) without zeros, not (4, 0)"),
+        ({"rows": 0}, "a must have the shape (rows, terms) without zeros, not (0, 4)"),
+        ({"a": np.uint16(1)}, "a must have the shape (rows, terms) without zeros, not ()"),
+        ({"b": np.zeros((4, 5), np.uint16)}, "b must have the shape (4, 4), not (4, 5)"),
+        ({"d": np.zeros((4, 1), np.uint32)}, "d must have the shape (4,), not (4, 1)"),
+        ({"d": np.zeros(4)}, "d must hold integers, not float64"),
+        ({"d": None}, "arrays must be a, b and d, not lack d"),
+        ({"scale_a": np.zeros((4, 0), np.uint8)}, "scales must have the shape (rows, blocks)"),
+        ({"scale_a": np.zeros((4, 1), np.uint8)}, "scales must be both scale_a and scale_b"),
+        ({n: np.full((4, 1), 256) for n in ("scale_a", "scale_b")}, "must be codes from 0 to 255"),
+        ({"a": np.array(None)}, "Python objects are not allowed"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_one_line(changed, message, tmp_path, capsys):
+    path = npz_of(tmp_path / "x.npz", **changed)
+    assert message in error_of(["probe", "read", path, "--input", "fp16"], capsys)
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vitruvian.npz.MAX_BYTES", 1000)
+    path = npz_of(tmp_path / "x.npz", rows=100)
+    assert "x.npz must hold at most 1,000 bytes of arrays" in error_of(
+        ["probe", "read", path, "--input", "fp16"], capsys
+    )
+
+
+def test_a_device_is_refused(capsys):
+    line = error_of(["probe", "read", "/dev/zero"], capsys)
+    assert line == "error: /dev/zero must be a file, not a device"
+
+
+def test_a_section_cannot_name_a_file_elsewhere(tmp_path, capsys):
+    _, data = hidden_rule(2)
+    file = tmp_path / "outputs.bin"
+    file.write_bytes(answered(pack([Section("../../x", data)], 1), [data.d.tobytes()]))
+    line = error_of(["probe", "read", str(file), "--out", str(tmp_path / "a" / "b")], capsys)
+    assert "section 0 of" in line and not (tmp_path / "x.toml").exists()
+
+
+def test_escape_sequences_in_the_name_of_a_device_do_not_reach_the_terminal(tmp_path, capsys):
+    data = bytearray(probe_file(step=20))
+    data[64:72] = b"\x1b[31mred"
+    (tmp_path / "outputs.bin").write_bytes(data)
+    assert main(["probe", "read", str(tmp_path / "outputs.bin")]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and "[31mred" in printed

@@ -110,7 +110,7 @@ def test_a_wrong_file_is_one_line_and_exit_code_2(tmp_path, capsys, text, messag
     [
         ("roofline", "roofline must have a TARGET or --counters FILE, and not both"),
         ("roofline matmul --counters x.csv", "and not both"),
-        ("roofline matmull", "TARGET must be one of add_relu, "),
+        ("roofline matmull", " names, not 'matmull' (did you mean matmul?)"),
         ("roofline softmax --step 1", "--step must be for one of add_relu"),
         ("roofline add_relu --step 9", "step of add_relu must be 0 … 2 or one of baseline"),
         ("roofline add_relu --step x", "step of add_relu must be 0 … 2 or one of baseline"),

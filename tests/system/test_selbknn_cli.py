@@ -56,7 +56,7 @@ def test_random_points_without_data(capsys):
         (["--metric", "l1"], "--metric must be one of l2, cosine, not 'l1'"),
         (["--out", "x.npy"], "--out of selbknn must end in .npz, not 'x.npy'"),
         (["--cube", "fast"], "--cube must be one of golden, rtl, none, not 'fast'"),
-        (["--query", "no.npy"], "--query must be a file to read, not no.npy"),
+        (["--query", "no.npy"], "selbknn: no.npy: No such file or directory"),
         (["--query", "no.csv"], "--query must be a file .npy, not 'no.csv'"),
         (["--graph", "x.mtx"], "--graph must come with "),
         (["--chip", "ascend910b"], "chip must have cores with all units"),

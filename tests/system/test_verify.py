@@ -17,6 +17,7 @@ from amaranth.hdl import Cat, Const
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
 from vitruvian import workers
+from vitruvian.cache import CacheError
 from vitruvian.cli import build_parser, main
 from vitruvian.golden.fp import PRESETS, convert, fused_dot
 from vitruvian.hdl.fp.dot import DotProduct
@@ -178,7 +179,7 @@ def test_verify_as_a_command(tmp_path, capsys):
     (row,) = json.loads(rows.read_text())
     assert row["unit"] == "fp.DotProduct" and row["vectors"] == 5000 and row["mismatches"] == 0
     out = capsys.readouterr().out
-    assert "1 rows, 5,000 vectors: 0 mismatches" in out and "5,000" in out
+    assert "1 row, 5,000 vectors: 0 mismatches" in out and "5,000" in out
 
 
 @pytest.mark.parametrize(
@@ -200,6 +201,18 @@ def test_a_failed_row_fails_the_command(monkeypatch, capsys, outcome, text):
     assert main(["verify", "--jobs", "1"]) == 1
     out = capsys.readouterr().out
     assert text in out and "1 of 1 rows failed" in out
+
+
+def test_a_cache_that_cannot_take_a_model_ends_the_command_with_one_line(monkeypatch, capsys):
+    def run(vectors, seed):
+        raise CacheError("VITRUVIAN_CACHE must be a folder with free space")
+
+    check = verify.Check(unit="u", configuration="c", run=run)
+    monkeypatch.setattr("vitruvian.commands.verify.collect", lambda pattern: [check])
+    assert main(["verify", "--jobs", "1"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: VITRUVIAN_CACHE must be a folder with free space"
+    )
 
 
 @pytest.mark.parametrize(

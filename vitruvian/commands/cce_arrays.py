@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.errors import UserError
+from vitruvian.files import reason_of
 from vitruvian.validate import shortened
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _loaded(option: str, text: str) -> "np.ndarray":
     path = Path(text)
     try:
         if not path.is_file():
-            raise ValueError("the file does not exist")
+            raise FileNotFoundError(2, "No such file or directory")
         if path.stat().st_size > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         mapped = np.load(
@@ -131,7 +132,7 @@ def _loaded(option: str, text: str) -> "np.ndarray":
         )  # compares the file's size with the shape in its header
         return np.array(mapped)
     except (ValueError, OSError, EOFError, MemoryError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = reason_of(error)[:200]
         raise UserError(f"{option} must be a file .npy, not {text!r}: {reason}") from None
 
 

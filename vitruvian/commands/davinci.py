@@ -36,7 +36,7 @@ from vitruvian.commands.options import (
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -240,7 +240,7 @@ def run(options: argparse.Namespace) -> int:
     name = options.problem
     if name not in KERNELS:
         names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
-        raise UserError(f"KERNEL must be one of {', '.join(names)}, not {name!r}")
+        raise UserError(refusal("KERNEL", name, names))
     one_of("--cube", options.cube, CUBES)
     if options.strict and options.no_checks:
         raise UserError("--strict must come without --no-checks")
@@ -264,7 +264,9 @@ def run(options: argparse.Namespace) -> int:
                 f"not {options.cube!r}"
             )
         return show(options, instance)[0]
-    except (ValueError, OSError, Deadlock) as error:
+    except OSError:
+        raise  # the message has the name of the file
+    except (ValueError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
 
 
@@ -439,11 +441,11 @@ def _cce(options: argparse.Namespace) -> int:
                 program = build_mixed(kernels, chip, arguments, **settings)
             else:
                 program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
-    except (ValueError, OSError, Deadlock) as error:
+    except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
     try:
         report = _simulated(options, program)
-    except (ValueError, OSError, Deadlock) as error:
+    except (ValueError, Deadlock) as error:
         # The output of the kernel until the error helps to find its cause.
         _show_prints(_console(options), program)
         raise UserError(str(error)) from None

@@ -11,10 +11,11 @@ from rich.console import Console
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
 from vitruvian.errors import UserError
-from vitruvian.files import output_path
+from vitruvian.files import output_path, reason_of
 from vitruvian.interrupt import at_hard_end
 from vitruvian.progress import Progress
 from vitruvian.sim.verify.check import Outcome
+from vitruvian.validate import refusal
 from vitruvian.workers import WorkerKilled
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def _exhaustive(options: argparse.Namespace) -> int:
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
     if not chosen:
-        names = "; ".join(task.name for task in everything)
-        raise UserError(f"task must match one of: {names}; not {options.task!r}")
+        names = [task.name for task in everything]
+        raise UserError(refusal("task", options.task, names, "match one of"))
     if options.list:
         refuse_others(options, ("chunk", "limit", "restart", "progress", "json"))
         for task in chosen:
@@ -86,13 +87,18 @@ def _exhaustive(options: argparse.Namespace) -> int:
     chunk = options.chunk or 1 << CHUNK_BITS
     if chunk & (chunk - 1):
         raise UserError(f"--chunk must be a power of two, not {chunk}")
-    check_cache()
+    check_cache(write=False)
     path = Path(options.progress) if options.progress else cache_root() / "exhaustive.json"
     try:
         done = Done(path, restart=options.restart)
     except ValueError as error:
         raise UserError(f"--progress: {error}") from None
-    done.save()  # fails now, rather than after the first chunk, if the file cannot be written
+    try:
+        done.save()  # fails now, rather than after the first chunk
+    except OSError as error:
+        raise UserError(
+            f"--progress must be a file that can be written, not {str(path)!r} ({reason_of(error)})"
+        ) from None
     outcomes: dict[str, Outcome] = {}
 
     def report_done() -> int:

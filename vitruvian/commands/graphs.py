@@ -18,6 +18,7 @@ from vitruvian.commands.options import at_least, lanes
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
 from vitruvian.progress import Progress
+from vitruvian.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.golden.simd2 import Op
@@ -227,8 +228,8 @@ def _check(options: argparse.Namespace) -> None:
         ("--backend", options.backend, tuple(BACKENDS)),
         ("--duplicates", options.duplicates, DUPLICATES),
     ):
-        if value is not None and value not in allowed:
-            raise UserError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
+        if value is not None:
+            one_of(name, value, allowed)
     if options.all_iterations and options.algorithm == "floyd-warshall":
         raise UserError(
             "--all-iterations must come with bellman-ford or leyzorek, not floyd-warshall"

@@ -246,7 +246,8 @@ def _verilog(options: argparse.Namespace) -> int:
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
-            text, path = verilog.emit(variant), folder / f"{variant.module}.v"
+            text = verilog.stored(variant, enabled=not options.no_cache)
+            path = folder / f"{variant.module}.v"
             if to_stdout:
                 # An empty line separates the designs.
                 _write("-", text if number == len(selected) - 1 else f"{text}\n", options)
@@ -273,11 +274,15 @@ def _bundle(options: argparse.Namespace) -> int:
 
     selected = _variants(options)
     document: list[dict[str, Any]] = []
+    # Existing folders come first, so that a file that must not be replaced is found before any
+    # other bundle is written.
+    selected.sort(key=lambda variant: not (Path(options.out) / variant.module).exists())
+    settings = {"vectors": options.vectors, "seed": options.seed, "replace": options.force}
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
             folder = Path(options.out) / variant.module
-            paths = bundle.write(variant, folder, vectors=options.vectors, seed=options.seed)
+            paths = bundle.write(variant, folder, **settings)
             print(folder)
             document.append(
                 {

@@ -3,6 +3,7 @@
 import argparse
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -22,7 +23,7 @@ from vitruvian.flows.board import board_names
 from vitruvian.flows.measure import TARGETS_PS
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Unit
-from vitruvian.validate import shortened
+from vitruvian.validate import refusal, shortened
 
 __all__ = ["add_command", "described"]
 
@@ -61,13 +62,30 @@ def add_command(name: str, commands: Any) -> argparse.ArgumentParser:
     """Add the command ``name`` with its options to ``commands`` and return its parser."""
     text, example, adders = _COMMANDS[name]
     epilog = f"Example: vitruvian {name} {example}".rstrip()
-    if _add_unit_options in adders or _add_new_options in adders:
-        epilog += "\n\nOptions of each unit; they take one value, a list (4,8) or a range (0-3)"
-        epilog += ":\n\n" + "\n".join(described(unit) for unit in UNITS.values())
-    command = commands.add_parser(name, description=text, epilog=epilog)
+    command: Any = commands.add_parser(name, description=text, epilog=epilog)
     for add in adders:
         add(command)
+    if _add_unit_options in adders or _add_new_options in adders:
+        place = "NAME UNIT" if name == "new" else "UNIT"
+        command.explain = partial(_explain, command, f"vitruvian {name} {place} --help")
     return command
+
+
+def _explain(command: argparse.ArgumentParser, line: str, given: argparse.Namespace) -> None:
+    """Add to the help the options of the units before --help, or the list of units."""
+    unit: str | list[str] = given.unit or []
+    names = [unit] if isinstance(unit, str) else list(dict.fromkeys(unit))
+    for name in names:
+        if name not in UNITS:
+            command.error(refusal("unit", name, UNITS))
+    if names:
+        text = "Options of the unit; they take one value, a list (4,8) or a range (0-3):\n\n"
+        text += "\n".join(described(UNITS[name]) for name in names)
+    else:
+        wide = max(map(len, UNITS))
+        listed = "\n".join(f"  {name:{wide}}  {unit.summary}" for name, unit in UNITS.items())
+        text = f"Units (`{line}` explains the options of one):\n\n{listed}"
+    command.epilog = f"{text}\n\n{command.epilog}"
 
 
 def _add_area_options(command: argparse.ArgumentParser) -> None:
@@ -145,6 +163,7 @@ def _add_verilog_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write the files into this folder (- for standard output; default: %(default)s).",
     )
+    add_no_cache(command, "generate the Verilog again")
 
 
 def _add_bundle_options(command: argparse.ArgumentParser) -> None:
@@ -167,6 +186,11 @@ def _add_bundle_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Take about this many expected results (default: %(default)s).",
     )
+    command.add_argument(
+        "--force",
+        action="store_true",
+        help="Replace files of an earlier bundle that differ from those that are written.",
+    )
     add_seed(command)
 
 
@@ -180,7 +204,7 @@ def _add_new_options(command: argparse.ArgumentParser) -> None:
         "unit",
         nargs="?",
         metavar="UNIT",
-        help=f"Take this unit: {', '.join(UNITS)} (default: cube --preset tiny).",
+        help="Take this unit of the list below (default: cube --preset tiny).",
     )
     _add_switches(command)
     command.add_argument(
@@ -234,7 +258,7 @@ def _add_unit_options(command: argparse.ArgumentParser) -> None:
         "unit",
         nargs="*",
         metavar="UNIT",
-        help=f"Take these units: {', '.join(UNITS)} (default: every unit).",
+        help="Take these units of the list below (default: every unit).",
     )
     _add_switches(command)
 

@@ -9,6 +9,7 @@ from vitruvian.commands.options import add_json, add_seed, add_size, at_least, c
 from vitruvian.errors import UserError
 from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Option, Variant
+from vitruvian.progress import Progress
 from vitruvian.sim.host.problems import PROBLEMS
 from vitruvian.validate import shortened
 
@@ -177,15 +178,17 @@ def _host(options: argparse.Namespace) -> int:
     with connect(options.port, baud=options.baud, timeout=options.timeout) as client:
         board = Board.find(client)
         description = board.describe()
-        result = solve(
-            options.problem,
-            board,
-            size=options.size,
-            precision=options.precision,
-            accuracy=options.accuracy,
-            seed=options.seed,
-            check=options.check,
-        )
+        with Progress(f"{options.problem}, beats", after_s=2.0) as progress:
+            result = solve(
+                options.problem,
+                board,
+                size=options.size,
+                precision=options.precision,
+                accuracy=options.accuracy,
+                seed=options.seed,
+                check=options.check,
+                progress=lambda done, total: progress.update(done=done, total=total),
+            )
     traffic = client.traffic
     retries = traffic.refused + traffic.unanswered
     out = sys.stderr if options.json == "-" else sys.stdout

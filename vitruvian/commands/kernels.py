@@ -23,7 +23,7 @@ from vitruvian.commands.options import (
 )
 from vitruvian.errors import UserError
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.studies import Cost, Kernel, Row, RunOptions, Study
@@ -94,7 +94,7 @@ def _kernels(options: argparse.Namespace) -> int:
 
     chosen = [kernel for kernel in KERNELS.values() if fnmatchcase(kernel.name, options.name)]
     if not chosen:
-        raise UserError(f"kernel must match one of: {', '.join(KERNELS)}; not {options.name!r}")
+        raise UserError(refusal("kernel", options.name, KERNELS, "match one of"))
     if options.list:
         refuse_others(
             options,

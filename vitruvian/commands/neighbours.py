@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands import davinci
+from vitruvian.commands.half_arrays import read_half
 from vitruvian.commands.options import at_least
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         settings = {"method": options.method, "cores": options.cores, "data": data}
         made = instance(shape, operands, chip, **settings)
         code, report = davinci.show(options, made)
-    except (ValueError, TypeError, OSError, Deadlock) as error:
+    except (ValueError, TypeError, Deadlock) as error:
         raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
     if report.outputs:
         _show(options, report, shape)
@@ -142,7 +142,7 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
     if options.train is not None:
         if options.size is not None:
             raise UserError("--size must come without --train, whose file has the points")
-        return _read("train", options.train), _read("query", options.query), k
+        return read_half("train", options.train), read_half("query", options.query), k
     if options.size is not None:
         if len(options.size) not in (3, 4) or min(options.size) < 1:
             names = "×".join(KERNELS[PROBLEM].sizes)
@@ -152,31 +152,3 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
     queries, train, features = sizes
     start = 2 * options.seed
     return random_points(train, features, start + 1), random_points(queries, features, start), k
-
-
-def _read(name: str, text: str) -> "np.ndarray":
-    """Return the points of a file in FP16."""
-    import numpy as np
-
-    path = Path(text)
-    if path.suffix != ".npy":
-        raise UserError(f"--{name} must be a file .npy, not {text!r}")
-    try:
-        with path.open("rb") as file:
-            points = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--{name} must be an array of numbers, not {path}: {reason}") from None
-    except OSError as error:
-        raise UserError(f"--{name} must be a file to read, not {path} ({error.strerror})") from None
-    if points.dtype.kind not in "fiub":
-        raise UserError(f"--{name} must be an array of real numbers, not of {points.dtype}")
-    with np.errstate(over="ignore"):
-        half = points.astype(np.float16)
-    if np.isinf(half).any() and np.isfinite(points).all():
-        raise UserError(f"--{name} must have elements up to 65,504, the largest FP16 number")
-    rounded = int((half.astype(np.float64) != points).sum() - np.isnan(half).sum())
-    if rounded:
-        shown = f"{rounded:,} of {points.size:,} elements"
-        print(f"note: {shown} of {path} were rounded to FP16", file=sys.stderr)
-    return half

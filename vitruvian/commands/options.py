@@ -11,6 +11,7 @@ from typing import Any
 from vitruvian.errors import UserError
 from vitruvian.files import output_path
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
+from vitruvian.validate import shortened
 from vitruvian.workers import listening
 
 __all__ = [
@@ -32,7 +33,9 @@ __all__ = [
 ]
 
 #: A whole number, or a power of two.
-_NUMBER = re.compile(r"(\d{1,9})|2(?:\*\*|\^)(\d{1,2})")
+_NUMBER = re.compile(r"(\d+)|2(?:\*\*|\^)(\d+)", re.ASCII)
+#: Largest number of a size. A problem of that size fits into no machine.
+_MOST = 999_999_999
 
 
 def add_chip(parser: Any) -> None:
@@ -202,7 +205,17 @@ def numbers(text: str) -> tuple[int, ...]:
 
     This function is an argument type.
     """
-    matches = [_NUMBER.fullmatch(part) for part in re.split("[x×,]", text.replace("_", ""))]
-    if None in matches:
-        raise argparse.ArgumentTypeError(f"must be numbers like 256x256x256 or 2**10, not {text!r}")
-    return tuple(int(m[1]) if m[1] else 1 << int(m[2]) for m in matches if m)
+    parts = re.split("[x×,]", text.replace("_", ""))
+    matches = [match for part in parts if (match := _NUMBER.fullmatch(part))]
+    if len(matches) < len(parts):
+        raise argparse.ArgumentTypeError(
+            f"must be numbers like 256x256x256 or 2**10, not {shortened(text)}"
+        )
+    # The digits are counted first, because Python refuses to convert thousands of them.
+    few = all(len(match[1] or match[2]) <= 9 for match in matches)
+    # A power is compared by its exponent, because 2**999999999 would not fit into the memory.
+    few = few and all(not match[2] or int(match[2]) < _MOST.bit_length() for match in matches)
+    found = tuple(int(m[1]) if m[1] else 1 << int(m[2]) for m in matches) if few else ()
+    if not few or max(found) > _MOST:
+        raise argparse.ArgumentTypeError(f"must be numbers up to {_MOST:,}, not {shortened(text)}")
+    return found

@@ -1,13 +1,15 @@
 """The command ``probe``: write programs that probe a matrix unit, and read what they returned."""
 
 import argparse
+import io
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed
 from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_all
+from vitruvian.files import output_path, reason_of, write_all
 from vitruvian.progress import Progress
 from vitruvian.table import open_console, print_table
 
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _TARGETS = ("cuda", "hip", "amx", "avx512", "python")
+#: Names of the kinds of rules for people
+_KINDS = {
+    "ChainSpec": "a chain of rounded operations",
+    "DotSpec": "a windowed sum",
+    "IntDotSpec": "a sum of integers",
+    "IntPhaseSpec": "a sum of integers in phases",
+    "PhaseSpec": "a sum in phases",
+}
 _DESCRIPTION = """\
 Find out what a matrix unit computes.
 
@@ -29,7 +39,9 @@ python is for a function, a simulator or a library of your own, with --instructi
 If there is none, it infers the parameters of the rule and, with --out, writes a machine file. For
 each parameter it prints the first row in which the neighbouring value would give another result.
 FILE may also be an .npz file with the codes a, b, c and d; --input and the type of d say the
-formats, unless the file has a header.
+formats, unless the file has a header. A FILE has at most 256 MiB.
+
+The exit code is 1 if no rule fits the results of an instruction.
 """
 _EPILOG = """\
 Examples:
@@ -102,7 +114,9 @@ def _write(options: argparse.Namespace) -> int:
                 options.target, options.instruction or [], Path(options.out), options.seed, progress
             )
         except OSError as error:
-            raise UserError(f"--out must be a folder that can be written: {error}") from None
+            raise UserError(
+                f"--out must be a folder that can be written: {reason_of(error)}"
+            ) from None
     print(f"{options.out}: {len(done)} instructions; run make there, and read outputs.bin")
     if options.json:
         names = [each.name for each in done]
@@ -129,6 +143,7 @@ def _read(options: argparse.Namespace) -> int:
             for section in sections:
                 results: Results = section.cases  # pyright: ignore
                 progress(section.name, len(records), total)
+                step = partial(_show_step, progress)
                 matches = name(results)
                 known = bool(matches) and not matches[0].wrong
                 record: dict[str, object] = {
@@ -139,7 +154,7 @@ def _read(options: argparse.Namespace) -> int:
                     "machines": [m.machine.stem for m in matches] if known else [],
                 }
                 if options.infer or not known:
-                    inferred = infer(results, known=known)
+                    inferred = infer(results, known=known, progress=step)
                     fits = fits and not inferred.wrong
                     record |= _record(inferred, results, matches)
                     if not inferred.wrong and options.out:
@@ -148,8 +163,6 @@ def _read(options: argparse.Namespace) -> int:
                         )
                         files[Path(options.out) / f"{section.name}.toml"] = text
                 records.append(record)
-    if not fits and len(records) == 1:
-        raise UserError(_unfit(records[0]))
     write_all(files)
     for record in records:
         _print(console, record)
@@ -160,15 +173,19 @@ def _read(options: argparse.Namespace) -> int:
     return int(not fits)
 
 
+def _show_step(progress: Progress, step: str, tried: int) -> None:
+    progress.update(note=f"{step}, {tried:,} comparisons")
+
+
 def _load(path: Path, input: str | None) -> tuple[str, list["Section"]]:
     from vitruvian.flows.probes.file import read
     from vitruvian.flows.probes.npz import read_npz
 
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if path.is_file() else io.BytesIO() as file:
             zipped = file.read(2) == b"PK"
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} must be a file that can be read: {error}") from None
+    except (OSError, ValueError):
+        zipped = False  # ``read`` says why
     return read_npz(path, input) if zipped else read(path)
 
 
@@ -230,11 +247,11 @@ def _operands(results: "Results", row: int) -> str:
 
 
 def _unfit(record: dict[str, object]) -> str:
-    near = f"; the closest machine is {record['closest']} ({record['closest wrong']})"
+    near = f"; of the known machines, {record['closest']} is closest ({record['closest wrong']})"
     return (
-        f"results of {record['instruction']} must fit a rule, but {record['wrong']} of "
-        f"{record['rows']} rows do not fit the closest, {record['kind']}, first row "
-        f"{record['first']}{near if record['closest'] else ''}"
+        f"no rule fits; {record['wrong']} of {record['rows']} rows differ from the closest, "
+        f"{_KINDS[str(record['kind'])]}, first row {record['first']}"
+        f"{near if record['closest'] else ''}"
     )
 
 
@@ -244,7 +261,7 @@ def _print(console: Any, record: dict[str, object]) -> None:
     if machines:
         print(f"{record['instruction']}{where}: {record['rows']} rows as {', '.join(machines)}")
     elif record["wrong"]:
-        print(_unfit(record))
+        print(f"{record['instruction']}{where}: {_unfit(record)}")
     else:
         print(f"{record['instruction']}{where}: no known machine; {record['rows']} rows fit")
     basis: Any = record.get("basis")

@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands import davinci
+from vitruvian.commands.half_arrays import read_half
 from vitruvian.commands.options import at_least
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         x = _inputs(options)
         flat, cores = x.ravel(), options.cores
         instance = built(functions, flat, options.order, options.method, chip, cores)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError) as error:
         raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
     texts = divergence(functions, x, options.order) if options.method != "cordic" else []
     for text in texts:
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     davinci.tell_compiling()
     try:
         code, report = davinci.show(options, instance)
-    except (ValueError, OSError, Deadlock) as error:
+    except (ValueError, Deadlock) as error:
         raise UserError(f"{PROBLEM}: {error}") from None
     if options.out and report.outputs:
         import numpy as np
@@ -119,28 +119,10 @@ def _as_options(text: str) -> str:
 
 def _inputs(options: argparse.Namespace) -> "np.ndarray":
     """Return the inputs of a file in FP16, or random ones."""
-    import numpy as np
-
     if options.input is None:
         from vitruvian.sim.kernels.cubefx.registered import COUNT, random_inputs
 
         return random_inputs(options.size or (COUNT,), options.seed)
     if options.size is not None:
         raise UserError("--size must come without --input, whose file has the inputs")
-    path = Path(options.input)
-    if path.suffix != ".npy":
-        raise UserError(f"--input must be a file .npy, not {options.input!r}")
-    try:
-        with path.open("rb") as file:
-            x = np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"--input must be an array of numbers, not {path}: {reason}") from None
-    if x.dtype.kind not in "fiub":
-        raise UserError(f"--input must be an array of real numbers, not of {x.dtype}")
-    with np.errstate(over="ignore"):
-        half = x.astype(np.float16)
-    rounded = int((half.astype(np.float64) != x).sum() - np.isnan(half).sum())
-    if rounded:
-        print(f"note: {rounded:,} of {x.size:,} inputs were rounded to FP16", file=sys.stderr)
-    return half
+    return read_half("input", options.input)

@@ -9,6 +9,7 @@ from typing import Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, compiling
 from vitruvian.errors import UserError
+from vitruvian.files import reason_of
 from vitruvian.sim.verify.check import Outcome
 
 __all__ = ["register"]
@@ -72,7 +73,7 @@ def _silicon(options: argparse.Namespace) -> int:
         try:
             sets = silicon.load(Path(name), note=note, **names)
         except (OSError, ValueError, TypeError) as error:
-            raise UserError(f"{name}: {error}") from None
+            raise UserError(f"{name}: {reason_of(error)}") from None
         for data in sets:
             # Golden is one row, and each unit of the RTL that has the format is another one.
             for unit, run in silicon.runs(data):

@@ -65,7 +65,8 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | No
     vectors = sum(o.result.vectors for o in outcomes if o.result)
     verdict = f"{len(failed)} of {len(outcomes)} rows failed" if failed else "0 mismatches"
     rows = f"{len(outcomes)} of {of}" if of and of > len(outcomes) else f"{len(outcomes)}"
-    console.print(f"{rows} rows, {vectors:,} vectors: {verdict}")
+    noun = "row" if rows == "1" else "rows"
+    console.print(f"{rows} {noun}, {vectors:,} vectors: {verdict}")
     return 1 if failed else 0
 
 

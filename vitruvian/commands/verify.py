@@ -91,7 +91,7 @@ def _verify(options: argparse.Namespace) -> int:
     from vitruvian.commands.table import as_json, report
 
     checks = _chosen(options.unit)
-    check_cache()
+    check_cache(write=False)
     outcomes: list[Outcome | None] = [None] * len(checks)
     progress = _Rows(checks, to_stderr=options.json == "-")
     run = run_checks(

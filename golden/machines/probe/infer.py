@@ -16,14 +16,14 @@ from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.basis import Basis, evidence
 from vitruvian.golden.machines.probe.cases import Results
 from vitruvian.golden.machines.probe.naming import candidates
-from vitruvian.golden.machines.probe.score import Scorer, possible
+from vitruvian.golden.machines.probe.score import Scorer, Tally, possible
 from vitruvian.golden.machines.probe.space import changed, dot_values, value_of, values
 from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
 __all__ = ["Inferred", "infer"]
 
-Progress = Callable[[str], object]
+Progress = Callable[[str, int], object]
 
 _FEW = 10  # rows with which hopeless combinations are sorted out
 _BEAM = 6  # combinations that are refined
@@ -57,7 +57,7 @@ class Inferred:
     basis: tuple[Basis, ...] = ()
 
 
-def infer(data: Results, *, known: bool = True, progress: Progress = lambda _: None) -> Inferred:
+def infer(data: Results, *, known: bool = True, progress: Progress = lambda *_: None) -> Inferred:
     """Return the rule that explains the results of most rows.
 
     Parameters
@@ -67,16 +67,18 @@ def infer(data: Results, *, known: bool = True, progress: Progress = lambda _: N
         If True, the search begins at the rules of known machines with the same formats, which are
         found at once. If False, it does not use the table.
     progress : callable
-        Function that is called with a word for each step of the search.
+        Function that is called again and again with the step of the search, a phrase, and with the
+        number of comparisons of a rule with rows so far.
 
     Returns
     -------
     Inferred
     """
-    scorer = Scorer(data)
+    tally = Tally(progress)
+    scorer = Scorer(data, tally)
     codes = scorer.nan_codes
     best: Rule | None = None
-    for rules in _attempts(scorer, known, progress):
+    for rules in _attempts(scorer, known, tally.begin):
         for rule in rules:
             if best is None or scorer.count(rule) < scorer.count(best):
                 best = rule
@@ -92,10 +94,13 @@ def infer(data: Results, *, known: bool = True, progress: Progress = lambda _: N
     return Inferred(best, int(wrong.sum()), first, tuple(codes), basis)
 
 
-def _attempts(scorer: Scorer, known: bool, progress: Progress) -> Iterator[Iterable[Rule]]:
+def _attempts(
+    scorer: Scorer, known: bool, progress: Callable[[str], object]
+) -> Iterator[Iterable[Rule]]:
     """Yield lists of rules, those that are found quickly first."""
     data = scorer.data
     if not isinstance(data.output, FloatFormat):
+        progress("sums of integers")
         yield _integers(data)
         return
     table = list(candidates(data)) if known else []

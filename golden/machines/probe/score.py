@@ -1,6 +1,7 @@
 """Compare rules with results, row by row."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from vitruvian.golden.machines.probe.cases import Results
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Scorer", "possible"]
+__all__ = ["Scorer", "Tally", "possible"]
 
 #: Terms that a block has a multiple of, for the ways to group them
 _GROUPS = {"together": 1, "parity": 2, "halves": 4, "sixteens": 16}
@@ -36,6 +37,34 @@ def possible(rule: Rule) -> bool:
     )
 
 
+@dataclass
+class Tally:
+    """The number of comparisons of a rule with rows, which a search reports as its progress.
+
+    Attributes
+    ----------
+    report : callable
+        Function that is called with ``step`` and ``count`` after each change.
+    step : str
+        Phrase for the step of the search.
+    count : int
+    """
+
+    report: Callable[[str, int], object]
+    step: str = ""
+    count: int = 0
+
+    def begin(self, step: str) -> None:
+        """Begin a step of the search."""
+        self.step = step
+        self.report(step, self.count)
+
+    def add(self) -> None:
+        """Count one more comparison."""
+        self.count += 1
+        self.report(self.step, self.count)
+
+
 class Scorer:
     """Rows with their results, and the number of them that a rule does not explain.
 
@@ -44,10 +73,13 @@ class Scorer:
     Parameters
     ----------
     data : Results
+    tally : Tally, optional
+        Counter of the comparisons, which scorers of some of the rows share.
     """
 
-    def __init__(self, data: Results) -> None:
+    def __init__(self, data: Results, tally: Tally | None = None) -> None:
         self.data = data
+        self._tally = tally
         self._nan = _nan(data.d, data)
         self._known: dict[Rule, np.ndarray] = {}
 
@@ -62,6 +94,8 @@ class Scorer:
             x = self.data
             if not possible(rule):
                 return np.ones(len(x.d), bool)
+            if self._tally is not None:
+                self._tally.add()
             try:
                 got = compute(rule, x.a, x.b, x.c, x.scale_a, x.scale_b)
             except ValueError:  # a K or a width that this rule does not have
@@ -83,7 +117,7 @@ class Scorer:
 
     def part(self, chosen: np.ndarray) -> "Scorer":
         """Return a scorer of some of the rows."""
-        return Scorer(self.data.rows(chosen))
+        return Scorer(self.data.rows(chosen), self._tally)
 
 
 def _nan(codes: np.ndarray, data: Results) -> np.ndarray:

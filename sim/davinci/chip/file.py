@@ -18,6 +18,7 @@ from vitruvian.sim.davinci.chip.toml import TomlReader
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
+from vitruvian.validate import nearest
 
 __all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_chip"]
 
@@ -56,7 +57,11 @@ def find_chip(name: str | Path) -> Path:
         return CHIPS / f"{name}.toml"
     if path.suffix == ".toml" and path.is_file():  # neither a folder nor a pipe
         return path
-    raise ValueError(f"chip must be one of {', '.join(chip_names())} or a TOML file, not {name!r}")
+    if path.suffix == ".toml" and not path.exists():
+        raise ValueError(f"{name}: No such file or directory")
+    hint = nearest(str(name), chip_names())
+    names = ", ".join(chip_names())
+    raise ValueError(f"chip must be one of {names} or a TOML file, not {name!r}{hint}")
 
 
 def read_chip(text: str, file: str = "chip") -> Chip:

@@ -238,6 +238,9 @@ def read_counters(path: str | Path, required: Iterable[str] = ()) -> list[Row]:
         If the file cannot be read.
     """
     path = Path(path)
+    # A device has the size 0 and no end.
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path.name}: file must not be a folder, device or pipe")
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"{path.name}: file must have at most {_MAX_BYTES} bytes")
     try:

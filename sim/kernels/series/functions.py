@@ -20,7 +20,7 @@ from scipy import special
 
 from vitruvian.errors import UserError
 from vitruvian.golden.fp.reference import encode
-from vitruvian.validate import check_int, shortened
+from vitruvian.validate import check_int, refusal, shortened
 
 __all__ = ["FUNCTIONS", "MOST_TERMS", "Function", "as_functions"]
 
@@ -244,8 +244,7 @@ def _one_function(
         return item
     if isinstance(item, str):
         if item not in FUNCTIONS:
-            known = ", ".join(FUNCTIONS)
-            raise UserError(f"functions must be among {known}, not {shortened(item)}")
+            raise UserError(refusal("functions", item, FUNCTIONS, "be among"))
         return FUNCTIONS[item]
     try:
         given = [a if isinstance(a, Fraction) else float(a) for a in item]

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from vitruvian.files import reason_of
 from vitruvian.memory import free_bytes
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
 from vitruvian.validate import listed, shortened
@@ -107,7 +108,7 @@ def read_matrix(path: Path) -> Any:
             warnings.simplefilter("ignore")
             return mmread(io.BytesIO(content))
     except (OSError, ValueError, TypeError, EOFError, OverflowError, zlib.error) as error:
-        text = " ".join(str(error).split())
+        text = reason_of(error)
         if text.startswith("graph must"):
             raise ValueError(text) from None
         raise ValueError(f"graph must be a Matrix Market file, not {path}: {text}") from None
@@ -178,7 +179,7 @@ def read_edges(path: Path, weight: str | None) -> EdgeList:
         text = content.decode("utf-8-sig")
         rows = _rows(text)
     except (OSError, ValueError, EOFError, zlib.error, csv.Error) as error:
-        text = " ".join(str(error).split())
+        text = reason_of(error)
         if text.startswith("graph must"):
             raise ValueError(text) from None
         raise ValueError(f"graph must be a list of edges, not {path}: {text}") from None

@@ -207,3 +207,32 @@ def test_units_are_converted():
     cell = liberty.parse(text, name="x").cells["INV"]
     assert cell.caps["A"] == (3000.0, 3000.0)
     assert cell.arcs[0].delay(0.0, 0.0) == pytest.approx(5000.0)
+
+
+def flip_flop(d: int, q: int) -> dict:
+    return {"type": "DFF", "connections": {"D": [d], "CK": [9], "Q": [q]}}
+
+
+def test_the_ends_of_a_path_are_signals_of_the_rtl(library: liberty.Library):
+    """Regression: the ends were names such as ``$auto$ff.cc:337:slice$5686.D``."""
+    names = [f"$auto$ff.cc:337:slice${n}" for n in range(3)]
+    netlist = {
+        "ports": {"clk": port("input", 9), "y": port("output", 7)},
+        "cells": {
+            names[0]: flip_flop(5, 3),  # bit 1 of a register of two bits
+            "u": inverter(3, 4),
+            names[1]: flip_flop(4, 5),  # stores the complement of count, which is 1 after a reset
+            "v": inverter(5, 6),
+            names[2]: flip_flop(6, 7),
+        },
+        "netnames": {"sum": [8, 3], "$abc$1$new": [4, 5], "count": [6], "y": [7]},
+    }
+    graph = sta._Graph(netlist, library, "BUF_X4", 5.0)
+    numbers = {name: number for number, (name, *_) in enumerate(graph.instances)}
+    assert [graph._register(numbers[name]) for name in names] == ["sum[1]", "count", "y"]
+    path = sta.analyse(netlist, library).paths["register->register"]
+    assert {path.start, path.end} <= {"sum[1]", "count", "y"}
+    # A register without any name of the RTL keeps the name of its cell.
+    netlist["netnames"] = {}
+    graph = sta._Graph(netlist, library, "BUF_X4", 5.0)
+    assert graph._register(numbers[names[0]]) == names[0]

@@ -108,4 +108,5 @@ def test_a_file_that_is_no_text_is_refused(content, tmp_path, capsys):
         path.write_bytes(content)
     assert main(["area", "--config", str(path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "must be a TOML file" in line
+    message = "must be a TOML file" if content is not None else "my.toml: No such file or directory"
+    assert message in line

@@ -65,7 +65,7 @@ def test_random_arrays():
         ("zeros", "--arg x=zeros:N must have 1 to 268435456 elements, not ''"),
         ("normal:8", "--arg x=normal:N must have a signed dtype, such as normal:fp16:8, not uint8"),
         ("ones:8", "--arg x must be a file .npy, zeros:N, arange:N, normal:N, uniform:N"),
-        ("no.npy", "--arg x must be a file .npy, not 'no.npy': the file does not exist"),
+        ("no.npy", "--arg x must be a file .npy, not 'no.npy': No such file or directory"),
     ],
 )
 def test_mistakes_in_an_array(text, message):
@@ -124,7 +124,7 @@ class Parameter:
         (["null=ok.npy"], "--expect must be of one of y, not 'null'"),
         (["y=ok.npy", "y=ok.npy"], "--expect y must be given once, not as 'y=ok.npy' again"),
         (["y=ok.txt"], "--expect y must be a file .npy, not 'ok.txt'"),
-        (["y=no.npy"], "--expect y must be a file .npy, not 'no.npy': the file does not exist"),
+        (["y=no.npy"], "--expect y must be a file .npy, not 'no.npy': No such file or directory"),
         (["y=long.npy"], "--expect y must have 8 elements, not 9"),
         (["y=wide.npy"], "--expect y must have float16, not float32 (or give --rtol or --atol)"),
         (["y=text.npy"], "--expect y must have float16, not <U1 (or give --rtol or --atol)"),

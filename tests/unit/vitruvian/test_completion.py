@@ -56,5 +56,47 @@ def test_a_line_is_completed(line, expected):
     assert set(completions(line)) == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("vitruvian machines h100_wgmma_e4m3_", {f"h100_wgmma_e4m3_fp{n}" for n in (16, 32)}),
+        ("vitruvian run matm", {"matmul"}),
+        ("vitruvian run aps", {"apsp"}),
+        ("vitruvian roofline add_r", {"add_relu"}),
+        ("vitruvian trace relu --chip ascend310", {"ascend310", "ascend310p"}),
+        ("vitruvian area dot --preset a", {"a100", "a2", "ada"}),
+        ("vitruvian area dot --pre", {"--preset"}),
+        ("vitruvian area intdot --pre", set()),
+        ("vitruvian area int", {"intdot"}),
+        ("vitruvian fpga --board ulx", {"ulx3s"}),
+        ("vitruvian kernels sg", {"sgemm"}),
+        ("vitruvian silicon --preset v", {"v100"}),
+        ("vitruvian formats fp8e", {"fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz"}),
+        ("vitruvian network res", {"resnet50"}),
+        ("vitruvian sparse pager", {"pagerank"}),
+        ("vitruvian formal cube.que", {"cube.queue"}),
+        ("vitruvian verify --vectors 1", set()),
+    ],
+)
+def test_names_are_offered_where_names_are_wanted(line, expected, tmp_path, monkeypatch):
+    # Files whose names begin with the same letters must not be offered.
+    for name in ("h100_wgmma_e4m3_x", "matm.txt", "a.txt", "res.txt", "1.txt", "v.txt", "ulx.txt"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    found = set(completions(line))
+    assert expected <= found and not any(word.endswith((".txt", "_x")) for word in found)
+    assert found == expected or "formats" in line
+
+
+def test_files_are_offered_where_files_are_wanted(tmp_path, monkeypatch):
+    for name in ("mine.toml", "mine.bin", "mine.onnx"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert completions("vitruvian run relu --chip mi") == ["mine.toml"]
+    assert completions("vitruvian network mi") == ["mine.onnx"]
+    for line in ("vitruvian area --config mi", "vitruvian probe read mi"):
+        assert {"mine.toml", "mine.bin"} <= set(completions(line))
+
+
 def test_only_the_named_command_has_options():
     assert "--size" not in completions("vitruvian verify --")

@@ -8,6 +8,8 @@ from collections import defaultdict
 import pytest
 
 from vitruvian.cli import COMMANDS, build_parser, main
+from vitruvian.commands.options import numbers
+from vitruvian.validate import nearest, refusal
 
 #: Names that an option had, or might get, beside the name that the commands agree on.
 BANNED = {
@@ -164,3 +166,64 @@ def test_every_command_has_an_example_that_it_accepts(tmp_path, monkeypatch):
     for line in lines:
         assert callable(build_parser().parse_args(line).run)
     assert {line[0] for line in lines} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("text", ["999999999x1", "2**29x1", "2^3x1_000"])
+def test_sizes_up_to_the_limit_are_numbers(text):
+    assert numbers(text)[0] in (999_999_999, 1 << 29, 8)
+
+
+@pytest.mark.parametrize(
+    "text", ["99999999999", "1000000000", "1x2**30", "2**99", "9" * 9999, "2**" + "9" * 99]
+)
+def test_a_size_that_is_too_large_is_told_so(text):
+    """Regression: the message was "must be numbers like 256x256x256", as for words."""
+    with pytest.raises(argparse.ArgumentTypeError, match="must be numbers up to 999,999,999, not "):
+        numbers(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1x", "1.5", "-1", "3**2", "٣", "1e9"])
+def test_a_size_that_is_no_number_is_told_so(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="must be numbers like 256x256x256"):
+        numbers(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["verfy"], "invalid choice: 'verfy' (did you mean verify?) (`vitruvian --help`"),
+        (["verify", "--vectrs", "3"], "--vectrs (did you mean --vectors?) (`vitruvian verify"),
+        (["verify", "--zzz"], "unrecognized arguments: --zzz (`vitruvian verify --help`"),
+        (["run", "matmull"], "KERNEL must be one of "),
+        (["run", "matmull"], " names, not 'matmull' (did you mean matmul?)"),
+        (["run", "Matmul", "--chip", "x"], "not 'Matmul' (did you mean matmul?)"),
+        (["run", "matmul", "--chip", "ascend301"], "not 'ascend301' (did you mean ascend310?)"),
+        (["area", "dott"], "not 'dott' (did you mean dot?)"),
+        (["area", "dot", "--preset", "a10"], "not 'a10' (did you mean a100?)"),
+        (["verify", "fp.DotProdct"], "not 'fp.DotProdct' (did you mean fp.DotProduct?)"),
+        (["roofline", "matmull"], "(did you mean matmul?)"),
+        (["kernels", "sgem"], "(did you mean sgemm?)"),
+        (["probe", "write", "--target", "cudda", "--out", "new"], "(did you mean cuda?)"),
+    ],
+)
+def test_a_name_that_is_near_is_told(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert code == 2 and message in line and len(line) < 200
+
+
+def test_a_long_list_is_left_out_only_if_a_name_is_near():
+    names = [f"name{n:03}" for n in range(100)]
+    assert refusal("x", "nam007", names) == (
+        "x must be one of 100 names, not 'nam007' (did you mean name007?)"
+    )
+    assert ", name099, not 'zzz'" in refusal("x", "zzz", names)
+    assert (
+        refusal("x", "ba", ["bar", "foo"])
+        == "x must be one of bar, foo, not 'ba' (did you mean bar?)"
+    )
+    assert nearest("a" * 9999, ["a" * 9998]) == "" and refusal("x", 3, [1, 2]).endswith(", not 3")

@@ -1,0 +1,220 @@
+"""Words that a shell completes: names where an option takes a name, files where it takes a file.
+
+Each function imports what it needs, because a shell waits for the answer.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+__all__ = ["completed", "show_unit_options"]
+
+
+def _chips() -> Iterable[str]:
+    from vitruvian.sim.davinci.chip.file import chip_names
+
+    return chip_names()
+
+
+def _kernels() -> Iterable[str]:
+    from vitruvian.sim.kernels import KERNELS
+
+    return KERNELS
+
+
+def _problems() -> Iterable[str]:
+    from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
+
+    return [*GRAPH_PROBLEMS, *_kernels()]
+
+
+def _targets() -> Iterable[str]:
+    from vitruvian.sim.kernels.cases import CASES
+
+    return [*CASES, *_kernels()]
+
+
+def _studies() -> Iterable[str]:
+    from vitruvian.sim.studies import KERNELS
+
+    return KERNELS
+
+
+def _machines() -> Iterable[str]:
+    from vitruvian.golden.machines.table import machines
+
+    rows = machines()
+    return [*dict.fromkeys(row.machine for row in rows.values()), *rows]
+
+
+def _presets() -> Iterable[str]:
+    from vitruvian.golden.fp import PRESETS
+
+    return PRESETS
+
+
+def _formats() -> Iterable[str]:
+    from vitruvian.golden.fp.catalogue import table
+
+    return [str(row["name"]) for row in table()]
+
+
+def _networks() -> Iterable[str]:
+    from vitruvian.sim.networks import NETWORKS
+
+    return NETWORKS
+
+
+def _applications() -> Iterable[str]:
+    from vitruvian.sparse.solving import OPTIONS
+
+    return OPTIONS
+
+
+def _units() -> Iterable[str]:
+    from vitruvian.flows.units import UNITS
+
+    return UNITS
+
+
+def _rows() -> Iterable[str]:
+    from vitruvian.sim.verify.run import collect
+
+    return sorted({check.unit for check in collect()})
+
+
+def _instructions() -> Iterable[str]:
+    from vitruvian.sim.rtl.mma import UNITS
+
+    return UNITS
+
+
+def _boards() -> Iterable[str]:
+    from vitruvian.flows.board import board_names
+
+    return board_names()
+
+
+def _families() -> Iterable[str]:
+    from vitruvian.flows.fpga import FAMILIES
+
+    return FAMILIES
+
+
+def _proofs() -> Iterable[str]:
+    from vitruvian.flows.formal.catalogue import PROOFS
+
+    return [proof.name for proof in PROOFS]
+
+
+def _probed() -> Iterable[str]:
+    from vitruvian.flows.probes.kit import TARGETS
+
+    return TARGETS
+
+
+def _libraries() -> Iterable[str]:
+    return ("vt45", "nangate45")
+
+
+#: Names by command and attribute, or by attribute alone
+_NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "chip": _chips,
+    "run problem": _problems,
+    "trace problem": _kernels,
+    "tune kernel": lambda: ("matmul",),
+    "roofline target": _targets,
+    "kernels name": _studies,
+    "kernels preset": _presets,
+    "silicon preset": _presets,
+    "machines names": _machines,
+    "conformance machine": _machines,
+    "formats format": _formats,
+    "input": _formats,
+    "network network": _networks,
+    "sparse application": _applications,
+    "verify unit": _rows,
+    "list unit": _rows,
+    "mma units": _instructions,
+    **{f"{command} unit": _units for command in ("area", "timing", "fpga", "verilog", "bundle")},
+    **{f"{command} unit": _units for command in ("new", "units")},
+    "fpga family": _families,
+    "fpga board": _boards,
+    "liberty": _libraries,
+    "formal proof": _proofs,
+    "probe target": _probed,
+}
+
+
+#: Endings of the files that may stand in the place of a name
+_FILES = {
+    "chip": "toml",
+    "machines names": "npz",
+    "network network": "onnx",
+    "liberty": "lib",
+    "run input": "npy",
+}
+
+
+def completed(
+    prefix: str, action: argparse.Action, parsed_args: argparse.Namespace, **_: Any
+) -> Iterable[str]:
+    """Return the words that may stand at the place of ``action``; argcomplete calls this.
+
+    Parameters
+    ----------
+    prefix : str
+        First letters of the word.
+    action : Action
+        The option or the positional argument.
+    parsed_args : Namespace
+        Options in front of the word.
+    """
+    from argcomplete.completers import FilesCompleter
+
+    name = action.dest
+    if name.startswith("unit_"):
+        return _values(name.removeprefix("unit_"), parsed_args)
+    keys = (f"{getattr(parsed_args, 'command', None)} {name}", name)
+    words = next((list(_NAMES[key]()) for key in keys if key in _NAMES), list[str]())
+    ending = next((_FILES[key] for key in keys if key in _FILES), None)
+    metavar = action.metavar if isinstance(action.metavar, str) else ""
+    if ending:
+        words += FilesCompleter((ending,))(prefix)
+    elif not words and ("FILE" in metavar or metavar in ("FOLDER", "PORT")):
+        words += FilesCompleter()(prefix)
+    return words
+
+
+def show_unit_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Let a shell offer the options of the units among ``words``, or of all units.
+
+    Help texts leave these options out, and a shell would too.
+    """
+    actions = [action for action in parser._actions if action.dest.startswith("unit_")]
+    if actions:
+        units = _chosen(words)
+        for action in actions:
+            if any(action.dest.removeprefix("unit_") in unit.options for unit in units):
+                action.help = "an option of a unit"
+
+
+def _chosen(words: Sequence[str]) -> list[Any]:
+    """Return the units among ``words``, or all units if there is none."""
+    from vitruvian.flows.units import UNITS
+
+    return [UNITS[word] for word in words if word in UNITS] or list(UNITS.values())
+
+
+def _values(name: str, given: argparse.Namespace) -> list[str]:
+    """Return the names that an option of the given units takes, or of all units that have it."""
+    if name == "rule":
+        return list(_machines())
+    units: str | list[str] = getattr(given, "unit", None) or []
+    found: dict[str, None] = {}
+    for unit in _chosen([units] if isinstance(units, str) else units):
+        option = unit.options.get(name)
+        # The help of an option that takes a name lists the names.
+        if option is not None and " | " in option.help:
+            found |= dict.fromkeys(option.help.split(" | "))
+    return list(found)

@@ -1,0 +1,121 @@
+"""Reading of .npz files, whose arrays are checked by their headers before they are unpacked.
+
+The header of a member contains its dtype and its shape. A member that is not needed, does not fit
+or is too large is never unpacked, so a small file that would unpack to gigabytes costs nothing.
+"""
+
+import ast
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+
+__all__ = ["MAX_BYTES", "Header", "Misfit", "read_arrays"]
+
+#: Largest total size in bytes of the arrays of a file.
+MAX_BYTES = 256 << 20
+
+_MAX_HEADER = 1000
+
+
+class Misfit(ValueError):
+    """Arrays that do not fit together; the user sees the message unchanged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """The dtype, the shape and the memory order of an array, from its header."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    order: Literal["C", "F"] = "C"
+
+
+def read_arrays(
+    path: Path, known: tuple[str, ...], check: Callable[[Mapping[str, Header]], object]
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Read the members of a file that have a known name.
+
+    Parameters
+    ----------
+    path : Path
+        The ``.npz`` file.
+    known : tuple of str
+        Names of the arrays to read.
+    check : callable
+        Function that is called with the headers of these arrays before any array is unpacked. It
+        raises ``Misfit`` if they do not fit.
+
+    Returns
+    -------
+    arrays : dict of ndarray
+        Arrays by name, in the byte order of this machine.
+    others : list of str
+        Names of the members that were not read.
+
+    Raises
+    ------
+    ValueError
+        If the file is not an .npz file of plain arrays, or the arrays are larger than
+        ``MAX_BYTES``.
+    OSError
+        If the file cannot be read.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path.name} must be an .npz file, not a folder or device")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            chosen = {name: members[name] for name in known if name in members}
+            headers = {name: _header(archive, info) for name, info in chosen.items()}
+            _check_size(path, headers)
+            check(headers)
+            arrays = {name: _array(archive, info) for name, info in chosen.items()}
+    except (OSError, MemoryError, Misfit):
+        raise
+    except Exception as error:  # zipfile, zlib and numpy raise many types for damaged files
+        raise ValueError(f"{path.name} must be an .npz file of plain arrays ({error})") from None
+    return arrays, [name for name in members if name not in known]
+
+
+def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:
+    with archive.open(info) as file:
+        return _read_header(file)
+
+
+def _read_header(file: IO[bytes]) -> Header:
+    """Read the header of an array, by the specification of NumPy's file format.
+
+    NumPy's own reader refuses the dtype ``f1``, which NumPy writes for float8_e5m2 of ml_dtypes.
+    """
+    version = np.lib.format.read_magic(file)
+    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
+    if length > _MAX_HEADER:
+        raise ValueError("an array's header is too long")
+    facts = ast.literal_eval(file.read(length).decode())
+    descr, shape = facts["descr"], facts["shape"]
+    if not isinstance(descr, str) or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("structured arrays are not allowed")
+    dtype = np.dtype(descr.replace("f1", "V1"))
+    if dtype.hasobject:
+        raise ValueError("Python objects are not allowed")
+    return Header(dtype=dtype, shape=tuple(shape), order="F" if facts["fortran_order"] else "C")
+
+
+def _check_size(path: Path, headers: Mapping[str, Header]) -> None:
+    size = sum(h.dtype.itemsize * math.prod(h.shape) for h in headers.values())
+    if size > MAX_BYTES:
+        raise Misfit(f"{path.name} must hold at most {MAX_BYTES:,} bytes of arrays, not {size:,}")
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(info) as file:
+        header = _read_header(file)
+        size = header.dtype.itemsize * math.prod(header.shape)
+        flat = np.frombuffer(file.read(size), header.dtype)
+    array = flat.reshape(header.shape, order=header.order)
+    return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)

@@ -45,6 +45,18 @@ def knn(
     chip: Chip | str = ...,
     report: Literal[True],
 ) -> tuple[np.ndarray, np.ndarray, Report]: ...
+@overload
+def knn(
+    train: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    *,
+    metric: str = ...,
+    method: str = ...,
+    refine: int | None = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def knn(
     train: np.ndarray,
     query: np.ndarray,

@@ -1,6 +1,6 @@
 """Max and average pooling with PyTorch's names and shapes, on a simulated DaVinci chip."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -10,13 +10,83 @@ from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import MOST
 from vitruvian.sim.kernels.pooling import Pooling, build
 from vitruvian.sim.kernels.pooling.kernels import needs
-from vitruvian.sim.ops.run import chip_of, execute, images, pack, pair, returned, unpack
+from vitruvian.sim.ops.run import batched, chip_of, execute, images, pack, pair, returned, unpack
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
 _Pair = int | tuple[int, int]
 
 
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[False] = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[True],
+    report: Literal[False] = ...,
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[False] = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[True],
+    report: Literal[True],
+) -> tuple[np.ndarray, np.ndarray, Report]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: bool = ...,
+    report: bool,
+) -> Any: ...
 def max_pool2d(
     x: np.ndarray,
     kernel_size: _Pair,
@@ -41,8 +111,8 @@ def max_pool2d(
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
-        Any number of channels.
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
+        Images, or one image, with any number of channels.
     kernel_size : int or (int, int)
         Rows and columns of a window.
     stride : int or (int, int), optional
@@ -63,8 +133,8 @@ def max_pool2d(
 
     Returns
     -------
-    y : (N, C, Oh, Ow) ndarray of float16
-    indices : (N, C, Oh, Ow) ndarray of int64
+    y : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    indices : ndarray of int64, of the shape of y
         Only with ``return_indices``. They are read from the mask that the kernel saves.
     report : Report
         Only with ``report``.
@@ -75,16 +145,59 @@ def max_pool2d(
         If an argument is not allowed, or the simulation would take more than some minutes or four
         gigabytes (``kernels.MOST``); the message is one line.
     """
-    x = images("x", x)
+    x, single = batched("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     pooling = _pooling(x.shape, patches, "max", method, argmax=bool(return_indices))
     run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
         results += (unpack(_indices(patches, run.outputs["mask"]), x.shape[1]),)
+    results = tuple(y[0] if single else y for y in results)
     return returned(results, run if report else None)
 
 
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def avg_pool2d(
     x: np.ndarray,
     kernel_size: _Pair,
@@ -109,17 +222,17 @@ def avg_pool2d(
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
     kernel_size, stride, padding, ceil_mode, method, chip, report
         As in ``max_pool2d``; the padding is zero.
     count_include_pad : bool
         If True, the padding counts in the divisor.
     divisor_override : int, optional
-        The divisor of every window.
+        The divisor of every window, not 0.
 
     Returns
     -------
-    y : (N, C, Oh, Ow) ndarray of float16
+    y : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
     report : Report
         Only with ``report``.
 
@@ -128,14 +241,60 @@ def avg_pool2d(
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
+    x, single = batched("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     divisors = _divisors(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, divisors=divisors)
     run = _run(pooling, chip, report, x=x)
-    return returned((unpack(run.outputs["y"], x.shape[1]),), run if report else None)
+    y = unpack(run.outputs["y"], x.shape[1])
+    return returned((y[0] if single else y,), run if report else None)
 
 
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def max_pool2d_backward(
     grad_output: np.ndarray,
     x: np.ndarray,
@@ -162,17 +321,18 @@ def max_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : (N, C, Oh, Ow) ndarray of float16
-    x : (N, C, H, W) ndarray of float16
+    grad_output : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
         The input of the forward function.
     kernel_size, stride, padding, dilation, ceil_mode, method, chip, report
         As in ``max_pool2d``. The report is that of the backward kernel.
-    indices : (N, C, Oh, Ow) ndarray of int64, optional
-        Those that the forward function returned. Without them, the forward kernel runs first.
+    indices : ndarray of int64, optional
+        Those that the forward function returned, of the shape of ``grad_output``. Without them, the
+        forward kernel runs first.
 
     Returns
     -------
-    dx : (N, C, H, W) ndarray of float16
+    dx : ndarray of float16, of the shape of x
     report : Report
         Only with ``report``.
 
@@ -181,23 +341,68 @@ def max_pool2d_backward(
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
+    x, single = batched("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
-    grad_output = images("grad_output", grad_output, shape)
+    grad_output = _like("grad_output", grad_output, shape, single)
     pooling = _pooling(x.shape, patches, "max", method, backward=True)
     _check(pooling, chip_of(chip))
     if indices is None:
         forward = _pooling(x.shape, patches, "max", method, argmax=True)
         mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
-        mask = _mask(patches, indices, shape)
+        mask = _mask(patches, indices, shape, single)
     run = _run(pooling, chip, report, dy=grad_output, mask=mask)
     dx = unpack(run.outputs["dx"], x.shape[1])
     _add_of_empty_windows(dx, grad_output, patches)
-    return returned((dx,), run if report else None)
+    return returned((dx[0] if single else dx,), run if report else None)
 
 
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def avg_pool2d_backward(
     grad_output: np.ndarray,
     x: np.ndarray,
@@ -219,8 +424,8 @@ def avg_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : (N, C, Oh, Ow) ndarray of float16
-    x : (N, C, H, W) ndarray of float16
+    grad_output : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
         The input of the forward function; only its shape matters.
     kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, method, chip, \
 report
@@ -228,7 +433,7 @@ report
 
     Returns
     -------
-    dx : (N, C, H, W) ndarray of float16
+    dx : ndarray of float16, of the shape of x
     report : Report
         Only with ``report``.
 
@@ -237,14 +442,28 @@ report
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
+    x, single = batched("x", x)
     patches = _patches(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
-    grad_output = images("grad_output", grad_output, shape)
+    grad_output = _like("grad_output", grad_output, shape, single)
     divisors = _divisors(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, backward=True, divisors=divisors)
     run = _run(pooling, chip, report, dy=grad_output)
-    return returned((unpack(run.outputs["dx"], x.shape[1]),), run if report else None)
+    dx = unpack(run.outputs["dx"], x.shape[1])
+    return returned((dx[0] if single else dx,), run if report else None)
+
+
+def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray:
+    """Return an array with a batch axis after checking that it has a shape, without it if single.
+
+    Parameters
+    ----------
+    name : str
+    x : ndarray of float16
+    shape : (N, C, Oh, Ow)
+    single : bool
+    """
+    return images(name, x, shape[1:] if single else shape).reshape(shape)
 
 
 def _patches(
@@ -293,8 +512,10 @@ def _divisors(patches: Patches, padding: Any, include_pad: bool, override: Any) 
     if override is not None:
         if isinstance(override, bool) or not isinstance(override, int | np.integer):
             raise TypeError(f"divisor_override must be an int or None, not {override!r}")
-        if not 1 <= override <= 65504:
-            raise UserError(f"divisor_override must be between 1 and 65504, not {override!r}")
+        if not 1 <= abs(override) <= 65504:
+            raise UserError(
+                f"divisor_override must be between -65504 and 65504 and not 0, not {override!r}"
+            )
         return np.full((patches.rows, patches.columns), override)
     pads = pair("padding", padding, 0)
     counts = []
@@ -384,12 +605,14 @@ def _add_of_empty_windows(dx: np.ndarray, grad_output: np.ndarray, patches: Patc
             pixels[:, :, firsts[row, column]] += grad_output[:, :, row, column]
 
 
-def _mask(patches: Patches, indices: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _mask(patches: Patches, indices: Any, shape: tuple[int, ...], single: bool) -> np.ndarray:
     """Return the mask that the forward kernel saves, from the indices that PyTorch returns."""
+    shape = shape[1:] if single else shape
     if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu":
         raise TypeError(f"indices must be a NumPy array of integers, not {type(indices).__name__}")
     if indices.shape != shape:
         raise UserError(f"indices must have the shape {shape}, not {indices.shape}")
+    indices = indices[None] if single else indices
     places = _places(patches)
     # The channels that fill up a group have no index, so they mark nothing.
     packed = pack(indices.astype(np.int64) + 1, c0=16) - 1

@@ -50,6 +50,18 @@ def taylor(
     cores: int | None = ...,
     report: Literal[True],
 ) -> tuple[np.ndarray, Report]: ...
+@overload
+def taylor(
+    functions: Iterable[str | Function | Sequence[float]],
+    x: np.ndarray,
+    *,
+    order: int = ...,
+    method: str = ...,
+    reduce: bool = ...,
+    chip: Chip | str = ...,
+    cores: int | None = ...,
+    report: bool,
+) -> Any: ...
 def taylor(
     functions: Iterable[str | Function | Sequence[float]],
     x: np.ndarray,

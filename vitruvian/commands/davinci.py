@@ -21,7 +21,6 @@ from vitruvian.commands.cce import (
     folders,
     kernel_arguments,
     macros,
-    printable,
 )
 from vitruvian.commands.cce_arrays import Expected, expectations
 from vitruvian.commands.options import (
@@ -36,7 +35,7 @@ from vitruvian.commands.options import (
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.validate import one_of, printable
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -398,7 +397,7 @@ def _show_prints(console: Console, program: Any) -> None:
     for core, texts in groupby(program.prints, lambda pair: pair[0]):
         text = "".join(text for _, text in texts)
         for line in text.removesuffix("\n").split("\n"):
-            console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
+            console.print(f"{core}: {printable(line, keep=chr(9))}", markup=False, soft_wrap=True)
 
 
 def _cce(options: argparse.Namespace) -> int:

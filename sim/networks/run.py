@@ -9,7 +9,7 @@ from vitruvian.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs
-from vitruvian.sim.kernels.kernel import MOST, Needs
+from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 from vitruvian.sim.kernels.pooling.kernels import needs as pooling_needs
 from vitruvian.sim.kernels.pooling.study import timed
 from vitruvian.sim.networks import elementwise
@@ -253,6 +253,7 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
     ValueError
         If the chip cannot run the kernel.
     """
+    complete_kind(chip)
     baseline = step == "baseline"
     if isinstance(layer, Conv):
         if layer.kind == "depthwise" and not baseline:

@@ -153,7 +153,14 @@ def _add_strict(group: Any) -> None:
         "--strict",
         action="store_true",
         help="Report dependent instructions of a queue without a pipe_barrier between them, even "
-        "if the chip makes the second one wait.",
+        "if the chip makes the second one wait. The device's compiler inserts those of the vector "
+        "unit by default (--cce-auto-sync): see --auto-sync.",
+    )
+    group.add_argument(
+        "--auto-sync",
+        action="store_true",
+        help="Insert a pipe_barrier before each vector instruction that depends on an earlier one, "
+        "as the device's compiler does by default.",
     )
 
 
@@ -286,6 +293,13 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
+    if options.auto_sync:
+        from vitruvian.sim.davinci.checks.autosync import insert_barriers
+
+        with _progress("inserting barriers"):
+            count = insert_barriers(program)
+        barriers = "barrier" if count == 1 else "barriers"
+        print(f"--auto-sync: {count:,} {barriers} of V inserted", file=sys.stderr)
     with _progress("simulating") as progress:
         checks = not options.no_checks
         return simulate(program, cube=cube, checks=checks, strict=options.strict, progress=progress)

@@ -153,6 +153,23 @@ def test_tensors_of_unknown_shape_make_layers_without_a_kernel(onnx, tmp_path):
     assert times.seconds > 0 and sum(times.skipped.values()) == 11
 
 
+def test_a_tensor_without_a_shape_is_no_scalar(onnx, tmp_path):
+    """Exported models declare such tensors; the class axis of a softmax was sought in no axes."""
+    h, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        h.make_node("Foo", ["x"], ["u"], name="own", domain="mine"),
+        h.make_node("Softmax", ["u"], ["s"], name="classes", axis=2),
+        h.make_node("MatMul", ["s", "u"], ["y"], name="product"),
+    ]
+    values = [h.make_tensor_value_info(name, float32, None) for name in "uy"]
+    inputs = [h.make_tensor_value_info("x", float32, [1, 4])]
+    graph = h.make_graph(nodes, "toy", inputs, values[1:], value_info=values[:1])
+    versions = [h.make_opsetid("", 17), h.make_opsetid("mine", 1)]
+    onnx.save(h.make_model(graph, opset_imports=versions), str(tmp_path / "a.onnx"))
+    kinds = [layer.kind for layer in read_onnx(tmp_path / "a.onnx").layers]
+    assert kinds == ["Foo", "Softmax of unknown shape", "MatMul of unknown shape"]
+
+
 def test_shapes_are_followed_through_computed_shapes(onnx, tmp_path):
     node, h = onnx.helper.make_node, onnx.helper
     two = h.make_tensor("two", onnx.TensorProto.INT64, [1], [-1])

@@ -1,7 +1,7 @@
 """Range reduction: functions of large inputs from their series at small ones.
 
-A Taylor series about 0 with few terms is near its function near 0 only. An input beyond the core
-of its function is replaced by an argument in the core, at which the chip evaluates the series; an
+A Taylor series about 0 with few terms is near its function near 0 only. An input beyond the
+reach of its series is replaced by a nearer argument, at which the chip evaluates the series; an
 identity of the function makes the result of that. Both steps are the host's, in float64, with one
 rounding of the argument and one of the result to FP16.
 """
@@ -32,22 +32,22 @@ class Reduction:
 
     Attributes
     ----------
-    core : float
+    reach : float
         The largest |x| that is evaluated as it is.
     split : callable
-        Returns, for inputs beyond the core in float64, arguments in the core, and the function that
+        Returns, for inputs beyond the reach in float64, arguments within it, and the function that
         restores the results from the values of the series at them.
     series : Function, optional
         The series that is evaluated at the arguments, by default that of the function itself.
     """
 
-    core: float
+    reach: float
     split: Callable[[np.ndarray], tuple[np.ndarray, Restore]]
     series: Function | None = None
 
     def outside(self, x: np.ndarray) -> np.ndarray:
         """Return booleans: True for inputs that are reduced."""
-        return np.abs(x) > self.core
+        return np.abs(x) > self.reach
 
 
 def _half_turns(x: np.ndarray) -> tuple[np.ndarray, Restore]:
@@ -64,13 +64,13 @@ def _quarter_turns(x: np.ndarray) -> tuple[np.ndarray, Restore]:
 
 
 def _doublings(
-    core: float, most: float, double: Callable[[np.ndarray], np.ndarray]
+    reach: float, most: float, double: Callable[[np.ndarray], np.ndarray]
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Restore]]:
     """Return the split of a function for which f(2x) is a function ``double`` of f(x).
 
     Parameters
     ----------
-    core : float
+    reach : float
     most : float
         Inputs beyond ±most are replaced by it: FP16 does not distinguish the results.
     double : callable
@@ -78,7 +78,7 @@ def _doublings(
 
     def split(x: np.ndarray) -> tuple[np.ndarray, Restore]:
         near = np.clip(x, -most, most)
-        count = np.ceil(np.log2(np.abs(near) / core))
+        count = np.ceil(np.log2(np.abs(near) / reach))
 
         def restore(y: np.ndarray) -> np.ndarray:
             for n in range(int(count.max(initial=0))):
@@ -242,7 +242,7 @@ class Plan:
         Those that were chosen, and then the series of some reductions.
     inputs : (N + …,) ndarray of float16
     segments : dict of Function to _Segment
-        Those of the functions that have inputs beyond their cores.
+        Those of the functions that have inputs beyond the reach of their series.
     reduce : bool
     """
 

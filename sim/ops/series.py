@@ -93,10 +93,10 @@ def taylor(
         "cube" is Cube-fx (``vitruvian.sim.kernels.cubefx``); the vector unit computes the others
         alone (``vitruvian.sim.kernels.series``). CORDIC is no series, so it ignores the order.
     reduce : bool
-        If True, the host replaces inputs of a named function beyond its core by arguments in it,
-        which the chip evaluates as further inputs, and restores the results by an identity
-        (``vitruvian.sim.ops.reduction``); a zero gets the sign that the function has there. Results
-        beyond 65504 are infinite, log1p is −∞ at −1 and NaN below it. If False, the result is that
+        If True, the host replaces inputs beyond the reach of a named function's series by nearer
+        arguments, which the chip evaluates as further inputs, and restores the results by an
+        identity (``vitruvian.sim.ops.reduction``); a zero gets the function's sign. Results beyond
+        65504 are infinite, log1p is −∞ at −1 and NaN below it. If False, the result is that
         of the polynomial at every input.
     chip : Chip or str
     cores : int or None

@@ -110,13 +110,13 @@ def test_the_warning_tells_truncation_from_rounding():
         taylor([[0, -299, 1]], np.array([300.0], np.float16), order=3, method="naive")
 
 
-def test_inputs_in_the_core_are_evaluated_as_they_are():
+def test_inputs_within_reach_are_evaluated_as_they_are():
     x = np.linspace(-0.75, 0.75, 50).astype(np.float16)
     names = ["sin", "cos", "tan", "tanh", "exp"]
     assert (taylor(names, x) == taylor(names, x, reduce=False)).all()
 
 
-def test_functions_of_different_cores_share_a_program():
+def test_functions_of_different_reach_share_a_program():
     x = np.array([-3.0, -1.2, 0.3, 1.4, 5.0], np.float16)
     names = ["gelu", "sin", [0.5, 1], "sin", "atan"]
     y = taylor(names, x, order=12, method="horner")

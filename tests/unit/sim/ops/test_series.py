@@ -88,7 +88,8 @@ def test_all_numbers_are_within_the_stated_error_or_warned_of(name, method):
     signs = np.signbit(FUNCTIONS[name].reference(np.array([0.0, -0.0])))
     zeros = y[ALL == 0]
     assert (np.signbit(zeros) == signs)[zeros == 0].all()
-    assert method == "cordic" or (zeros == FUNCTIONS[name].reference(np.zeros(2))).all()
+    is_zero = FUNCTIONS[name].reference(np.zeros(1))[0] == 0
+    assert method == "cordic" or not is_zero or (zeros == 0).all()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

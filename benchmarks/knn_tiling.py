@@ -41,7 +41,7 @@ def points(queries: int, train: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
     """Return the operands of a search in normal points of 128 dimensions (Tang 2024, §3.5)."""
     rng = np.random.default_rng(seed)
     x, y = (rng.normal(size=(n, FEATURES)).astype(np.float16) for n in (queries, train))
-    return prepared(x, y, "cosine")
+    return prepared(x, y, "cosine-product")
 
 
 def seconds(

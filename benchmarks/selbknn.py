@@ -84,7 +84,7 @@ def early_exit() -> None:
 def reach() -> None:
     """Search 1280 × 204800 × 128 on whole arrays, and compare with a partial sort by NumPy."""
     query, train = random_points(1280, FEATURES, 1), random_points(204800, FEATURES, 2)
-    operands = prepared(query, train, "cosine")
+    operands = prepared(query, train, "cosine-product")
     start = time.perf_counter()
     index, products = in_order(whole.knn(*operands, 16, tile=TILE))
     seconds = time.perf_counter() - start

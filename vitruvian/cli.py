@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO, cast
 from vitruvian import interrupt
 from vitruvian.errors import UserError, WorkError
 from vitruvian.files import OutputPath, reason_of, write_whole
-from vitruvian.validate import nearest
+from vitruvian.validate import nearest, printable
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 
@@ -81,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
-        line = " ".join(message.split())
+        line = _line(message)
         line = line if len(line) <= 400 else line[:400] + "…"
         self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
 
@@ -171,6 +171,11 @@ def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> _Parser:
     return parser
 
 
+def _line(message: str) -> str:
+    """Return a message as one line without control characters: it may quote a hostile file."""
+    return printable(" ".join(message.split()))
+
+
 def _main(arguments: list[str]) -> int:
     if "_ARGCOMPLETE" in os.environ:
         _complete(os.environ.get("COMP_LINE", ""))
@@ -182,10 +187,10 @@ def _main(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {_line(str(error))}", file=sys.stderr)
         return 2
     except WorkError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("error:", printable(str(error), keep="\n\t"), file=sys.stderr)
         return 1
     except BrokenProcessPool:
         print("error: a worker process was killed (lack of memory?)", file=sys.stderr)
@@ -196,7 +201,7 @@ def _main(arguments: list[str]) -> int:
         return 1
     except OSError as error:
         place = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        print(f"error: {place}{reason_of(error)}", file=sys.stderr)
+        print(f"error: {_line(place + reason_of(error))}", file=sys.stderr)
         return 2
     except MemoryError as error:
         print(f"error: not enough memory: {str(error) or 'take smaller sizes'}", file=sys.stderr)

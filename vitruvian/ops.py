@@ -1,8 +1,9 @@
 """Operators with PyTorch's names and shapes, computed by kernels on a simulated DaVinci chip.
 
-Arrays are NumPy arrays of FP16 with the shape (N, C, H, W). Each function runs its kernel on the
-chip and returns the result to the bit; with ``report=True`` the ``Report`` of the run follows it.
-Each name is imported at its first use, so that the import of this module is quick.
+Arrays are NumPy arrays of FP16 with the shape (N, C, H, W), or (C, H, W) for one image. Each
+function runs its kernel on the chip and returns the result to the bit; with ``report=True`` the
+``Report`` of the run follows it. Each name is imported at its first use, so that the import of this
+module is quick.
 
 >>> import numpy as np
 >>> from vitruvian import ops

@@ -5,7 +5,6 @@ import threading
 import time
 from types import TracebackType
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -15,6 +14,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.progress import Progress as RichProgress
+
+from vitruvian.table import SafeConsole
+from vitruvian.validate import printable
 
 __all__ = ["Progress"]
 
@@ -52,7 +54,7 @@ class Progress:
         lines: bool = True,
         after_s: float = 0.0,
     ):
-        self._console = Console(stderr=True)
+        self._console = SafeConsole(stderr=True)
         self.terminal: bool = self._console.is_terminal
         self._lines = lines and not self.terminal
         self._columns: list[ProgressColumn] = [TextColumn("{task.description}")]
@@ -147,4 +149,4 @@ class Progress:
             count = f"[{self._done:,}/{self._total:,}] " if self._total else ""
             text = " ".join(part for part in (self._task, self._note) if part)
             seconds = self._printed - self._began
-            print(f"{count}{text} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+            print(f"{count}{printable(text)} ({seconds:.0f} s)", file=sys.stderr, flush=True)

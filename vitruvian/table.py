@@ -1,14 +1,28 @@
 """Tables on a terminal and in Markdown pages; commands that print rows use this module."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["counted", "filled", "is_number", "open_console", "print_table"]
+from vitruvian.validate import printable
+
+__all__ = ["SafeConsole", "counted", "filled", "is_number", "open_console", "print_table"]
+
+
+class SafeConsole(Console):
+    """A console that escapes the control characters of texts, which may come from hostile files."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Return the segments of an object; only those of rich itself control the terminal."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text, keep="\n\t"), style, control)
 
 
 def open_console(stream: TextIO | None = None, *, plain_width: int) -> Console:
@@ -22,10 +36,10 @@ def open_console(stream: TextIO | None = None, *, plain_width: int) -> Console:
         Smallest number of columns if the stream is not a terminal. A file or a pipe has no width
         of its own, and tables for the narrow default of 80 columns would wrap.
     """
-    console = Console(file=stream, highlight=False)
+    console = SafeConsole(file=stream, highlight=False)
     if console.is_terminal:
         return console
-    return Console(file=stream, highlight=False, width=max(console.width, plain_width))
+    return SafeConsole(file=stream, highlight=False, width=max(console.width, plain_width))
 
 
 def print_table(
@@ -59,13 +73,17 @@ def print_table(
     wrap : bool
         If True, a cell that is too wide continues on the next line instead of being cut off.
     """
+    title, note = (text and printable(text, keep="\n\t") for text in (title, note))
     table = Table(title=title, caption=note, title_justify="left", caption_justify="left")
-    for index, name in enumerate(header):
-        numeric = all(is_number(row[index]) for row in rows) if right is None else name in right
+    for index, name in enumerate(printable(name, keep="\n\t") for name in header):
+        numeric = (
+            all(is_number(row[index]) for row in rows) if right is None else header[index] in right
+        )
         table.add_column(name, justify="right" if numeric else "left", no_wrap=not wrap)
     for index, row in enumerate(rows):
         # rich would read brackets in a plain str as markup.
-        table.add_row(*map(Text, row), style=styles[index] if styles else None)
+        cells = (Text(printable(cell, keep="\n\t")) for cell in row)
+        table.add_row(*cells, style=styles[index] if styles else None)
     console.print(table)
 
 

@@ -1,12 +1,22 @@
 """Checks of arguments that all packages share. Each error message says what is allowed."""
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from vitruvian.errors import UserError
 
-__all__ = ["check_int", "check_type", "listed", "nearest", "one_of", "refusal", "shortened"]
+__all__ = [
+    "check_int",
+    "check_type",
+    "listed",
+    "nearest",
+    "one_of",
+    "printable",
+    "refusal",
+    "shortened",
+]
 
 _LONG = 160  # characters of a list of names that a message with a nearest name leaves out
 _WORD = 80  # characters of a word that is compared with names
@@ -141,3 +151,24 @@ def nearest(value: str, names: Iterable[str]) -> str:
 def shortened(value: str, most: int = 60) -> str:
     """Return ``value`` in quotes for a message, truncated to ``most`` characters."""
     return repr(value if len(value) <= most else value[:most] + "…")
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with control characters escaped, such as ``\x1b`` for the escape character.
+
+    Names in files may be hostile: their escape sequences must not reach a terminal.
+
+    Parameters
+    ----------
+    text : str
+    keep : str
+        Control characters that stay as they are, for example line breaks.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if _is_shown(c) or c in keep else repr(c)[1:-1] for c in text)
+
+
+def _is_shown(c: str) -> bool:
+    """Return True if a character is printable; for Python, spaces but the usual one are not."""
+    return c.isprintable() or unicodedata.category(c) == "Zs"

@@ -213,14 +213,17 @@ def complete_kind(chip: Chip) -> CoreKind:
     Raises
     ------
     ValueError
-        If the chip has separate Cube and vector cores; the message names chips that do not.
+        If the chip has separate Cube and vector cores, as the Ascend 910B: these kernels exchange
+        data between the Cube and the vector unit through the buffers of one core. The message names
+        chips that are allowed.
     """
     kind = chip.kind()
     if _is_complete(kind):
         return kind
     others = [name for name in chip_names() if _is_complete(load_chip(name).kind())]
     raise ValueError(
-        f"chip must have cores with all units, not {chip.name}; {', '.join(others)} have them"
+        f"chip must have cores with all units, not {chip.name} with separate "
+        f"{' and '.join(chip.kinds)} cores; {', '.join(others)} have them"
     )
 
 

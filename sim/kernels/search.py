@@ -16,7 +16,7 @@ from time import monotonic
 
 from vitruvian.cache import digest, entry
 from vitruvian.sim.davinci import Chip, load_chip
-from vitruvian.sim.davinci.chip.file import find_chip
+from vitruvian.sim.davinci.chip.file import chip_text, read_chip
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.kernels.bounds import estimate, lower_bound
 from vitruvian.sim.kernels.sequences import lower_matmul, steps_of
@@ -184,8 +184,9 @@ def _rank(candidate: Candidate) -> tuple[int, Tiling]:
     return candidate.atto, candidate.tiling
 
 
-def _portion(problem: Problem, tilings: Sequence[Tiling]) -> list[int]:
-    chip = load_chip(problem.chip)
+def _portion(problem: Problem, source: tuple[str, str], tilings: Sequence[Tiling]) -> list[int]:
+    """Return the times of some tilings; ``source`` is the chip's file, which a worker lacks."""
+    chip = read_chip(*source)
     return [problem.time(chip, tiling) for tiling in tilings]
 
 
@@ -259,13 +260,15 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
             ) from None
         yield from _scheduled(problem, parts, scheduler)
         return
+    source = chip_text(problem.chip)
     jobs = min(jobs or os.cpu_count() or 1, len(parts))
     if jobs == 1:
         for part in parts:
-            yield part, _portion(problem, part)
+            yield part, _portion(problem, source, part)
         return
     calls = (
-        Call(key=n, function=_portion, arguments=(problem, part)) for n, part in enumerate(parts)
+        Call(key=n, function=_portion, arguments=(problem, source, part))
+        for n, part in enumerate(parts)
     )
     # A forked process need not load the compiled engine again.
     with Workers(jobs, start="fork") as workers:
@@ -303,7 +306,10 @@ def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
             f"{ANSWER_S:g} s, not {scheduler!r} ({reason})"
         ) from None
     try:
-        futures = {client.submit(_portion, problem, part, pure=False): part for part in parts}
+        source = chip_text(problem.chip)
+        futures = {
+            client.submit(_portion, problem, source, part, pure=False): part for part in parts
+        }
         seen = monotonic()
         while futures:
             # Waking up every second shows whether the scheduler still has workers.
@@ -441,8 +447,8 @@ def tune(
     for folder in ("checks", "chip", "isa", "program", "timing"):
         sources += (core / folder).glob("*.py")
     texts = [path.read_text(encoding="utf-8") for path in sorted(sources)]
-    chip_text = find_chip(problem.chip).read_text(encoding="utf-8")
-    key = digest("tune", method, repr(astuple(problem)), chip_text, *texts)
+    text, _ = chip_text(problem.chip)
+    key = digest("tune", method, repr(astuple(problem)), text, *texts)
 
     def build(folder: Path) -> dict:
         if method == "exhaustive":

@@ -23,7 +23,7 @@ from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.networks.elementwise import RECIPES
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
-__all__ = ["build_baseline", "unfused"]
+__all__ = ["build_baseline", "conv_shape", "unfused"]
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -69,7 +69,7 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
         If the chip cannot run the kernel.
     """
     if isinstance(layer, Conv):
-        return convolution.build(_shape(layer), chip=chip, relu=layer.relu, buffering=_SINGLE)
+        return convolution.build(conv_shape(layer), chip=chip, relu=layer.relu, buffering=_SINGLE)
     if isinstance(layer, MatMul):
         # A product is a convolution of one pixel's kernel over m pixels of k channels.
         shape = convolution.ConvShape(
@@ -87,7 +87,8 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
     return None
 
 
-def _shape(layer: Conv) -> convolution.ConvShape:
+def conv_shape(layer: Conv) -> convolution.ConvShape:
+    """Return the convolution on the Cube that the baseline of a layer is."""
     depthwise = layer.kind == "depthwise"
     # Each group of 16 channels is an image of its own: its weights are diagonal matrices.
     return convolution.ConvShape(

@@ -9,7 +9,13 @@ from collections.abc import Callable
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import DoubleBuffer, cores_of
 
-__all__ = ["RECIPES", "build_elementwise", "build_layer_norm"]
+__all__ = [
+    "RECIPES",
+    "build_elementwise",
+    "build_layer_norm",
+    "instructions",
+    "layer_norm_instructions",
+]
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -82,6 +88,19 @@ RECIPES: dict[str, tuple[int, tuple[_Step, ...]]] = {
 }
 
 
+def instructions(operation: str, elements: int) -> int:
+    """Return an upper bound of the number of instructions of ``build_elementwise``.
+
+    Parameters
+    ----------
+    operation : str
+        A key of ``RECIPES``, or another operation of few steps on one operand.
+    elements : int
+    """
+    operands, steps = RECIPES.get(operation, (1, ()))
+    return -(-elements // _PIECE) * (operands + 2 * len(steps) + 12) + 16
+
+
 def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
     """Build an operation on each of some FP16 elements, for all cores of a chip.
 
@@ -138,6 +157,17 @@ def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Ste
 _LANES = 128
 
 
+def layer_norm_instructions(rows: int, features: int) -> int:
+    """Return an upper bound of the number of instructions of ``build_layer_norm``."""
+    chunks = features // _chunk(features)
+    return -(-rows // _LANES) * (2 * chunks * 16 + 64) + 16
+
+
+def _chunk(features: int) -> int:
+    """Return the features of a piece, which divide all features."""
+    return max(d for d in range(1, 97) if features % d == 0)
+
+
 def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
     """Build a layer normalisation without its scale and shift, for all cores of a chip.
 
@@ -151,7 +181,7 @@ def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
         A chip whose cores have all units.
     """
     pieces = -(-rows // _LANES)
-    chunk = max(d for d in range(1, 97) if features % d == 0)
+    chunk = _chunk(features)
     program = Program(chip, f"layer norm {rows}×{features}")
     gx = program.tensor("x", (pieces, features // chunk, chunk, _LANES), "fp16")
     gy = program.tensor("y", gx.shape, "fp16")

@@ -2,7 +2,8 @@
 
 Batch normalisations and ReLUs that directly follow a convolution run with it. Operators that only
 rename or reshape data cost nothing. Every other operator becomes a layer of its own; ``run`` names
-and counts those without a kernel.
+and counts those without a kernel. If shape inference does not find the shape of a tensor in a model
+whose inputs all have fixed shapes, the operator that needs it is a layer without a kernel, too.
 
 References
 ----------
@@ -55,6 +56,10 @@ _EACH = {
 _Shape = tuple[int, ...]
 
 
+class _NoKernel(Exception):
+    """An operator is of a form that no kernel computes; the message names the form."""
+
+
 def read_onnx(path: str | Path) -> Network:
     """Read the layers of an ONNX file.
 
@@ -65,7 +70,9 @@ def read_onnx(path: str | Path) -> Network:
     Raises
     ------
     OnnxError
-        If the package is missing, the file is no ONNX model, or a tensor has no fixed shape.
+        If the package is missing, the file is no ONNX model, the model has no layers or its nodes
+        are not in the order in which they run, or a tensor depends on an input whose shape is
+        variable.
     """
     try:
         import onnx  # pyright: ignore[reportMissingImports]
@@ -77,7 +84,7 @@ def read_onnx(path: str | Path) -> Network:
     try:
         # Weights in separate files are not needed: only their shapes count.
         model = onnx.load(str(path), load_external_data=False)
-        model = shape_inference.infer_shapes(model)
+        model = shape_inference.infer_shapes(model, data_prop=True)
     except OSError as error:
         raise OnnxError(f"{path}: model must be a file that can be read: {error}") from None
     except Exception as error:  # protobuf and onnx raise errors of many classes
@@ -93,11 +100,14 @@ class _Reader:
         self.path, self.graph = path, model.graph
         self.shapes: dict[str, _Shape | None] = {}
         for value in (*self.graph.input, *self.graph.value_info, *self.graph.output):
-            dims = value.type.tensor_type.shape.dim
-            known = all(d.HasField("dim_value") for d in dims)
-            self.shapes[value.name] = tuple(d.dim_value for d in dims) if known else None
+            # An output may be declared without the shape that is known from its node.
+            shape = _shape_of(value)
+            if shape is not None or value.name not in self.shapes:
+                self.shapes[value.name] = shape
         for tensor in self.graph.initializer:
             self.shapes[tensor.name] = tuple(tensor.dims)
+        #: An input of the model whose shape is variable, if there is one.
+        self.variable = next((i for i in self.graph.input if self.shapes[i.name] is None), None)
         self.readers = Counter(name for node in self.graph.node for name in node.input)
         self.fixed = {tensor.name for tensor in self.graph.initializer}
         self.fixed |= {n.output[0] for n in self.graph.node if n.op_type == "Constant"}
@@ -106,10 +116,35 @@ class _Reader:
         self.layers: list[Layer] = []
 
     def network(self) -> Network:
+        self._check_order()
         for node in self.graph.node:
-            self.node(node)
+            try:
+                self.node(node)
+            except (IndexError, KeyError, TypeError, AttributeError, ValueError) as error:
+                if isinstance(error, OnnxError):
+                    raise
+                raise OnnxError(
+                    f"{self.path}: node {node.name or node.op_type} must have the inputs and "
+                    f"attributes of {node.op_type} ({type(error).__name__}: {error})"
+                ) from None
+        if not self.layers:
+            raise OnnxError(f"{self.path}: model must have one layer or more, not none")
         name = Path(self.path).stem
         return Network(name, self.graph.name or name, tuple(self.layers))
+
+    def _check_order(self) -> None:
+        """Refuse a graph with a node that reads what no input, weight or earlier node makes."""
+        known = {""} | {value.name for value in self.graph.input}
+        known |= {tensor.name for tensor in self.graph.initializer}
+        known |= {tensor.values.name for tensor in self.graph.sparse_initializer}
+        for node in self.graph.node:
+            for name in node.input:
+                if name not in known:
+                    raise OnnxError(
+                        f"{self.path}: nodes must come after those that they read, unlike "
+                        f"{node.name or node.op_type}, which reads {name}"
+                    )
+            known.update(node.output)
 
     def node(self, node: Any) -> None:
         op, source = node.op_type, node.input[0] if node.input else ""
@@ -125,16 +160,24 @@ class _Reader:
                 self.open[node.output[0]] = index
             return
         name = node.name or f"{op}{len(self.layers)}"
-        make: Callable[[str, Any], Layer] | None = getattr(self, f"_{op.lower()}", None)
-        if op in _EACH:
-            elements = prod(self.shape(node.output[0]))
-            self.layers.append(Elementwise(name=name, operation=_EACH[op], elements=elements))
-        elif op in _MAKERS and make is not None:
-            self.layers.append(make(name, node))
-        else:
-            self.layers.append(Other(name=name, operation=op))
-        if op == "Conv":
+        layer = self._layer(name, node)
+        self.layers.append(layer)
+        if isinstance(layer, Conv):
             self.open[node.output[0]] = len(self.layers) - 1
+
+    def _layer(self, name: str, node: Any) -> Layer:
+        """Return the layer of a node that costs something."""
+        op = node.op_type
+        make: Callable[[str, Any], Layer] | None = getattr(self, f"_{op.lower()}", None)
+        try:
+            if op in _EACH:
+                elements = prod(self.shape(node.output[0]))
+                return Elementwise(name=name, operation=_EACH[op], elements=elements)
+            if op in _MAKERS and make is not None:
+                return make(name, node)
+        except _NoKernel as error:
+            return Other(name=name, operation=f"{op} {error}")
+        return Other(name=name, operation=op)
 
     def _joins(self, source: str) -> bool:
         """Return True if a convolution makes this tensor, and nothing else reads it."""
@@ -143,18 +186,23 @@ class _Reader:
     def shape(self, name: str) -> _Shape:
         """Return the shape of a tensor."""
         shape = self.shapes.get(name)
-        if shape is None or 0 in shape:
+        if shape is None and self.variable is not None:
+            dims = self.variable.type.tensor_type.shape.dim
+            shown = "×".join(d.dim_param or str(d.dim_value or "?") for d in dims) or "none"
             raise OnnxError(
-                f"{self.path}: tensor {name} must have a fixed shape, not a variable one"
+                f"{self.path}: tensor {name} must have a fixed shape, and so must the input "
+                f"{self.variable.name}, not {shown}"
             )
+        if shape is None:
+            raise _NoKernel("of unknown shape")
+        if 0 in shape:
+            raise _NoKernel("without elements")
         return shape
 
-    def _image(self, name: str, op: str) -> _Shape:
+    def _image(self, name: str) -> _Shape:
         shape = self.shape(name)
         if len(shape) != 4:
-            raise OnnxError(
-                f"{self.path}: input of {op} must be (N, C, H, W), not {len(shape)} dimensions"
-            )
+            raise _NoKernel(f"of {len(shape)} dimensions")
         return shape
 
     def _window(self, node: Any, size: _Shape, kernel: _Shape) -> dict[str, Any]:
@@ -176,7 +224,7 @@ class _Reader:
         return found | ({"dilation": dilation} if dilation != (1, 1) else {})
 
     def _conv(self, name: str, node: Any) -> Layer:
-        n, c, h, w = self._image(node.input[0], "Conv")
+        n, c, h, w = self._image(node.input[0])
         weights = self.shape(node.input[1])
         return Conv(
             name=name,
@@ -190,7 +238,7 @@ class _Reader:
         )
 
     def _pool(self, name: str, node: Any, operation: str) -> Layer:
-        n, c, h, w = self._image(node.input[0], node.op_type)
+        n, c, h, w = self._image(node.input[0])
         a = _attributes(node)
         whole = node.op_type.startswith("Global")
         kernel = (h, w) if whole else tuple(a["kernel_shape"])
@@ -198,7 +246,7 @@ class _Reader:
             {"kernel": kernel, "stride": (1, 1)} if whole else self._window(node, (h, w), kernel)
         )
         if "dilation" in window or a.get("ceil_mode", 0):
-            return Other(name=name, operation=f"{node.op_type} with dilation or ceil_mode")
+            raise _NoKernel("with dilation or ceil_mode")
         return Pool(
             name=name, times=n, operation=operation, channels=c, height=h, width=w, **window
         )
@@ -212,14 +260,20 @@ class _Reader:
     _globalmaxpool, _globalaveragepool = _maxpool, _averagepool
 
     def _gemm(self, name: str, node: Any) -> Layer:
-        a, (m, k) = _attributes(node), self.shape(node.input[0])
+        a, (m, k) = _attributes(node), self._matrix(node.input[0])
         m, k = (k, m) if a.get("transA", 0) else (m, k)
         return MatMul(name=name, m=m, k=k, n=self.shape(node.output[0])[-1])
+
+    def _matrix(self, name: str) -> _Shape:
+        shape = self.shape(name)
+        if len(shape) != 2:
+            raise _NoKernel(f"of {len(shape)} dimensions")
+        return shape
 
     def _matmul(self, name: str, node: Any) -> Layer:
         left, right = self.shape(node.input[0]), self.shape(node.input[1])
         if min(len(left), len(right)) < 2:
-            return Other(name=name, operation="MatMul with a vector")
+            raise _NoKernel("with a vector")
         m, k, n = left[-2], left[-1], right[-1]
         batch = prod(self.shape(node.output[0])[:-2])
         if len(right) == 2:
@@ -227,13 +281,19 @@ class _Reader:
             return MatMul(name=name, m=batch * m, k=k, n=n)
         return MatMul(name=name, m=m, k=k, n=n, times=batch)
 
+    def _array(self, name: str) -> _Shape:
+        shape = self.shape(name)
+        if not shape:
+            raise _NoKernel("of a scalar")
+        return shape
+
     def _softmax(self, name: str, node: Any) -> Layer:
-        shape = self.shape(node.input[0])
+        shape = self._array(node.input[0])
         classes = shape[_attributes(node).get("axis", -1)]
         return Softmax(name=name, rows=prod(shape) // classes, classes=classes)
 
     def _layernormalization(self, name: str, node: Any) -> Layer:
-        shape = self.shape(node.input[0])
+        shape = self._array(node.input[0])
         features = prod(shape[_attributes(node).get("axis", -1) :])
         return LayerNorm(name=name, rows=prod(shape) // features, features=features)
 
@@ -243,6 +303,17 @@ _MAKERS = frozenset(
     """AveragePool Conv Gemm GlobalAveragePool GlobalMaxPool LayerNormalization MatMul MaxPool
     Softmax""".split()
 )
+
+
+def _shape_of(value: Any) -> _Shape | None:
+    """Return the shape of a tensor, or None if a dimension or the number of them is not known."""
+    kind = value.type.tensor_type
+    # A tensor without a shape has no dimensions in the file, as a scalar has none.
+    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+        return None
+    if not all(d.HasField("dim_value") for d in kind.shape.dim):
+        return None
+    return tuple(d.dim_value for d in kind.shape.dim)
 
 
 def _attributes(node: Any) -> dict[str, Any]:

@@ -8,8 +8,12 @@ from typing import Any
 from vitruvian.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
+from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs
+from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
+from vitruvian.sim.kernels.pooling.kernels import needs as pooling_needs
 from vitruvian.sim.kernels.pooling.study import timed
-from vitruvian.sim.networks.baseline import build_baseline, unfused
+from vitruvian.sim.networks import elementwise
+from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
 from vitruvian.sim.networks.layers import (
     Conv,
@@ -24,7 +28,15 @@ from vitruvian.sim.networks.layers import (
 from vitruvian.sim.roofline import Analysis, Bound, Thresholds, analyse, counters_of
 from vitruvian.sim.roofline.components import ComponentKind
 
-__all__ = ["STEPS", "LayerTime", "NetworkTimes", "UnknownLayers", "program_of", "run"]
+__all__ = [
+    "STEPS",
+    "LayerTime",
+    "NetworkTimes",
+    "UnknownLayers",
+    "instructions_of",
+    "program_of",
+    "run",
+]
 
 #: The versions of the layers: the baselines of the case studies, or the fastest kernels.
 STEPS = ("baseline", "optimised")
@@ -174,7 +186,9 @@ def run(
         If no kernel computes some layers, and ``skip_unknown`` is False. This is checked before
         any layer is simulated.
     ValueError
-        If the step is unknown, or the chip cannot run a kernel; the message names the layer.
+        If the step is unknown, the chip cannot run a kernel, or the simulation of a layer would
+        take more than some minutes (``kernels.MOST``); the message names the layer. Sizes are
+        checked before any layer is simulated.
     """
     if step not in STEPS:
         raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
@@ -188,6 +202,7 @@ def run(
         )
     if step == "baseline":
         network = unfused(network)
+    _check_sizes(network, chip, step, missing)
     known: dict[Layer, Analysis] = {}
     times: list[LayerTime] = []
     for layer in network.layers:
@@ -206,6 +221,61 @@ def run(
                 raise ValueError(f"{network.name}, {layer.name}: {error}") from None
         times.append(LayerTime(layer, known[layer.shape]))
     return NetworkTimes(network, chip.name, tuple(times), step)
+
+
+def _check_sizes(network: Network, chip: Chip, step: str, missing: list[Layer]) -> None:
+    """Refuse a network with a layer whose simulation takes too long."""
+    checked: set[Layer] = set()
+    for layer in network.layers:
+        if layer in missing or layer.shape in checked:
+            continue
+        checked.add(layer.shape)
+        try:
+            needs = Needs(instructions_of(layer, chip, step))
+            needs.check(f"the {layer.kind}", MOST)
+        except ValueError as error:
+            raise ValueError(f"{network.name}, {layer.name}: {error}") from None
+
+
+def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
+    """Return an upper bound of the instructions that one run of a layer takes to simulate.
+
+    Parameters
+    ----------
+    layer : Layer
+        A layer that a kernel computes.
+    chip : Chip
+    step : str
+        One of ``STEPS``.
+
+    Raises
+    ------
+    ValueError
+        If the chip cannot run the kernel.
+    """
+    complete_kind(chip)
+    baseline = step == "baseline"
+    if isinstance(layer, Conv):
+        if layer.kind == "depthwise" and not baseline:
+            return depthwise_needs(_shape(layer), chip).instructions
+        return dense_needs(conv_shape(layer) if baseline else _shape(layer), chip).instructions
+    if isinstance(layer, Pool):
+        if baseline:
+            return pooling_needs(replace(_pooling(layer), method="direct"), chip).instructions
+        # One of the cores is built, see ``pooling.study.timed``.
+        made = _pooling(layer)
+        groups = -(-made.groups // chip.kind().count)
+        return pooling_needs(replace(made, groups=groups), chip, 1).instructions
+    if isinstance(layer, MatMul):
+        size = (layer.m, layer.k, layer.n)
+        return KERNELS["matmul"].needs(size, chip, None).instructions
+    if isinstance(layer, Softmax):
+        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        return KERNELS["softmax"].needs(size, chip, None).instructions
+    if isinstance(layer, LayerNorm):
+        return elementwise.layer_norm_instructions(layer.rows, layer.features)
+    assert isinstance(layer, Elementwise)
+    return elementwise.instructions(layer.operation, layer.elements)
 
 
 def program_of(layer: Layer, chip: Chip) -> Program:
@@ -263,8 +333,8 @@ def _pooling(layer: Pool) -> pooling.Pooling:
     return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)
 
 
-def _convolution(layer: Conv, chip: Chip) -> Program:
-    shape = convolution.ConvShape(
+def _shape(layer: Conv) -> convolution.ConvShape:
+    return convolution.ConvShape(
         images=1,
         channels=layer.channels,
         height=layer.height,
@@ -276,5 +346,8 @@ def _convolution(layer: Conv, chip: Chip) -> Program:
         pad=layer.pad,
         groups=layer.groups,
     )
+
+
+def _convolution(layer: Conv, chip: Chip) -> Program:
     build = convolution.depthwise.build if layer.kind == "depthwise" else convolution.build
-    return build(shape, chip=chip, bias=True, relu=layer.relu)
+    return build(_shape(layer), chip=chip, bias=True, relu=layer.relu)

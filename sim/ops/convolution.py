@@ -1,7 +1,7 @@
 """2-D convolution with PyTorch's name and arguments, on the simulated chip."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -18,35 +18,92 @@ from vitruvian.sim.kernels.convolution import (
     result,
 )
 from vitruvian.sim.kernels.kernel import Needs
-from vitruvian.sim.ops.run import half_array, images, pair, returned, run_tiled, unpack
+from vitruvian.sim.ops.run import batched, half_array, images, pair, returned, run_tiled, unpack
+from vitruvian.validate import one_of
 
-__all__ = ["conv2d", "shape_of"]
+__all__ = ["METHODS", "conv2d", "shape_of"]
+
+#: The units that can convolve one channel at a time, and the choice between them.
+METHODS = ("auto", "cube", "vector")
+
+#: Filters of a channel from which on the Cube convolves it: the columns of a fractal.
+_FULL = 16
+
+_Pair = int | tuple[int, int]
 
 
+@overload
+def conv2d(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = ...,
+    stride: _Pair = ...,
+    padding: _Pair | str = ...,
+    dilation: _Pair = ...,
+    groups: int = ...,
+    *,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def conv2d(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = ...,
+    stride: _Pair = ...,
+    padding: _Pair | str = ...,
+    dilation: _Pair = ...,
+    groups: int = ...,
+    *,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def conv2d(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = ...,
+    stride: _Pair = ...,
+    padding: _Pair | str = ...,
+    dilation: _Pair = ...,
+    groups: int = ...,
+    *,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def conv2d(
     x: np.ndarray,
     w: np.ndarray,
     b: np.ndarray | None = None,
-    stride: int | tuple[int, int] = 1,
-    padding: int | tuple[int, int] | str = 0,
-    dilation: int | tuple[int, int] = 1,
+    stride: _Pair = 1,
+    padding: _Pair | str = 0,
+    dilation: _Pair = 1,
     groups: int = 1,
     *,
+    method: str = "auto",
     chip: Chip | str = "ascend910",
     report: bool = False,
 ) -> Any:
     """Convolve images with kernels.
 
-    If ``groups`` is the number of channels (and more than 1), the vector unit computes in FP16: a
-    sum of products, row by row of the kernel, each rounded once, and then the bias. Otherwise the
-    Cube computes with sums in FP32 that start with the bias, and rounds the result to FP16;
-    ``kernels.convolution.golden`` has the exact order of both. PyTorch sums in FP32 in both cases.
-    A sum of FP16 numbers that exceeds 65504 on its way is therefore infinite here only, and the
-    vector unit keeps the sign of a sum of −0 alone, where PyTorch returns +0.
+    The Cube computes with sums in FP32 that start with the bias, and rounds the result to FP16. If
+    ``groups`` is the number of channels (and more than 1) and a channel has fewer than 16 filters,
+    the vector unit computes instead, with sums in FP16: the products, row by row of the kernel,
+    each rounded once, and then the bias. These sums have the rounding error of FP16 at each step: a
+    kernel of 3 × 3 on normal numbers is wrong by some 10⁻², where the Cube's result is wrong by the
+    last rounding only. ``method="cube"`` avoids that; it takes longer, since the Cube multiplies 15
+    channels of zeros beside each channel. ``kernels.convolution.golden`` has the exact order of
+    both. PyTorch sums in FP32 in all cases. A sum of FP16 numbers that exceeds 65504 on its way is
+    infinite on the vector unit only, which also keeps the sign of a sum of −0 alone, where PyTorch
+    returns +0.
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
+        Images, or one image.
     w : (F, C / groups, Kh, Kw) ndarray of float16
     b : (F,) ndarray of float16, optional
         The bias.
@@ -56,6 +113,8 @@ def conv2d(
         Zeros at both ends of rows and columns; "same", with a stride of 1, keeps the size.
     groups : int
         Groups of channels, each of which is convolved by itself.
+    method : {"auto", "cube", "vector"}
+        The unit: the vector unit can convolve single channels only.
     chip : Chip or str
         A chip whose cores have all units.
     report : bool
@@ -63,7 +122,9 @@ def conv2d(
 
     Returns
     -------
-    (N, F, Oh, Ow) ndarray of float16, or a tuple of it and a ``Report``
+    y : (N, F, Oh, Ow) or (F, Oh, Ow) ndarray of float16
+    report : Report
+        Only with ``report``.
 
     Raises
     ------
@@ -79,19 +140,31 @@ def conv2d(
     array([[[[4., 4.],
              [4., 4.]]]], dtype=float16)
     """
-    x, w = images("x", x), images("w", w)
+    (x, single), w = batched("x", x), images("w", w)
+    one_of("method", method, METHODS)
     s = shape_of(x.shape, w.shape, stride, padding, dilation, groups)
     if b is not None:
         b = half_array("b", b)
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
-    if s.groups == s.channels > 1:
+    if _on_vector_unit(s, method):
         done = _depthwise(s, Operands(x, w, b), chip, report)
         y = unpack(done.outputs["y"], s.filters)
     else:
         done = _dense(s, Operands(x, w, b), chip, report)
         y = result(done.outputs["y"], s.filters)
-    return returned((y,), done if report else None)
+    return returned((y[0] if single else y,), done if report else None)
+
+
+def _on_vector_unit(s: ConvShape, method: str) -> bool:
+    """Return True if the vector unit computes a convolution."""
+    alone = s.groups == s.channels > 1
+    if method == "vector" and not alone:
+        raise UserError(
+            f"groups must be the {s.channels} channels, 2 or more, for method 'vector', "
+            f"not {s.groups}"
+        )
+    return alone and (method == "vector" or (method == "auto" and s.filters < _FULL * s.groups))
 
 
 def _depthwise(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> Report:

@@ -1,18 +1,19 @@
 """The k nearest neighbours of points, on a simulated DaVinci chip."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from vitruvian.collector import paused_collector
 from vitruvian.errors import UserError
-from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import MOST
 from vitruvian.sim.kernels.kselection.shape import METRICS, KnnShape
 from vitruvian.sim.kernels.selbknn import whole
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
 from vitruvian.sim.kernels.selbknn.golden import in_order
 from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
+from vitruvian.sim.kernels.selbknn.refine import refined
 from vitruvian.sim.kernels.selbknn.registered import needs
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 from vitruvian.validate import check_int, one_of
@@ -20,6 +21,42 @@ from vitruvian.validate import check_int, one_of
 __all__ = ["knn", "search"]
 
 
+@overload
+def knn(
+    train: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    *,
+    metric: str = ...,
+    method: str = ...,
+    refine: int | None = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def knn(
+    train: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    *,
+    metric: str = ...,
+    method: str = ...,
+    refine: int | None = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, np.ndarray, Report]: ...
+@overload
+def knn(
+    train: np.ndarray,
+    query: np.ndarray,
+    k: int,
+    *,
+    metric: str = ...,
+    method: str = ...,
+    refine: int | None = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def knn(
     train: np.ndarray,
     query: np.ndarray,
@@ -27,6 +64,7 @@ def knn(
     *,
     metric: str = "l2",
     method: str = "selb",
+    refine: int | None = None,
     chip: Chip | str = "ascend310",
     report: bool = False,
 ) -> Any:
@@ -38,6 +76,9 @@ def knn(
     neighbours of a query are in ascending order of the distance, and of the number if two are
     equal.
 
+    Where the FP16 distances are too coarse, ``refine`` finds the nearest of more candidates by
+    distances in FP32: ``docs/units/selbknn.md`` has the shares of the true neighbours.
+
     Parameters
     ----------
     train : (n, d) ndarray of float16
@@ -45,10 +86,16 @@ def knn(
     query : (m, d) ndarray of float16
     k : int
         1 … n.
-    metric : {"l2", "cosine"}
-        The square of the Euclidean distance, or 1 − x·y of the points divided by their lengths.
+    metric : {"l2", "cosine", "cosine-product"}
+        The square of the Euclidean distance; 1 − x·y of the points divided by their lengths, from
+        the square of their Euclidean distance; or 1 − x·y with the product rounded to FP16, as in
+        the thesis, which is too coarse for points of similar directions.
     method : str
         "selb", "bitonic", "heap", or a variant of "selb" (``kernels.selbknn.build.METHODS``).
+    refine : int, optional
+        If given, the chip selects k + ``refine`` candidates of each query (at most n), and the host
+        returns the k nearest of these by distances that it computes in FP32, with sums in the order
+        of the features. The limits of k hold for the number of candidates.
     chip : Chip or str
     report : bool
         If True, check the program, and also return the report of the run.
@@ -57,7 +104,7 @@ def knn(
     -------
     indices : (m, k) ndarray of int64
     distances : (m, k) ndarray of float32
-        FP16 numbers; for "cosine", 1 plus an FP16 number.
+        FP16 numbers without ``refine``: for "cosine" half of one, for "cosine-product" 1 plus one.
     report : Report
         Only with ``report``.
 
@@ -70,10 +117,10 @@ def knn(
     """
     chip = chip_of(chip)
     one_of("method", method, METHODS)
-    shape, operands = search(train, query, k, metric)
+    shape, operands = search(train, query, k, metric, refine)
     tile = largest_tile(shape, chip, method)
     if not report and method == "selb" and _is_large(shape, chip):
-        best, run = whole.knn(*operands, k, tile=tile), None
+        best, run = whole.knn(*operands, shape.k, tile=tile), None
     else:
         needs(shape, chip, method).check(f"{method} of {shape.queries}×{shape.train}", MOST)
         with paused_collector():
@@ -82,6 +129,8 @@ def knn(
         best = result(run.outputs, shape)
     indices, products = in_order(best)
     results = (indices, as_distances(products, metric))
+    if refine is not None:
+        results = refined(query, train, indices, k, metric)
     return returned(results, run if report else None)
 
 
@@ -94,18 +143,19 @@ def _is_large(shape: KnnShape, chip: Chip) -> bool:
 
 
 def search(
-    train: np.ndarray, query: np.ndarray, k: int, metric: str
+    train: np.ndarray, query: np.ndarray, k: int, metric: str, refine: int | None = None
 ) -> tuple[KnnShape, tuple[np.ndarray, np.ndarray]]:
     """Return the sizes and the operands of a search after checking its arguments.
 
     Parameters
     ----------
-    train, query, k, metric
+    train, query, k, metric, refine
         As ``knn`` takes them.
 
     Returns
     -------
     shape : KnnShape
+        Its k is the number of candidates.
     operands : (m, e) and (n, e) ndarray of float16
         Those of ``operands.prepared``.
 
@@ -131,5 +181,7 @@ def search(
     check_int("k", k, 1)
     if k > len(train):
         raise UserError(f"k must be at most the {len(train)} training points, not {k}")
+    if refine is not None:
+        k = min(k + check_int("refine", refine, 0), len(train))
     shape = KnnShape(len(query), len(train), train.shape[1], int(k), metric)
     return shape, prepared(query, train, metric)

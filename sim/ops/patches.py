@@ -1,23 +1,56 @@
 """``unfold`` and ``fold`` with PyTorch's arguments, by Im2Col and Col2Im on the simulated chip."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from vitruvian.errors import UserError
 from vitruvian.golden.scu import to_nc1hwc0
-from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import ConvShape
 from vitruvian.sim.kernels.convolution import fold as fold_kernel
 from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
 from vitruvian.sim.kernels.kernel import Needs
-from vitruvian.sim.ops.run import half_array, images, pair, returned, run_tiled, unpack
+from vitruvian.sim.ops.run import batched, half_array, pair, returned, run_tiled, unpack
 
 __all__ = ["fold", "unfold"]
 
 _Two = int | tuple[int, int]
 
 
+@overload
+def unfold(
+    x: np.ndarray,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def unfold(
+    x: np.ndarray,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def unfold(
+    x: np.ndarray,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def unfold(
     x: np.ndarray,
     kernel_size: _Two,
@@ -32,7 +65,8 @@ def unfold(
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
+        Images, or one image.
     kernel_size, dilation, padding, stride : int or (int, int)
         In rows and in columns.
     chip : Chip or str
@@ -42,8 +76,10 @@ def unfold(
 
     Returns
     -------
-    (N, C·Kh·Kw, L) ndarray of float16, or a tuple of it and a ``Report``
+    columns : (N, C·Kh·Kw, L) or (C·Kh·Kw, L) ndarray of float16
         L = Oh·Ow patches, row by row.
+    report : Report
+        Only with ``report``.
 
     Raises
     ------
@@ -51,7 +87,7 @@ def unfold(
         If an argument has the wrong type, shape or value, or the kernel does not fit into the
         padded image.
     """
-    x = images("x", x)
+    x, single = batched("x", x)
     s = _shape(x.shape, kernel_size, dilation, padding, stride)
     nbytes = 4 * x.nbytes * (s.taps + 1)
     done = run_tiled(
@@ -65,9 +101,45 @@ def unfold(
     # (N, C1, Kh·Kw, Oh, Ow, 16) to (N, C1·16, Kh·Kw, L), without the channels that fill up.
     y = np.moveaxis(done.outputs["y"], -1, 2).reshape(s.images, -1, s.taps, s.patches.count)
     y = np.ascontiguousarray(y[:, : s.channels]).reshape(s.images, -1, s.patches.count)
-    return returned((y,), done if report else None)
+    return returned((y[0] if single else y,), done if report else None)
 
 
+@overload
+def fold(
+    x: np.ndarray,
+    output_size: _Two,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def fold(
+    x: np.ndarray,
+    output_size: _Two,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def fold(
+    x: np.ndarray,
+    output_size: _Two,
+    kernel_size: _Two,
+    dilation: _Two = ...,
+    padding: _Two = ...,
+    stride: _Two = ...,
+    *,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def fold(
     x: np.ndarray,
     output_size: _Two,
@@ -86,7 +158,8 @@ def fold(
 
     Parameters
     ----------
-    x : (N, C·Kh·Kw, L) ndarray of float16
+    x : (N, C·Kh·Kw, L) or (C·Kh·Kw, L) ndarray of float16
+        The columns of images, or of one image.
     output_size : int or (int, int)
         H and W of the images.
     kernel_size, dilation, padding, stride : int or (int, int)
@@ -98,7 +171,9 @@ def fold(
 
     Returns
     -------
-    (N, C, H, W) ndarray of float16, or a tuple of it and a ``Report``
+    images : (N, C, H, W) or (C, H, W) ndarray of float16
+    report : Report
+        Only with ``report``.
 
     Raises
     ------
@@ -107,8 +182,10 @@ def fold(
         padded image.
     """
     x = half_array("x", x)
-    if x.ndim != 3 or 0 in x.shape:
-        raise UserError(f"x must be (N, C·Kh·Kw, L), each 1 or more, not {x.shape}")
+    if x.ndim not in (2, 3) or 0 in x.shape:
+        raise UserError(f"x must be (N, C·Kh·Kw, L) or (C·Kh·Kw, L), each 1 or more, not {x.shape}")
+    single = x.ndim == 2
+    x = x[None] if single else x
     height, width = pair("output_size", output_size, 1)
     rows, columns = pair("kernel_size", kernel_size, 1)
     n, deep, count = x.shape
@@ -134,7 +211,8 @@ def fold(
         lambda area, chip: fold_kernel.build(s, chip=chip, area=area, data=grouped()),
         checks=report,
     )
-    return returned((unpack(done.outputs["y"], channels),), done if report else None)
+    y = unpack(done.outputs["y"], channels)
+    return returned((y[0] if single else y,), done if report else None)
 
 
 def _shape(

@@ -1,22 +1,98 @@
 """Max and average pooling with PyTorch's names and shapes, on a simulated DaVinci chip."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.errors import UserError
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import MOST
 from vitruvian.sim.kernels.pooling import Pooling, build
 from vitruvian.sim.kernels.pooling.kernels import needs
-from vitruvian.sim.ops.run import chip_of, execute, images, pack, pair, returned, unpack
+from vitruvian.sim.ops.run import batched, chip_of, execute, images, pack, returned, unpack
+from vitruvian.sim.ops.windows import (
+    add_of_empty_windows,
+    divisors_of,
+    indices_of,
+    mask_of,
+    windows_of,
+)
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
 _Pair = int | tuple[int, int]
 
 
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[False] = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[True],
+    report: Literal[False] = ...,
+) -> tuple[np.ndarray, np.ndarray]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[False] = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: Literal[True],
+    report: Literal[True],
+) -> tuple[np.ndarray, np.ndarray, Report]: ...
+@overload
+def max_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    return_indices: bool = ...,
+    report: bool,
+) -> Any: ...
 def max_pool2d(
     x: np.ndarray,
     kernel_size: _Pair,
@@ -41,8 +117,8 @@ def max_pool2d(
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
-        Any number of channels.
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
+        Images, or one image, with any number of channels.
     kernel_size : int or (int, int)
         Rows and columns of a window.
     stride : int or (int, int), optional
@@ -63,8 +139,8 @@ def max_pool2d(
 
     Returns
     -------
-    y : (N, C, Oh, Ow) ndarray of float16
-    indices : (N, C, Oh, Ow) ndarray of int64
+    y : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    indices : ndarray of int64, of the shape of y
         Only with ``return_indices``. They are read from the mask that the kernel saves.
     report : Report
         Only with ``report``.
@@ -75,16 +151,59 @@ def max_pool2d(
         If an argument is not allowed, or the simulation would take more than some minutes or four
         gigabytes (``kernels.MOST``); the message is one line.
     """
-    x = images("x", x)
-    patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    x, single = batched("x", x)
+    patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     pooling = _pooling(x.shape, patches, "max", method, argmax=bool(return_indices))
     run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
-        results += (unpack(_indices(patches, run.outputs["mask"]), x.shape[1]),)
+        results += (unpack(indices_of(patches, run.outputs["mask"]), x.shape[1]),)
+    results = tuple(y[0] if single else y for y in results)
     return returned(results, run if report else None)
 
 
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def avg_pool2d(
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def avg_pool2d(
     x: np.ndarray,
     kernel_size: _Pair,
@@ -109,17 +228,17 @@ def avg_pool2d(
 
     Parameters
     ----------
-    x : (N, C, H, W) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
     kernel_size, stride, padding, ceil_mode, method, chip, report
         As in ``max_pool2d``; the padding is zero.
     count_include_pad : bool
         If True, the padding counts in the divisor.
     divisor_override : int, optional
-        The divisor of every window.
+        The divisor of every window, not 0.
 
     Returns
     -------
-    y : (N, C, Oh, Ow) ndarray of float16
+    y : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
     report : Report
         Only with ``report``.
 
@@ -128,14 +247,60 @@ def avg_pool2d(
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
-    patches = _patches(x.shape, kernel_size, stride, padding, 1, ceil_mode)
-    divisors = _divisors(patches, padding, count_include_pad, divisor_override)
+    x, single = batched("x", x)
+    patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
+    divisors = divisors_of(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, divisors=divisors)
     run = _run(pooling, chip, report, x=x)
-    return returned((unpack(run.outputs["y"], x.shape[1]),), run if report else None)
+    y = unpack(run.outputs["y"], x.shape[1])
+    return returned((y[0] if single else y,), run if report else None)
 
 
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def max_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    dilation: _Pair = ...,
+    ceil_mode: bool = ...,
+    indices: np.ndarray | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def max_pool2d_backward(
     grad_output: np.ndarray,
     x: np.ndarray,
@@ -162,17 +327,18 @@ def max_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : (N, C, Oh, Ow) ndarray of float16
-    x : (N, C, H, W) ndarray of float16
+    grad_output : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
         The input of the forward function.
     kernel_size, stride, padding, dilation, ceil_mode, method, chip, report
         As in ``max_pool2d``. The report is that of the backward kernel.
-    indices : (N, C, Oh, Ow) ndarray of int64, optional
-        Those that the forward function returned. Without them, the forward kernel runs first.
+    indices : ndarray of int64, optional
+        Those that the forward function returned, of the shape of ``grad_output``. Without them, the
+        forward kernel runs first.
 
     Returns
     -------
-    dx : (N, C, H, W) ndarray of float16
+    dx : ndarray of float16, of the shape of x
     report : Report
         Only with ``report``.
 
@@ -181,23 +347,68 @@ def max_pool2d_backward(
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
-    patches = _patches(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    x, single = batched("x", x)
+    patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
-    grad_output = images("grad_output", grad_output, shape)
+    grad_output = _like("grad_output", grad_output, shape, single)
     pooling = _pooling(x.shape, patches, "max", method, backward=True)
     _check(pooling, chip_of(chip))
     if indices is None:
         forward = _pooling(x.shape, patches, "max", method, argmax=True)
         mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
-        mask = _mask(patches, indices, shape)
+        mask = mask_of(patches, indices, shape, single)
     run = _run(pooling, chip, report, dy=grad_output, mask=mask)
     dx = unpack(run.outputs["dx"], x.shape[1])
-    _add_of_empty_windows(dx, grad_output, patches)
-    return returned((dx,), run if report else None)
+    add_of_empty_windows(dx, grad_output, patches)
+    return returned((dx[0] if single else dx,), run if report else None)
 
 
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def avg_pool2d_backward(
+    grad_output: np.ndarray,
+    x: np.ndarray,
+    kernel_size: _Pair,
+    stride: _Pair | None = ...,
+    padding: _Pair = ...,
+    *,
+    ceil_mode: bool = ...,
+    count_include_pad: bool = ...,
+    divisor_override: int | None = ...,
+    method: str = ...,
+    chip: Chip | str = ...,
+    report: bool,
+) -> Any: ...
 def avg_pool2d_backward(
     grad_output: np.ndarray,
     x: np.ndarray,
@@ -219,8 +430,8 @@ def avg_pool2d_backward(
 
     Parameters
     ----------
-    grad_output : (N, C, Oh, Ow) ndarray of float16
-    x : (N, C, H, W) ndarray of float16
+    grad_output : (N, C, Oh, Ow) or (C, Oh, Ow) ndarray of float16
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
         The input of the forward function; only its shape matters.
     kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, method, chip, \
 report
@@ -228,7 +439,7 @@ report
 
     Returns
     -------
-    dx : (N, C, H, W) ndarray of float16
+    dx : ndarray of float16, of the shape of x
     report : Report
         Only with ``report``.
 
@@ -237,76 +448,28 @@ report
     TypeError, ValueError
         If an argument is not allowed.
     """
-    x = images("x", x)
-    patches = _patches(x.shape, kernel_size, stride, padding, 1, ceil_mode)
+    x, single = batched("x", x)
+    patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
-    grad_output = images("grad_output", grad_output, shape)
-    divisors = _divisors(patches, padding, count_include_pad, divisor_override)
+    grad_output = _like("grad_output", grad_output, shape, single)
+    divisors = divisors_of(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, backward=True, divisors=divisors)
     run = _run(pooling, chip, report, dy=grad_output)
-    return returned((unpack(run.outputs["dx"], x.shape[1]),), run if report else None)
+    dx = unpack(run.outputs["dx"], x.shape[1])
+    return returned((dx[0] if single else dx,), run if report else None)
 
 
-def _patches(
-    shape: tuple[int, ...],
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-) -> Patches:
-    """Return the windows; a last window of ``ceil_mode`` becomes padding at the far side."""
-    kernel = pair("kernel_size", kernel_size, 1)
-    # PyTorch takes an empty stride as none.
-    is_none = stride is None or (isinstance(stride, tuple) and not stride)
-    steps = kernel if is_none else pair("stride", stride, 1)
-    pads, gaps = pair("padding", padding, 0), pair("dilation", dilation, 1)
-    far = []
-    for size, k, s, p, d in zip(shape[2:], kernel, steps, pads, gaps, strict=True):
-        extent = (k - 1) * d + 1
-        if p > extent // 2:
-            raise UserError(f"padding must be at most half of the kernel, not {p} for {extent}")
-        room = size + 2 * p - extent
-        last = room // s
-        # A further window must begin inside the image or in the padding before it. It may be the
-        # only one, if the kernel is larger than the padded image by less than a stride.
-        if ceil_mode and room % s and (last + 1) * s < size + p:
-            last += 1
-        if last < 0:
-            raise UserError(
-                f"kernel_size must fit into the padded image, not {extent} pixels into "
-                f"{size + 2 * p}"
-            )
-        far.append(max(p, last * s + extent - size - p))
-    return Patches(
-        height=shape[2],
-        width=shape[3],
-        kernel=kernel,
-        stride=steps,
-        pad=(pads[0], far[0], pads[1], far[1]),
-        dilation=gaps,
-    )
+def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray:
+    """Return an array with a batch axis after checking that it has a shape, without it if single.
 
-
-def _divisors(patches: Patches, padding: Any, include_pad: bool, override: Any) -> np.ndarray:
-    """Return the divisor of each window, (Oh, Ow)."""
-    if override is not None:
-        if isinstance(override, bool) or not isinstance(override, int | np.integer):
-            raise TypeError(f"divisor_override must be an int or None, not {override!r}")
-        if not 1 <= override <= 65504:
-            raise UserError(f"divisor_override must be between 1 and 65504, not {override!r}")
-        return np.full((patches.rows, patches.columns), override)
-    pads = pair("padding", padding, 0)
-    counts = []
-    for axis, count in enumerate((patches.rows, patches.columns)):
-        size, pad = (patches.height, patches.width)[axis], pads[axis]
-        start = np.arange(count) * patches.stride[axis] - pad
-        # What ceil_mode adds beyond the padding counts in neither case.
-        end = np.minimum(start + patches.kernel[axis], size + pad)
-        if not include_pad:
-            start, end = np.maximum(start, 0), np.minimum(end, size)
-        counts.append(end - start)
-    return np.multiply.outer(*counts)
+    Parameters
+    ----------
+    name : str
+    x : ndarray of float16
+    shape : (N, C, Oh, Ow)
+    single : bool
+    """
+    return images(name, x, shape[1:] if single else shape).reshape(shape)
 
 
 def _pooling(
@@ -326,79 +489,3 @@ def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) 
 def _check(pooling: Pooling, chip: Chip) -> None:
     """Refuse a pooling whose simulation takes too long or too much memory."""
     needs(pooling, chip).check(f"{pooling.reduction} pooling", MOST)
-
-
-def _places(patches: Patches) -> np.ndarray:
-    """Return the index in H·W of each window's pixels, (Kh·Kw, Oh, Ow); −1 in the padding."""
-    p = patches
-    rows, columns = (
-        (np.arange(k) * p.dilation[axis])[:, None] + np.arange(count) * p.stride[axis] - pad
-        for axis, (k, count, pad) in enumerate(
-            zip(p.kernel, (p.rows, p.columns), (p.pad[0], p.pad[2]), strict=True)
-        )
-    )
-    inside = ((rows >= 0) & (rows < p.height))[:, None, :, None]
-    inside = inside & ((columns >= 0) & (columns < p.width))[None, :, None, :]
-    places = rows[:, None, :, None] * p.width + columns[None, :, None, :]
-    return np.where(inside, places, -1).reshape(-1, p.rows, p.columns)
-
-
-def _indices(patches: Patches, mask: np.ndarray) -> np.ndarray:
-    """Return the index of the pixel that each window marks, or of its first pixel without one."""
-    flat = mask.reshape(*mask.shape[:2], -1, *mask.shape[4:])
-    places = _places(patches)
-    marked = flat.argmax(axis=2)
-    rows, columns = np.ogrid[: patches.rows, : patches.columns]
-    found = places[marked, rows[:, :, None], columns[:, :, None]]
-    return np.where(flat.any(axis=2), found, _firsts(patches)[:, :, None])
-
-
-def _firsts(patches: Patches) -> np.ndarray:
-    """Return the index of each window's first pixel that is not before the image, (Oh, Ow).
-
-    PyTorch returns this index for a window without a marked pixel. With dilation, all pixels of a
-    window can be in the padding; the index is then that of another window's pixel, or behind the
-    image.
-    """
-    p = patches
-    rows, columns = (
-        np.where(start < 0, start % gap, start)
-        for start, gap in (
-            (np.arange(p.rows) * p.stride[0] - p.pad[0], p.dilation[0]),
-            (np.arange(p.columns) * p.stride[1] - p.pad[2], p.dilation[1]),
-        )
-    )
-    return rows[:, None] * p.width + columns
-
-
-def _add_of_empty_windows(dx: np.ndarray, grad_output: np.ndarray, patches: Patches) -> None:
-    """Add the gradients of windows without a pixel to the pixels that PyTorch's index names.
-
-    A mask cannot express this, since the pixel is not in the window. PyTorch writes outside of its
-    array if the index is behind the image; here such a gradient has no effect.
-    """
-    firsts = _firsts(patches)
-    pixels = dx.reshape(*dx.shape[:2], -1)
-    for row, column in np.argwhere((_places(patches) < 0).all(axis=0)):
-        if firsts[row, column] < pixels.shape[2]:
-            pixels[:, :, firsts[row, column]] += grad_output[:, :, row, column]
-
-
-def _mask(patches: Patches, indices: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the mask that the forward kernel saves, from the indices that PyTorch returns."""
-    if not isinstance(indices, np.ndarray) or indices.dtype.kind not in "iu":
-        raise TypeError(f"indices must be a NumPy array of integers, not {type(indices).__name__}")
-    if indices.shape != shape:
-        raise UserError(f"indices must have the shape {shape}, not {indices.shape}")
-    places = _places(patches)
-    # The channels that fill up a group have no index, so they mark nothing.
-    packed = pack(indices.astype(np.int64) + 1, c0=16) - 1
-    equal = packed[:, :, None] == places[:, :, :, None]
-    # The index of a window without a pixel is outside of the window; it marks nothing.
-    without = np.all(places < 0, axis=0)[:, :, np.newaxis]
-    empty = without & (packed == _firsts(patches)[:, :, np.newaxis])
-    wrong = (packed >= 0) & ~equal.any(axis=2) & ~empty
-    if wrong.any() or (indices < 0).any():
-        raise UserError("indices must be in the window that they belong to")
-    mask = equal & (packed >= 0)[:, :, None]
-    return mask.reshape(*packed.shape[:2], *patches.kernel, *packed.shape[2:]).astype(np.float16)

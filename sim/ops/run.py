@@ -12,6 +12,7 @@ from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
 from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 
 __all__ = [
+    "batched",
     "chip_of",
     "execute",
     "half_array",
@@ -123,9 +124,32 @@ def images(name: str, x: Any, shape: tuple[int, ...] | None = None) -> np.ndarra
     x = half_array(name, x)
     if shape is not None and x.shape != shape:
         raise UserError(f"{name} must have the shape {shape}, not {x.shape}")
-    if x.ndim != 4 or 0 in x.shape:
+    if shape is None and (x.ndim != 4 or 0 in x.shape):
         raise UserError(f"{name} must be (N, C, H, W), each 1 or more, not {x.shape}")
     return x
+
+
+def batched(name: str, x: Any) -> tuple[np.ndarray, bool]:
+    """Return FP16 images with a batch axis, and True if the argument is one image without it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument, for the message.
+    x : (N, C, H, W) or (C, H, W) ndarray of float16
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not an array of float16.
+    UserError
+        If ``x`` has another shape, or an empty axis.
+    """
+    x = half_array(name, x)
+    if x.ndim not in (3, 4) or 0 in x.shape:
+        raise UserError(f"{name} must be (N, C, H, W) or (C, H, W), each 1 or more, not {x.shape}")
+    single = x.ndim == 3
+    return images(name, x[None] if single else x), single
 
 
 def pack(x: np.ndarray, c0: int | None = None) -> np.ndarray:

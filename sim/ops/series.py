@@ -2,13 +2,13 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from vitruvian.collector import paused_collector
 from vitruvian.errors import UserError
-from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.cubefx.build import needs
@@ -16,30 +16,69 @@ from vitruvian.sim.kernels.cubefx.mapping import best
 from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
 from vitruvian.sim.kernels.series import build as series
 from vitruvian.sim.kernels.series.functions import MOST_TERMS, Function, as_functions
+from vitruvian.sim.ops.reduction import Plan
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
-from vitruvian.validate import check_int, one_of
+from vitruvian.validate import check_int, check_type, one_of
 
-__all__ = ["METHODS", "built", "divergence", "taylor"]
+__all__ = ["METHODS", "built", "divergence", "inaccuracies", "stated_error", "taylor"]
 
 #: The methods by name: Cube-fx, and those that the vector unit computes alone.
 METHODS = ("cube", *series.METHODS)
 
 
+@overload
+def taylor(
+    functions: Iterable[str | Function | Sequence[float]],
+    x: np.ndarray,
+    *,
+    order: int = ...,
+    method: str = ...,
+    reduce: bool = ...,
+    chip: Chip | str = ...,
+    cores: int | None = ...,
+    report: Literal[False] = ...,
+) -> np.ndarray: ...
+@overload
+def taylor(
+    functions: Iterable[str | Function | Sequence[float]],
+    x: np.ndarray,
+    *,
+    order: int = ...,
+    method: str = ...,
+    reduce: bool = ...,
+    chip: Chip | str = ...,
+    cores: int | None = ...,
+    report: Literal[True],
+) -> tuple[np.ndarray, Report]: ...
+@overload
+def taylor(
+    functions: Iterable[str | Function | Sequence[float]],
+    x: np.ndarray,
+    *,
+    order: int = ...,
+    method: str = ...,
+    reduce: bool = ...,
+    chip: Chip | str = ...,
+    cores: int | None = ...,
+    report: bool,
+) -> Any: ...
 def taylor(
     functions: Iterable[str | Function | Sequence[float]],
     x: np.ndarray,
     *,
     order: int = 16,
     method: str = "cube",
+    reduce: bool = True,
     chip: Chip | str = "ascend310",
     cores: int | None = 1,
     report: bool = False,
 ) -> Any:
-    """Return the Taylor polynomials of functions about 0 at all elements of an array.
+    """Evaluate functions at all elements of an array by their Taylor polynomials.
 
     The arithmetic is FP16 with sums in FP32, so the result has the errors of the polynomial, of its
-    coefficients in FP16, and of the powers: see ``docs/units/cubefx.md``. A ``UserWarning`` says
-    which series diverges at some input.
+    coefficients in FP16, and of the powers: see ``docs/units/cubefx.md``. A ``UserWarning`` names
+    each function that is wrong by more than ``stated_error`` at some input, and each series that
+    diverges there; the results are compared with the functions in float64.
 
     Parameters
     ----------
@@ -53,6 +92,12 @@ def taylor(
     method : {"cube", "horner", "estrin", "naive", "motzkin", "cordic"}
         "cube" is Cube-fx (``vitruvian.sim.kernels.cubefx``); the vector unit computes the others
         alone (``vitruvian.sim.kernels.series``). CORDIC is no series, so it ignores the order.
+    reduce : bool
+        If True, the host replaces inputs beyond the reach of a named function's series by nearer
+        arguments, which the chip evaluates as further inputs, and restores the results by an
+        identity (``vitruvian.sim.ops.reduction``); a zero gets the function's sign. Results beyond
+        65504 are infinite, log1p is −∞ at −1 and NaN below it. If False, the result is that
+        of the polynomial at every input.
     chip : Chip or str
     cores : int or None
         Number of cores; on the Ascend 910B, of groups of a Cube core and two vector cores. None
@@ -64,7 +109,7 @@ def taylor(
     -------
     y : (len(functions), …) ndarray of float16
     report : Report
-        Only with ``report``.
+        Only with ``report``. The time is that of the chip, without what the host does.
 
     Raises
     ------
@@ -72,14 +117,22 @@ def taylor(
         If an argument is not allowed, or the simulation would take more than some minutes or four
         gigabytes (``kernels.MOST``); the message is one line.
     """
-    x = half_array("x", x)
+    flat = half_array("x", x).ravel()
     chosen = as_functions(functions)
-    instance = built(chosen, x.ravel(), order, method, chip_of(chip), cores)
-    for text in divergence(chosen, x, order) if method != "cordic" else ():
-        warnings.warn(text, UserWarning, stacklevel=2)
+    one_of("method", method, METHODS)
+    check_int("order", order, 1, MOST_TERMS)
+    check_type("reduce", reduce, bool)
+    _check_inputs(flat)
+    plan = Plan.of(chosen, flat, reduce)
+    instance = built(plan.functions, plan.inputs, order, method, chip_of(chip), cores)
     run = execute(instance.program, checks=bool(report))
-    y = instance.views["y"](run.outputs["y"]).reshape(len(chosen), *x.shape)
-    return returned((y,), run if report else None)
+    y = plan.results(instance.views["y"](run.outputs["y"]))
+    texts = inaccuracies(plan, y, order, method)
+    if method != "cordic":
+        texts = [*divergence(plan.unreduced, x, order), *texts]
+    for text in texts:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    return returned((y.reshape(len(chosen), *x.shape),), run if report else None)
 
 
 def built(
@@ -109,11 +162,7 @@ def built(
     """
     one_of("method", method, METHODS)
     check_int("order", order, 1, MOST_TERMS)
-    if not x.size:
-        raise UserError("x must have one element or more, not none")
-    if not np.isfinite(x).all():
-        count = int((~np.isfinite(x)).sum())
-        raise UserError(f"x must be finite numbers, not {count} NaN or infinite ones")
+    _check_inputs(x)
     _needs(x, len(functions), order, method, chip, cores).check(
         f"taylor of {x.size:,} inputs", MOST
     )
@@ -122,6 +171,14 @@ def built(
             return series.build(method, x, functions, order, chip, cores=cores)
         table = np.stack([function.coefficients(order) for function in functions])
         return build_cubefx(x, table, chip, cores=cores, options=options)
+
+
+def _check_inputs(x: np.ndarray) -> None:
+    if not x.size:
+        raise UserError("x must have one element or more, not none")
+    if not np.isfinite(x).all():
+        count = int((~np.isfinite(x)).sum())
+        raise UserError(f"x must be finite numbers, not {count} NaN or infinite ones")
 
 
 def _needs(
@@ -154,3 +211,55 @@ def divergence(functions: Sequence[Function], x: np.ndarray, order: int) -> list
                 f"convergence is {function.radius:.6g}, and |x| is up to {float(np.abs(x).max()):g}"
             )
     return texts
+
+
+def stated_error(method: str) -> float:
+    """Return the error that no result of a method exceeds without a warning.
+
+    The error of a result y of a function f is |y − f(x)| / max(1, |f(x)|). Beyond the range of
+    FP16, only an infinite result has none.
+
+    Parameters
+    ----------
+    method : str
+        A key of ``METHODS``.
+    """
+    return {"cordic": 2.0**-6, "motzkin": 2.0**-7}.get(one_of("method", method, METHODS), 2.0**-8)
+
+
+def inaccuracies(plan: Plan, y: np.ndarray, order: int, method: str) -> list[str]:
+    """Return a sentence for each function with a result beyond the stated error.
+
+    Parameters
+    ----------
+    plan : Plan
+    y : (functions, N) ndarray of float16
+        The results.
+    order : int
+    method : str
+    """
+    texts, stated = [], stated_error(method)
+    for function, found, exact in zip(plan.chosen, y, plan.exact(), strict=True):
+        errors = _errors(found.astype(np.float64), exact)
+        wrong = errors > stated
+        if not wrong.any():
+            continue
+        text = (
+            f"{function.name} is wrong by up to {errors.max():.2g} of max(1, |{function.name}|) at "
+            f"{int(wrong.sum()):,} of {wrong.size:,} inputs, more than the stated {stated:.2g}"
+        )
+        if method != "cordic":
+            ideal = _errors(plan.unrounded(function, order), exact)[wrong].max()
+            terms = "term" if order == 1 else "terms"
+            text += f"; its {order} {terms} without any rounding are wrong by up to {ideal:.2g}"
+        texts.append(text)
+    return texts
+
+
+def _errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return the errors that ``stated_error`` defines; a NaN for a number is infinitely wrong."""
+    # The smallest number that FP16 rounds to infinity.
+    near, bound = np.clip(found, -65520, 65520), np.clip(exact, -65520, 65520)
+    errors = np.abs(near - bound) / np.maximum(1, np.abs(bound))
+    both = np.isnan(near) & np.isnan(bound)
+    return np.where(both, 0, np.where(np.isnan(errors), np.inf, errors))

@@ -6,18 +6,33 @@ Zhou et al. 2025, §4.1 (eq. 1 to 5) and §4.2 (eq. 6 to 9).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
 from vitruvian.sim.roofline.components import Component, ComponentKind
 from vitruvian.sim.roofline.counters import Count, Counters
 
-__all__ = ["Analysis", "Bound", "CounterError", "Point", "Row", "Thresholds", "analyse"]
+__all__ = [
+    "PROMISED",
+    "Analysis",
+    "Bound",
+    "CounterError",
+    "Point",
+    "Row",
+    "Savings",
+    "Thresholds",
+    "analyse",
+]
 
 #: The share by which a counter may exceed its ceiling: files hold times with about seven digits,
 #: and the simulator rounds every period to an attosecond. ``Counters.resolution_s`` allows more.
 ROUNDING = 1e-6
+
+
+#: A component that saves less than this share of its promise, half of its time ratio, if it is
+#: twice as fast, does not bound the operator; the verdict says so.
+PROMISED = 0.5
 
 
 class CounterError(ValueError):
@@ -151,6 +166,25 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Savings:
+    """The shares of the total time that components save if they are twice as fast.
+
+    Attributes
+    ----------
+    alone : mapping of str to float
+        That of each component by itself; 0 for no gain, and at most about 0.5.
+    group : tuple of str
+        The component that the class names, and those that work about as long.
+    together : float
+        That of the group.
+    """
+
+    alone: Mapping[str, float]
+    group: tuple[str, ...]
+    together: float
+
+
+@dataclass(frozen=True)
 class Analysis:
     """The result of ``analyse``.
 
@@ -165,6 +199,9 @@ class Analysis:
     cause : Row
         The component that bounds the operator, the inefficient one, or, if parallelism is
         insufficient, the one with the highest time ratio.
+    savings : Savings, optional
+        The shares of the time that components save if they are twice as fast (``doubled``). The
+        simulator can tell them, a file of counters cannot.
     """
 
     counters: Counters
@@ -172,6 +209,7 @@ class Analysis:
     rows: Sequence[Row]
     bound: Bound
     cause: Row
+    savings: Savings | None = None
 
     @property
     def utilisation_threshold(self) -> float:
@@ -214,7 +252,40 @@ class Analysis:
         return f"{self.bound.value} ({name.split(' ')[0]})"
 
     def verdict(self) -> str:
-        """Return the class of the operator and its figures in one sentence."""
+        """Return the class of the operator and its figures, with a doubt in a second sentence.
+
+        The class follows from thresholds, as Zhou et al. 2025 have it. It is in doubt if the
+        component that it names would save little if it were twice as fast.
+        """
+        doubt = self.doubt()
+        return f"{self._verdict()} {doubt}" if doubt else self._verdict()
+
+    def doubt(self) -> str:
+        """Return a sentence if the named component does not bound the operator, else ""."""
+        row = self.cause
+        if self.savings is None or self.bound == Bound.PARALLELISM:
+            return ""
+        alone, promise = self.savings.alone[row.component.name], row.time_ratio / 2
+        if alone >= PROMISED * promise:
+            return ""
+        title, others = row.component.title, self._others()
+        text = f"However, {title} alone would save {_percent(alone)} if it were twice as fast"
+        if others:
+            work = "works" if len(others) == 1 else "work"
+            named, together = " and ".join(others), _percent(self.savings.together)
+            text += f"; {named} {work} about as long, and together they would save {together}"
+        if self.savings.together >= PROMISED * promise:
+            return f"{text}."
+        return f"{text}: dependences and latencies bound the operator."
+
+    def _others(self) -> list[str]:
+        """Return the titles of the components that work about as long as the named one."""
+        group = self.savings.group if self.savings else ()
+        named = self.cause.component.name
+        rows = (row.component for row in self.rows)
+        return [c.title for c in rows if c.name in group and c.name != named]
+
+    def _verdict(self) -> str:
         c, row = self.counters, self.cause
         time = f"{c.name} on {c.chip} ({c.scope}) takes {c.total_s * 1e6:,.3f} µs"
         ratio = f"time ratio {_percent(row.time_ratio)}"
@@ -260,6 +331,7 @@ class Analysis:
             "cause": self.cause.component.name,
             "verdict": self.verdict(),
             "thresholds": vars(self.thresholds),
+            **({} if self.savings is None else {"saved_if_twice_as_fast": asdict(self.savings)}),
             "components": [
                 {
                     "component": r.component.name,

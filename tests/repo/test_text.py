@@ -85,7 +85,9 @@ def undocumented(source: str) -> list[str]:
     violations = [] if ast.get_docstring(tree) else ["the module"]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if not node.name.startswith("_") and not ast.get_docstring(node):
+            # An overload has the docstring of the function that follows.
+            overload = any(ast.unparse(d) == "overload" for d in node.decorator_list)
+            if not node.name.startswith("_") and not ast.get_docstring(node) and not overload:
                 violations.append(node.name)
     return violations
 
@@ -103,6 +105,8 @@ def test_everything_public_has_a_docstring(root, package):
 def test_a_missing_docstring_is_noticed():
     assert undocumented("def f(): pass\nclass C: pass\ndef _g(): pass") == ["the module", "f", "C"]
     assert not undocumented('"""M."""\ndef f():\n    """Do."""')
+    one = '"""M."""\n@overload\ndef f(): ...\ndef f():\n    """Do."""'
+    assert not undocumented(one) and undocumented(one.replace('"""Do."""', "pass")) == ["f"]
 
 
 def test_no_file_is_too_long(root):

@@ -149,3 +149,16 @@ def test_texts_without_an_end_share_a_line(tmp_path, capsys):
     assert main(["cce", str(path), "--arg", "out=zeros:8", "--blocks", "2"]) == 0
     shown = [line for line in capsys.readouterr().out.splitlines() if ": " in line]
     assert shown[-5:-1] == [f"aicore {c}: {text}" for c in (0, 1) for text in ("[0 1 2 ]", "last")]
+
+
+def test_auto_sync_inserts_what_the_compiler_of_the_device_inserts(tmp_path, capsys):
+    lines = Path(SOFTMAX).read_text().splitlines(keepends=True)
+    bare = tmp_path / "bare.cce"
+    bare.write_text("".join(line for line in lines if "pipe_barrier" not in line))
+    given = ["--chip", "ascend910", "--arg", "x=normal:256", "--arg", "y=zeros:256"]
+    given += ["--arg", "rows=2", "--arg", "n=128", "--blocks", "2"]
+    assert main(["cce", str(bare), *given]) == 1
+    assert "hazard: " in capsys.readouterr().out
+    assert main(["cce", str(bare), *given, "--auto-sync", "--strict"]) == 0
+    printed = capsys.readouterr()
+    assert "--auto-sync: 4 barriers of V inserted" in printed.err and "hazard" not in printed.out

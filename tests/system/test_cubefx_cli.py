@@ -41,6 +41,20 @@ def test_a_series_that_diverges_is_warned_of(tmp_path, capsys):
     assert "warning: the series of tan diverges at 2 inputs" in text and "1.5708" in text
 
 
+def test_a_wrong_sum_is_warned_of(tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.array([0.5, 8], np.float16))
+    options = ["--functions", "sin,cos", "--input", str(tmp_path / "x.npy"), "--method", "horner"]
+    assert main(["run", "cubefx", *options]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("warning: " in line for line in lines) == 2
+    assert any(
+        "warning: sin is wrong by up to 1.5e+02 of max(1, |sin|) at 1 of 2" in s for s in lines
+    )
+    np.save(tmp_path / "x.npy", np.array([-100], np.float16))
+    assert main(["run", "cubefx", *options[:4]]) == 2
+    assert "--input must be at most 16.658 in magnitude for Cube-fx" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -158,7 +158,7 @@ def test_layers_without_a_kernel_are_skipped_on_request(monkeypatch, capsys):
     (line,) = capsys.readouterr().err.splitlines()
     assert "Resize (1)" in line and line.endswith("(--skip-unknown)")
     assert main(["network", "bert_base", "--skip-unknown"]) == 0
-    assert "skipped: 1 layers of kind Resize" in capsys.readouterr().out
+    assert "skipped: 1 layer of kind Resize" in capsys.readouterr().out
 
 
 def test_files_of_a_run_have_its_roofline(tmp_path, capsys):

@@ -42,6 +42,21 @@ def test_neighbours_of_files(files, capsys, method):
     assert np.allclose(distances, np.sort(exact, axis=1)[:, :4], rtol=1e-2)
 
 
+def test_refine_writes_distances_in_fp32(files, capsys):
+    folder, arrays = files
+    out = folder / "near.npz"
+    more = ("--k", "4", "--metric", "cosine", "--refine", "6", "--out", str(out))
+    assert run(*given(folder), *more) == 0
+    text = capsys.readouterr().out
+    # Golden has all candidates.
+    assert "60 elements compared with golden: 0 differ" in text and "3 queries × 4 neig" in text
+    x, y = (p.astype(np.float16).astype(float) for p in (arrays["query"], arrays["train"]))
+    exact = 1 - x @ y.T / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(y, axis=1)
+    with np.load(out) as made:
+        assert (made["indices"] == np.argsort(exact, axis=1)[:, :4]).all()
+        assert np.allclose(made["distances"], np.sort(exact, axis=1)[:, :4], atol=1e-6)
+
+
 def test_random_points_without_data(capsys):
     assert run("--size", "4x200x8x3", "--cube", "none", "--cores", "1") == 0
     assert "selbknn 4×200×8×3 on ascend310" in capsys.readouterr().out
@@ -53,7 +68,7 @@ def test_random_points_without_data(capsys):
         (["--k", "61"], "--k must be at most the 60 training points, not 61"),
         (["--size", "2x3x4"], "--size must come without --train"),
         (["--method", "best"], "--method must be one of selb, "),
-        (["--metric", "l1"], "--metric must be one of l2, cosine, not 'l1'"),
+        (["--metric", "l1"], "--metric must be one of l2, cosine, cosine-product, not 'l1'"),
         (["--out", "x.npy"], "--out of selbknn must end in .npz, not 'x.npy'"),
         (["--cube", "fast"], "--cube must be one of golden, rtl, none, not 'fast'"),
         (["--query", "no.npy"], "selbknn: no.npy: No such file or directory"),

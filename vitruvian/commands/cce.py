@@ -17,7 +17,6 @@ __all__ = [
     "folders",
     "kernel_arguments",
     "macros",
-    "printable",
 ]
 
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
@@ -190,12 +189,6 @@ def kernel_arguments(
             raise UserError(f"--arg {p.name}=VALUE must be given ({kind})")
         values[p.name] = _argument(p, texts_by_name[p.name], (seed, number))
     return values
-
-
-def printable(line: str) -> str:
-    """Return a line that a kernel printed, with control characters escaped."""
-    # Control characters of a kernel could overwrite what the terminal already shows.
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
 
 
 def _argument(parameter: Any, text: str, seed: tuple[int, int]) -> Any:

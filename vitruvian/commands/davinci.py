@@ -21,7 +21,6 @@ from vitruvian.commands.cce import (
     folders,
     kernel_arguments,
     macros,
-    printable,
 )
 from vitruvian.commands.cce_arrays import Expected, expectations
 from vitruvian.commands.options import (
@@ -36,7 +35,7 @@ from vitruvian.commands.options import (
 from vitruvian.errors import UserError
 from vitruvian.files import open_whole, output_path
 from vitruvian.progress import Progress
-from vitruvian.validate import one_of, refusal
+from vitruvian.validate import one_of, printable, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -154,7 +153,14 @@ def _add_strict(group: Any) -> None:
         "--strict",
         action="store_true",
         help="Report dependent instructions of a queue without a pipe_barrier between them, even "
-        "if the chip makes the second one wait.",
+        "if the chip makes the second one wait. The device's compiler inserts those of the vector "
+        "unit by default (--cce-auto-sync): see --auto-sync.",
+    )
+    group.add_argument(
+        "--auto-sync",
+        action="store_true",
+        help="Insert a pipe_barrier before each vector instruction that depends on an earlier one, "
+        "as the device's compiler does by default.",
     )
 
 
@@ -289,6 +295,13 @@ def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
     cube = None if options.cube == "none" else options.cube
+    if options.auto_sync:
+        from vitruvian.sim.davinci.checks.autosync import insert_barriers
+
+        with _progress("inserting barriers"):
+            count = insert_barriers(program)
+        barriers = "barrier" if count == 1 else "barriers"
+        print(f"--auto-sync: {count:,} {barriers} of V inserted", file=sys.stderr)
     with _progress("simulating") as progress:
         checks = not options.no_checks
         return simulate(program, cube=cube, checks=checks, strict=options.strict, progress=progress)
@@ -400,7 +413,7 @@ def _show_prints(console: Console, program: Any) -> None:
     for core, texts in groupby(program.prints, lambda pair: pair[0]):
         text = "".join(text for _, text in texts)
         for line in text.removesuffix("\n").split("\n"):
-            console.print(f"{core}: {printable(line)}", markup=False, soft_wrap=True)
+            console.print(f"{core}: {printable(line, keep=chr(9))}", markup=False, soft_wrap=True)
 
 
 def _cce(options: argparse.Namespace) -> int:

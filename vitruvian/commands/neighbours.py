@@ -50,7 +50,14 @@ def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
         "--metric": {
             "default": "l2",
             "metavar": "NAME",
-            "help": "Order the points by this distance: l2 or cosine (default: l2).",
+            "help": "Order the points by this distance: l2, cosine or cosine-product, which is "
+            "1 - x·y with the product rounded to FP16 (default: l2).",
+        },
+        "--refine": {
+            "type": at_least(0),
+            "metavar": "N",
+            "help": "Select N more candidates than neighbours, and return the nearest of them by "
+            "distances in FP32 (default: FP16 distances without candidates).",
         },
     }.items():
         options: dict[str, Any] = settings
@@ -86,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         chip = load_chip(options.chip)
         train, query, k = _points(options)
-        shape, operands = search(train, query, k, options.metric)
+        shape, operands = search(train, query, k, options.metric, options.refine)
         needs(shape, chip, options.method).check(PROBLEM, MOST)
         data = options.cube != "none"
         settings = {"method": options.method, "cores": options.cores, "data": data}
@@ -95,36 +102,45 @@ def run(options: argparse.Namespace) -> int:
     except (ValueError, TypeError, Deadlock) as error:
         raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
     if report.outputs:
-        _show(options, report, shape)
+        _show(options, report, shape, (train, query, k))
     return code
 
 
-def _show(options: argparse.Namespace, report: "Report", shape: "KnnShape") -> None:
+def _show(
+    options: argparse.Namespace,
+    report: "Report",
+    shape: "KnnShape",
+    given: "tuple[np.ndarray, np.ndarray, int]",
+) -> None:
     """Print the neighbours of the first queries, and write all of them."""
     import numpy as np
 
     from vitruvian.sim.kernels.selbknn.build import result
     from vitruvian.sim.kernels.selbknn.golden import in_order
     from vitruvian.sim.kernels.selbknn.operands import as_distances
+    from vitruvian.sim.kernels.selbknn.refine import refined
 
     stream = sys.stderr if options.json == "-" else sys.stdout
     index, products = in_order(result(report.outputs, shape))
     distances = as_distances(products, shape.metric)
+    train, query, k = given
+    if options.refine is not None:
+        index, distances = refined(query, train, index, k, shape.metric)
     for q in range(min(_SHOWN, shape.queries)):
         near = zip(index[q, :8].tolist(), distances[q].tolist(), strict=False)
-        dots = " …" if shape.k > 8 else ""
+        dots = " …" if k > 8 else ""
         pairs = ", ".join(f"{number} ({distance:.4g})" for number, distance in near)
         print(f"query {q}: {pairs}{dots}", file=stream)
     if options.out:
         with open_whole(options.out) as file:
             np.savez(file, indices=index, distances=distances)
-        shown = f"indices and distances of {shape.queries:,} queries × {shape.k} neighbours"
+        shown = f"indices and distances of {shape.queries:,} queries × {k} neighbours"
         print(f"{options.out}: {shown}", file=stream)
 
 
 def _as_options(text: str) -> str:
     """Return a message of the library with its parameters written as command-line options."""
-    names = ("train", "query", "k", "metric", "method", "cores")
+    names = ("train", "query", "k", "metric", "method", "refine", "cores")
     return f"--{text}" if text.split(" must")[0] in names else text
 
 

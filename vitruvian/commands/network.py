@@ -4,6 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_chip, add_json
@@ -106,13 +108,15 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         console,
         ("layer", "kind", "runs", "µs", "share", "highest U", "highest R", "class"),
         _rows(times),
-        title=_title(times),
+        title=escape(_title(times)),
         note="equal layers share a row; without the launches of the kernels",
         right=("runs", "µs", "share", "highest U", "highest R"),
         wrap=True,
     )
     for kind, count in sorted(times.skipped.items()):
-        console.print(f"skipped: {count} layers of kind {kind}, which no kernel computes")
+        layers = "layer" if count == 1 else "layers"
+        text = f"skipped: {count} {layers} of kind {kind}, which no kernel computes"
+        console.print(text, markup=False)
     runs = sum(x.layer.times for x in times.layers if x.analysis)
     console.print(f"{runs} runs of layers take {times.seconds * 1e6:,.1f} µs", markup=False)
     shares = {

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def analysis_of(program: "Program", core: str = "busiest") -> "Analysis":
-    """Simulate the times of a program, and analyse them.
+    """Simulate the times of a program, and analyse them with what each component could save.
 
     Parameters
     ----------
@@ -104,8 +105,11 @@ def analysis_of(program: "Program", core: str = "busiest") -> "Analysis":
     """
     from vitruvian.sim.davinci import simulate
     from vitruvian.sim.roofline import analyse, counters_of
+    from vitruvian.sim.roofline.doubled import savings
 
-    return analyse(counters_of(simulate(program, cube=None, checks=False), core))
+    report = simulate(program, cube=None, checks=False)
+    analysis = analyse(counters_of(report, core))
+    return replace(analysis, savings=savings(report, analysis))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -210,13 +214,24 @@ def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
 
     console = _console(options)
     console.print(analysis.verdict(), markup=False, soft_wrap=True)
-    print_table(
-        console,
-        ("component", "work", "ideal", "active", "utilisation", "=", "efficiency", "× time ratio"),
-        [_cells(row) for row in analysis.rows],
-        right=("ideal", "active", "utilisation", "efficiency", "× time ratio"),
-        wrap=True,
+    header = (
+        "component",
+        "work",
+        "ideal",
+        "active",
+        "utilisation",
+        "=",
+        "efficiency",
+        "× time ratio",
     )
+    cells = [_cells(row) for row in analysis.rows]
+    if (saved := analysis.savings) is not None:
+        header = (*header, "2× saves")
+        shares = (f"{saved.alone[row.component.name] * 100:.1f} %" for row in analysis.rows)
+        cells = [(*each, share) for each, share in zip(cells, shares, strict=True)]
+    right = ("ideal", "active", "utilisation", "efficiency", "× time ratio", "2× saves")
+    note = "2× saves: share of the time that the component would save if it were twice as fast"
+    print_table(console, header, cells, right=right, note=note if saved else None, wrap=True)
     if analysis.counters.lacks:
         console.print(f"note: {analysis.counters.lacks}", markup=False, soft_wrap=True)
     if options.naive:

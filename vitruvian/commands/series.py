@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     """
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels.series.functions import as_functions
-    from vitruvian.sim.ops.series import built, divergence
+    from vitruvian.sim.ops.reduction import Plan
+    from vitruvian.sim.ops.series import built, divergence, inaccuracies
     from vitruvian.validate import one_of
 
     one_of("--cube", options.cube, davinci.CUBES)
@@ -88,10 +89,15 @@ def run(options: argparse.Namespace) -> int:
         code, report = davinci.show(options, instance)
     except (ValueError, Deadlock) as error:
         raise UserError(f"{PROBLEM}: {error}") from None
-    if options.out and report.outputs:
+    if not report.outputs:
+        return code
+    y = instance.views["y"](report.outputs["y"])
+    for text in inaccuracies(Plan.of(functions, flat, False), y, options.order, options.method):
+        print(f"warning: {text}", file=sys.stderr)
+    if options.out:
         import numpy as np
 
-        y = instance.views["y"](report.outputs["y"]).reshape(len(functions), *x.shape)
+        y = y.reshape(len(functions), *x.shape)
         with open_whole(options.out) as file:
             np.save(file, y)
         shown = "×".join(map(str, y.shape))

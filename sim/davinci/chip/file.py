@@ -20,7 +20,15 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
 from vitruvian.validate import nearest
 
-__all__ = ["CHIPS", "ChipError", "chip_names", "find_chip", "load_chip", "read_chip"]
+__all__ = [
+    "CHIPS",
+    "ChipError",
+    "chip_names",
+    "chip_text",
+    "find_chip",
+    "load_chip",
+    "read_chip",
+]
 
 #: The folder of the chips that come with the simulator.
 CHIPS = Path(__file__).parents[2] / "chips"
@@ -290,6 +298,19 @@ def load_chip(name: str | Path) -> Chip:
         If the name is unknown, or the file has a mistake; the message is one line that contains
         the file and line.
     """
+    return read_chip(*chip_text(name))
+
+
+def chip_text(name: str | Path) -> tuple[str, str]:
+    """Return the text of a chip's file and its path, from which ``read_chip`` makes the chip.
+
+    Another machine has the text, but not the file.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or the file is too large or not in UTF-8.
+    """
     path = find_chip(name)
     with path.open("rb") as file:
         data = file.read(FILE_BYTES + 1)
@@ -300,4 +321,4 @@ def load_chip(name: str | Path) -> Chip:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ChipError(f"{path}:{line}: chip must be a TOML file in UTF-8") from None
-    return read_chip(text, str(path))
+    return text, str(path)

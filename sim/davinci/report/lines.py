@@ -13,6 +13,7 @@ from vitruvian.sim.davinci.report.source import Sources
 from vitruvian.sim.davinci.report.work import moved_bytes
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.validate import printable
 
 __all__ = ["SourceLine", "lines_text", "source_lines"]
 
@@ -169,4 +170,4 @@ def _name(file: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text with control characters escaped: a kernel's text may be hostile."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.expandtabs(4))
+    return printable(text.expandtabs(4))

@@ -10,7 +10,7 @@ from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import Plan, choose
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 
-__all__ = ["KERNELS", "random_operands"]
+__all__ = ["KERNELS", "dense_needs", "depthwise_needs", "random_operands"]
 
 #: Multiply-accumulates for which no tiling is chosen, because there are too many to compare.
 _TOO_MANY = 1 << 38
@@ -65,14 +65,32 @@ def _conv2d(
     )
 
 
-def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-    s, count = _shape(size), _count(chip, cores)
+def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
+    """Return the cost of simulating a convolution on the Cube, with data.
+
+    Parameters
+    ----------
+    s : ConvShape
+    chip : Chip
+    cores : int, optional
+        By default all cores of the chip.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores, or no tile fits their buffers.
+    """
+    count = _count(chip, cores)
     nbytes = 2 * s.images * (s.c1 * s.height * s.width + s.n1 * s.patches.count) * 16
     nbytes = 4 * (nbytes + 2 * s.c1 * s.taps * s.n1 * 256)
     if s.products > _TOO_MANY:
         return Needs(s.products // _LARGEST, nbytes, s.products)
     plan = Plan(s, choose(s, chip, count), chip, count)
     return Needs(plan.instructions, nbytes, s.products)
+
+
+def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return dense_needs(_shape(size), chip, cores)
 
 
 def _depthwise_shape(size: tuple[int, ...]) -> ConvShape:
@@ -95,11 +113,15 @@ def _depthwise(
     )
 
 
-def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-    s = _depthwise_shape(size)
+def depthwise_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
+    """Return the cost of simulating a depthwise convolution on the vector unit; see dense_needs."""
     area = depthwise.choose(s, chip, _count(chip, cores))
     nbytes = 32 * s.images * -(-s.channels // 16) * (s.height * s.width + s.patches.count)
     return Needs(depthwise.instructions(s, area), 8 * nbytes)
+
+
+def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    return depthwise_needs(_depthwise_shape(size), chip, cores)
 
 
 KERNELS = (

@@ -208,12 +208,27 @@ def _problem(x: np.ndarray | int, coefficients: Any, options: CubeFx) -> _Proble
     with np.errstate(over="ignore"):
         scaled = (table * 2.0 ** (halvings * np.arange(k))).astype(np.float16)
     if not np.isfinite(scaled).all():
-        raise ValueError(
-            f"coefficients must be at most 65504 after scaling by 2**({halvings}·p), not "
-            f"{np.abs(table).max():g}"
-        )
+        raise ValueError(_too_large(table, data, halvings))
     mapping = best(k, j) if options.merged is None else Mapping(k, j, options.merged)
     return _Problem(data, int(count), scaled, mapping, signs, halvings)
+
+
+def _too_large(table: np.ndarray, x: np.ndarray | None, halvings: int) -> str:
+    """Return the message for coefficients that exceed FP16 if inputs are halved so often."""
+    most, powers = -1, np.arange(table.shape[1])
+    with np.errstate(over="ignore"):
+        while np.isfinite((table * 2.0 ** ((most + 1) * powers)).astype(np.float16)).all():
+            most += 1
+    if most < 0:
+        return f"coefficients must be at most 65504, not {np.abs(table).max():g}"
+    if x is None:
+        return f"halvings must be at most {most} for these coefficients, not {halvings}"
+    limit = 2.0**most * _MOST_POWER ** (1 / (table.shape[1] - 1))
+    return (
+        f"x must be at most {limit:.5g} in magnitude for Cube-fx with these coefficients of order "
+        f"{table.shape[1]}, not {float(np.abs(x).max()):g}; a lower order or another method allows "
+        "more"
+    )
 
 
 def _ranges(

@@ -14,7 +14,7 @@ __all__ = ["GROUP", "METRICS", "KnnShape", "Selector"]
 GROUP = 16
 
 #: Distances that the Cube computes.
-METRICS = ("l2", "cosine")
+METRICS = ("l2", "cosine", "cosine-product")
 
 #: Training points whose numbers fit one word of 16 bits.
 _WORD = 1 << 16
@@ -32,14 +32,15 @@ class KnnShape:
         Elements of a point.
     k : int
         Number of neighbours, at most ``train``.
-    metric : {"l2", "cosine"}
+    metric : {"l2", "cosine", "cosine-product"}
+        The thesis has the last one, see ``selbknn.operands.prepared``.
     """
 
     queries: int
     train: int
     features: int
     k: int
-    metric: str = "cosine"
+    metric: str = "cosine-product"
 
     def __post_init__(self) -> None:
         for name in ("queries", "train", "features", "k"):

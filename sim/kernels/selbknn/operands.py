@@ -23,15 +23,17 @@ def random_points(count: int, features: int, seed: int) -> np.ndarray:
 def prepared(query: np.ndarray, train: np.ndarray, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Return operands whose products order the training points of each query by distance.
 
-    "cosine": the points are divided by their lengths in FP64 and rounded, and those of training are
-    negated, so that a product is −x·y (Tang 2024, Fig. 3.2). "l2": four products more make
-    ‖x‖² − 2·x·y + ‖y‖², where each norm is the sum of two FP16 numbers, 22 bits of it.
+    "l2": four products more make ‖x‖² − 2·x·y + ‖y‖², where each norm is the sum of two FP16
+    numbers, 22 bits of it. "cosine": the points are divided by their lengths in FP64 and rounded,
+    and a product is the "l2" one of these, which is twice the cosine distance. "cosine-product":
+    the products are −x·y of the same points (Tang 2024, Fig. 3.2). Near −1, FP16 has steps of 2⁻¹¹,
+    so these do not order points whose directions differ by less than a few degrees.
 
     Parameters
     ----------
     query : (m, d) ndarray of float16
     train : (n, d) ndarray of float16
-    metric : {"l2", "cosine"}
+    metric : {"l2", "cosine", "cosine-product"}
 
     Returns
     -------
@@ -40,17 +42,20 @@ def prepared(query: np.ndarray, train: np.ndarray, metric: str) -> tuple[np.ndar
     Raises
     ------
     UserError
-        If a length is 0 (cosine), or squared distances may exceed the range of FP16 (l2).
+        If a length is 0 (not for l2), or squared distances may exceed the range of FP16 (l2).
     """
     x, y = query.astype(np.float64), train.astype(np.float64)
     squares = np.square(x).sum(axis=1), np.square(y).sum(axis=1)
-    if metric == "cosine":
+    if metric != "l2":
         for name, square in zip(("query", "train"), squares, strict=True):
             if not square.all():
                 at = int(np.argmin(square))
                 raise UserError(f"points of {name} must have a length above 0, not point {at}")
-        unit = [p / np.sqrt(s)[:, None] for p, s in zip((x, y), squares, strict=True)]
-        return unit[0].astype(np.float16), (-unit[1]).astype(np.float16)
+        unit, other = (
+            (p / np.sqrt(s)[:, None]).astype(np.float16)
+            for p, s in zip((x, y), squares, strict=True)
+        )
+        return (unit, -other) if metric == "cosine-product" else prepared(unit, other, "l2")
     longest = float(np.sqrt(squares[0].max()) + np.sqrt(squares[1].max())) ** 2
     if longest > _LARGEST:
         raise UserError(
@@ -75,16 +80,20 @@ def _columns(*vectors: np.ndarray) -> list[np.ndarray]:
 
 
 def as_distances(products: np.ndarray, metric: str) -> np.ndarray:
-    """Return the distances of FP16 products: the same numbers (l2), or 1 + them (cosine).
+    """Return the distances of FP16 products.
+
+    They are the same numbers (l2), half of them (cosine), or 1 + them (cosine-product).
 
     Parameters
     ----------
     products : ndarray of float16
-    metric : {"l2", "cosine"}
+    metric : {"l2", "cosine", "cosine-product"}
 
     Returns
     -------
     ndarray of float32
     """
     single = products.astype(np.float32)
-    return single + np.float32(1) if metric == "cosine" else single
+    if metric == "cosine":
+        return single / np.float32(2)
+    return single + np.float32(1) if metric == "cosine-product" else single

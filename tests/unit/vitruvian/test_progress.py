@@ -18,7 +18,7 @@ def terminal(monkeypatch):
     """A stand-in for a terminal on standard error."""
     screen = io.StringIO()
     monkeypatch.setattr(
-        module, "Console", lambda stderr: Console(file=screen, force_terminal=True, width=80)
+        module, "SafeConsole", lambda stderr: Console(file=screen, force_terminal=True, width=80)
     )
     return screen
 

@@ -2,7 +2,7 @@
 
 import io
 
-from vitruvian.table import filled, is_number, open_console, print_table
+from vitruvian.table import SafeConsole, filled, is_number, open_console, print_table
 
 
 def printed(*args, **options) -> list[str]:
@@ -45,3 +45,22 @@ def test_tables_are_filled_in_between_their_marks():
     fresh = page.replace("old", "\\1 new")
     assert filled(page, "area", {"one": "\\1 new\n", "three": "nowhere"}) == fresh
     assert filled("text\n", "area", {"one": "| a |\n"}) == "text\n"
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal():
+    hostile = "a\x1b[2J\x07\r\u202eb"
+    stream = io.StringIO()
+    console = open_console(stream, plain_width=120)
+    print_table(console, ("name", hostile), [("one name", hostile)], title=hostile, note=hostile)
+    console.print(hostile)
+    text = stream.getvalue()
+    assert not set("\x1b\x07\r\u202e") & set(text)
+    # rich itself drops some of these characters from titles.
+    assert text.count(r"a\x1b[2J") == 5 and r"a\x1b[2J\x07\r\u202eb" in text
+    # The frame fits the text as it is shown; line breaks and other spaces stay.
+    lines = printed(("name", "value"), [(hostile, "1"), ("a\u202fb\nc", "2")])
+    assert len({len(line) for line in lines}) == 1 and any("a\u202fb" in line for line in lines)
+    stream = io.StringIO()
+    coloured = SafeConsole(file=stream, force_terminal=True, color_system="standard")
+    coloured.print("[red]a\x1b[2J[/red]")
+    assert "\x1b[31m" in stream.getvalue() and "\x1b[2J" not in stream.getvalue()

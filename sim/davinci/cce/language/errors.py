@@ -3,6 +3,8 @@
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from vitruvian.validate import printable
+
 __all__ = ["CceError", "Position", "nearest", "shown"]
 
 _LONG = 80  # the most characters of a word that a message repeats
@@ -34,17 +36,9 @@ class CceError(ValueError):
 
     def __init__(self, position: Position, message: str):
         message = message if len(message) <= 1000 else f"{message[:1000]}..."
-        super().__init__(_printable(f"{position}: {message}"))
+        super().__init__(printable(f"{position}: {message}"))
         self.position = position
         self.message = message
-
-
-def _printable(text: str) -> str:
-    """Return a text as one line, with control characters escaped.
-
-    A kernel's text may be hostile; its escape sequences must not reach a terminal.
-    """
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(word: str) -> str:

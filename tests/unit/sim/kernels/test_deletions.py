@@ -1,5 +1,7 @@
 """Every barrier, flag and wait of the shipped kernels is deleted in turn; the checks notice it."""
 
+from collections import Counter, defaultdict, deque
+
 import pytest
 
 from vitruvian.sim.davinci import load_chip
@@ -57,3 +59,40 @@ def test_every_deleted_barrier_flag_or_wait_is_found(name):
             if not check(program):
                 unnoticed.append(instr.op)
     assert unnoticed == ["pipe_barrier"] * idle
+
+
+def superfluous_pairs(program):
+    """Count the sets that can go with their waits, and all of them, by source and target."""
+    free, every = Counter(), Counter()
+    for core in program:
+        whole, sets = list(core.instructions), defaultdict(deque)
+        for i, instr in enumerate(whole):
+            triple = tuple(instr.fields.values()) if instr.kind in (Kind.SET, Kind.WAIT) else ()
+            if instr.kind == Kind.SET:
+                sets[triple].append(i)
+            elif instr.kind == Kind.WAIT:
+                j = sets[triple].popleft()
+                units = f"{instr.fields['source'].name} to {instr.fields['target'].name}"
+                core.instructions[:] = [x for n, x in enumerate(whole) if n not in (i, j)]
+                every[units] += 1
+                free[units] += not check(program, strict=True)
+        core.instructions[:] = whole
+    return free, every
+
+
+#: The pairs that mark a buffer as full, and those that mark one as free again.
+FULL = ("MTE2 to MTE1", "MTE1 to M", "M to V", "V to MTE3")
+AGAIN = ("MTE1 to MTE2", "M to MTE1", "V to M", "MTE3 to V")
+
+
+def test_pairs_of_a_set_and_its_wait_can_go_where_no_buffer_is_used_again():
+    """The figures of docs/units/davinci_kernels.md: without a pair, the flags still match."""
+    program = KERNELS["matmul"].build((96, 64, 80), chip=C310, data=False).program
+    free, every = superfluous_pairs(program)
+    assert every == dict.fromkeys(FULL, 2) | dict.fromkeys(AGAIN, 6)
+    assert +free == Counter(dict.fromkeys(AGAIN, 6))  # 24 of 32
+    tiling = (2, 2, 2, 2)
+    program = KERNELS["matmul"].build((32, 32, 32), chip=C310, data=False, tiling=tiling).program
+    free, every = superfluous_pairs(program)
+    assert every == dict(zip((*FULL, *AGAIN), (8, 8, 4, 4, 12, 12, 8, 8), strict=True))
+    assert +free == Counter(dict.fromkeys(AGAIN, 8))  # 32 of 64

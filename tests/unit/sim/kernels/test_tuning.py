@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from vitruvian.cli import main
 from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.chip.file import find_chip
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.kernels import matmul, search
@@ -136,7 +137,7 @@ def test_results_are_cached_by_content(own_cache, monkeypatch, tmp_path):
     with pytest.raises(TypeError):  # another problem is searched for
         tune(replace(SMALL, m=65), jobs=1)
     chip = tmp_path / "mine.toml"
-    text = (search.find_chip("ascend310")).read_text(encoding="utf-8")
+    text = find_chip("ascend310").read_text(encoding="utf-8")
     chip.write_text(text, encoding="utf-8")
     with pytest.raises(TypeError):  # so is one with another file
         tune(replace(SMALL, chip=str(chip)), jobs=1)
@@ -161,7 +162,28 @@ def test_workers_of_a_dask_scheduler_find_the_same():
     assert there == exhaustive(SMALL, jobs=1)
 
 
-def _killed(problem, part):
+def test_workers_elsewhere_get_the_file_of_a_chip(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("dask.distributed", reason="dask is not installed")
+    chip = tmp_path / "mine.toml"
+    text = find_chip("ascend310").read_text(encoding="utf-8")
+    chip.write_text(text.replace('name = "ascend310"', 'name = "mine"'), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    mine = replace(SMALL, chip="./mine.toml")
+    submit = distributed.Client.submit
+
+    def elsewhere(*args, **more):
+        monkeypatch.chdir("/")  # a worker has another current folder
+        return submit(*args, **more)
+
+    monkeypatch.setattr(distributed.Client, "submit", elsewhere)
+    with distributed.LocalCluster(
+        n_workers=1, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        there = exhaustive(mine, scheduler=cluster.scheduler_address)
+    assert there == exhaustive(SMALL, jobs=1)
+
+
+def _killed(problem, source, part):
     os.kill(os.getpid(), signal.SIGKILL)
 
 

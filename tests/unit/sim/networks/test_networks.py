@@ -17,7 +17,7 @@ from vitruvian.sim.networks.layers import (
     Pool,
     Softmax,
 )
-from vitruvian.sim.networks.run import UnknownLayers, program_of, run
+from vitruvian.sim.networks.run import UnknownLayers, instructions_of, program_of, run
 from vitruvian.sim.roofline import Bound, analyse, counters_of
 
 CHIP = load_chip("ascend310")
@@ -131,6 +131,44 @@ def test_layers_without_a_kernel_are_named_and_counted():
     assert result.seconds == result.layers[0].seconds
     with pytest.raises(UnknownLayers, match="layer must have a kernel, not Resize"):
         program_of(more[0], CHIP)
+
+
+@pytest.mark.parametrize("step", ["optimised", "baseline"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Conv(name="l", channels=999999999, height=999999, width=999999, filters=9, kernel=(1, 1)),
+        Conv(
+            name="l", channels=64, height=10**6, width=10**6, filters=64, kernel=(3, 3), groups=64
+        ),
+        Pool(
+            name="l", operation="max", channels=10**9, height=10**4, width=10**4, kernel=(2, 2),
+            stride=(2, 2),
+        ),
+        MatMul(name="l", m=10**9, k=10**9, n=10**9),
+        Softmax(name="l", rows=10**12, classes=8),
+        LayerNorm(name="l", rows=10**12, features=768),
+        Elementwise(name="l", operation="gelu", elements=10**13),
+    ],
+    ids=lambda layer: layer.kind,
+)  # fmt: skip
+def test_a_layer_without_an_end_is_refused_before_any_is_simulated(layer, step):
+    first = Elementwise(name="first", operation="relu", elements=64)
+    network = Network("huge", "huge", (first, layer))
+    with pytest.raises(
+        ValueError, match=r"huge, l.*: instructions of .* at most 2,000,000"
+    ) as error:
+        run(network, CHIP, step=step, tell=lambda layer: pytest.fail("simulated"))
+    assert "\n" not in str(error.value)
+
+
+def test_the_bound_of_instructions_holds():
+    for name in ("mobilenet_v3", "bert_base"):
+        for layer in {x.shape: x for x in NETWORKS[name]().layers}.values():
+            if isinstance(layer, Elementwise | LayerNorm | Pool):
+                program = program_of(layer, CHIP)
+                most = max(len(core.instructions) for core in program.cores.values())
+                assert most <= instructions_of(layer, CHIP)
 
 
 def test_an_error_of_a_kernel_names_the_layer():

@@ -5,8 +5,11 @@ import sys
 import numpy as np
 import pytest
 
+from vitruvian.cli import main
+from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.networks.layers import Conv, Elementwise, MatMul, Other, Pool, Softmax
 from vitruvian.sim.networks.onnx_file import OnnxError, read_onnx
+from vitruvian.sim.networks.run import run
 
 
 def test_without_the_package_one_line_says_what_to_install(tmp_path, monkeypatch):
@@ -30,7 +33,8 @@ def save(onnx, path, nodes, shape, weights, result="y"):
     inputs = [h.make_tensor_value_info("x", float32, shape)]
     outputs = [h.make_tensor_value_info(result, float32, None)]
     graph = h.make_graph(nodes, "toy", inputs, outputs, tensors)
-    onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), str(path))
+    versions = [h.make_opsetid("", 17), h.make_opsetid("mine", 1)]
+    onnx.save(h.make_model(graph, opset_imports=versions), str(path))
     return path
 
 
@@ -106,8 +110,115 @@ def test_a_relu_of_a_shared_result_is_a_layer(onnx, tmp_path):
 def test_a_variable_shape_is_refused(onnx, tmp_path):
     nodes = [onnx.helper.make_node("Relu", ["x"], ["y"])]
     path = save(onnx, tmp_path / "a.onnx", nodes, ["batch", 4], {})
-    with pytest.raises(OnnxError, match=r"a.onnx: tensor y must have a fixed shape"):
+    text = r"a.onnx: tensor y must have a fixed shape, and so must the input x, not batch×4"
+    with pytest.raises(OnnxError, match=text):
         read_onnx(path)
+
+
+def test_tensors_of_unknown_shape_make_layers_without_a_kernel(onnx, tmp_path):
+    node = onnx.helper.make_node
+    # The shapes of Foo's results are not known, not even their numbers of dimensions.
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], name="conv"),
+        node("Foo", ["c"], ["u"], name="own", domain="mine"),
+        node("Softmax", ["u"], ["s"], name="softmax"),
+        node("Relu", ["s"], ["r"], name="relu"),
+        node("LayerNormalization", ["u", "w"], ["n"], name="norm"),
+        node("MatMul", ["u", "w"], ["m"], name="product"),
+        node("Gemm", ["u", "w"], ["g"], name="gemm"),
+        node("MaxPool", ["u"], ["p"], name="pool", kernel_shape=[2, 2]),
+        node("Conv", ["u", "w"], ["d"], name="second"),
+        node("Resize", ["c", "", "", "sizes"], ["z"], name="resize"),
+        node("Softmax", ["scalar"], ["e"], name="point"),
+        node("Conv", ["line", "taps"], ["y"], name="line"),
+    ]
+    weights = {"w": [4, 4, 1, 1], "scalar": [], "line": [1, 4, 9], "taps": [4, 4, 3], "sizes": [4]}
+    path = save(onnx, tmp_path / "a.onnx", nodes, [1, 4, 8, 8], weights)
+    layers = read_onnx(path).layers
+    assert layers[0].kind == "conv" and isinstance(layers[0], Conv)
+    assert [(x.name, x.kind) for x in layers[1:]] == [
+        ("own", "Foo"),
+        ("softmax", "Softmax of unknown shape"),
+        ("relu", "Relu of unknown shape"),
+        ("norm", "LayerNormalization of unknown shape"),
+        ("product", "MatMul of unknown shape"),
+        ("gemm", "Gemm of unknown shape"),
+        ("pool", "MaxPool of unknown shape"),
+        ("second", "Conv of unknown shape"),
+        ("resize", "Resize"),
+        ("point", "Softmax of a scalar"),
+        ("line", "Conv of 3 dimensions"),
+    ]
+    times = run(read_onnx(path), load_chip("ascend310"), skip_unknown=True)
+    assert times.seconds > 0 and sum(times.skipped.values()) == 11
+
+
+def test_a_tensor_without_a_shape_is_no_scalar(onnx, tmp_path):
+    """Exported models declare such tensors; the class axis of a softmax was sought in no axes."""
+    h, float32 = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [
+        h.make_node("Foo", ["x"], ["u"], name="own", domain="mine"),
+        h.make_node("Softmax", ["u"], ["s"], name="classes", axis=2),
+        h.make_node("MatMul", ["s", "u"], ["y"], name="product"),
+    ]
+    values = [h.make_tensor_value_info(name, float32, None) for name in "uy"]
+    inputs = [h.make_tensor_value_info("x", float32, [1, 4])]
+    graph = h.make_graph(nodes, "toy", inputs, values[1:], value_info=values[:1])
+    versions = [h.make_opsetid("", 17), h.make_opsetid("mine", 1)]
+    onnx.save(h.make_model(graph, opset_imports=versions), str(tmp_path / "a.onnx"))
+    kinds = [layer.kind for layer in read_onnx(tmp_path / "a.onnx").layers]
+    assert kinds == ["Foo", "Softmax of unknown shape", "MatMul of unknown shape"]
+
+
+def test_shapes_are_followed_through_computed_shapes(onnx, tmp_path):
+    node, h = onnx.helper.make_node, onnx.helper
+    two = h.make_tensor("two", onnx.TensorProto.INT64, [1], [-1])
+    nodes = [
+        node("Shape", ["x"], ["s"], start=0, end=1),
+        node("Constant", [], ["rest"], value=two),
+        node("Concat", ["s", "rest"], ["t"], axis=0),
+        node("Reshape", ["x", "t"], ["flat"]),
+        node("Softmax", ["flat"], ["y"], name="classes"),
+    ]
+    path = save(onnx, tmp_path / "a.onnx", nodes, [3, 4, 5], {})
+    assert read_onnx(path).layers == (Softmax(name="classes", rows=3, classes=20),)
+
+
+def test_graphs_that_are_no_networks_are_refused(onnx, tmp_path):
+    node = onnx.helper.make_node
+    circle = [node("Relu", ["b"], ["a"], name="one"), node("Relu", ["a"], ["b"], name="two")]
+    itself = [node("Add", ["x", "y"], ["y"], name="own")]
+    missing = [node("Relu", ["z"], ["y"])]
+    malformed = [node("Conv", ["x"], ["y"], name="bare")]
+    axis = [node("Softmax", ["x"], ["y"], name="far", axis=9)]
+    order = r"a.onnx: nodes must come after those that they read, unlike "
+    for nodes, text in (
+        (circle, order + "one, which reads b"),
+        (itself, order + "own, which reads y"),
+        (missing, order + "Relu, which reads z"),
+        ([], "a.onnx: model must have one layer or more, not none"),
+        ([node("Identity", ["x"], ["y"])], "model must have one layer or more, not none"),
+        (malformed, "a.onnx: node bare must have the inputs and attributes of Conv"),
+        (axis, "a.onnx: node far must have the inputs and attributes of Softmax"),
+    ):
+        path = save(onnx, tmp_path / "a.onnx", nodes, [1, 4, 8, 8], {})
+        with pytest.raises(OnnxError, match=text) as error:
+            read_onnx(path)
+        assert "\n" not in str(error.value)
+
+
+def test_names_of_a_file_do_not_control_the_terminal(onnx, tmp_path, capsys):
+    node = onnx.helper.make_node
+    hostile = "\x1b[2J\x1b]0;title\x07relu\r\u202e"
+    nodes = [
+        node("Relu", ["x"], ["r"], name=hostile),
+        node(f"Foo{hostile}", ["r"], ["y"], name="b", domain="mine"),
+    ]
+    path = save(onnx, tmp_path / "a.onnx", nodes, [1, 4, 8, 8], {})
+    for more, code in (((), 2), (("--skip-unknown",), 0)):
+        assert main(["network", str(path), *more]) == code
+        printed = "".join(capsys.readouterr())
+        assert not set("\x1b\x07\r\u202e") & set(printed) and r"\x1b[2J" in printed
 
 
 def test_files_that_are_no_models_are_refused(onnx, tmp_path):

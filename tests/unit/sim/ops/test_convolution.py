@@ -72,6 +72,31 @@ def test_conv2d_is_golden_to_the_bit(groups, model):
         assert y.tobytes() == model(s, x, w, b).tobytes()
 
 
+@pytest.mark.parametrize(("filters", "method"), [(48, "auto"), (33, "auto"), (3, "cube")])
+def test_a_channel_with_many_filters_has_sums_in_fp32(filters, method):
+    x, w = halves(1, 3, 9, 9), halves(filters, 1, 5, 5)
+    exact = by_scipy(x, w, np.zeros(filters), (1, 1), (2, 2), (1, 1), 3)
+    y, report = ops.conv2d(x, w, padding=2, groups=3, method=method, report=True)
+    errors = np.abs(y - exact) - np.abs(exact) * 2.0**-11
+    on_cube = filters >= 48 or method == "cube"
+    assert (errors.max() < 1e-5) == on_cube and not report.findings
+    s = shape_of(x.shape, w.shape, 1, 2, 1, 3)
+    if on_cube:
+        assert y.tobytes() == golden.dense(s, x, w, None).tobytes()
+        other = ops.conv2d(x, w, padding=2, groups=3, method="vector")
+        assert np.abs(other - exact).max() > 2e-3
+
+
+def test_one_image_has_no_batch_axis():
+    x, w = integers(20, 6, 7), integers(5, 20, 3, 3)
+    y, report = ops.conv2d(x, w, padding=1, report=True)
+    assert y.shape == (5, 6, 7) and report.total_s > 0
+    assert np.array_equal(y, ops.conv2d(x[None], w, padding=1)[0])
+    columns = ops.unfold(x, 2)
+    assert np.array_equal(columns, ops.unfold(x[None], 2)[0])
+    assert np.array_equal(ops.fold(columns, (6, 7), 2), ops.fold(columns[None], (6, 7), 2)[0])
+
+
 def test_padding_by_name():
     x, w = integers(1, 2, 6, 7), integers(3, 2, 2, 4)
     assert np.array_equal(ops.conv2d(x, w, padding="valid"), ops.conv2d(x, w))
@@ -155,7 +180,9 @@ X, W = np.ones((1, 4, 5, 6), np.float16), np.ones((6, 4, 3, 3), np.float16)
     [
         (lambda: CONV2D(X.astype(np.float32), W), TypeError, "x must be .* of float32"),
         (lambda: CONV2D(X, W.tolist()), TypeError, "w must be a NumPy array of float16, not"),
-        (lambda: CONV2D(X[0], W), ValueError, r"x must be \(N, C, H, W\), .* not \(4, 5, 6\)"),
+        (lambda: CONV2D(X[0, 0], W), ValueError, r"x must be \(N, C, H, W\) or .* not \(5, 6\)"),
+        (lambda: CONV2D(X, W, method="v"), ValueError, "method must be one of auto, cube, vec"),
+        (lambda: CONV2D(X, W, method="vector"), ValueError, "groups must be the 4 channels, .* 1"),
         (lambda: CONV2D(X, W[:, :3]), ValueError, "w must have 4 channels / 1 groups = 4"),
         (lambda: CONV2D(X, W, groups=3), ValueError, "groups must divide 4 channels and 6 f"),
         (lambda: CONV2D(X, W, groups=0), ValueError, "groups must divide .*, not 0"),
@@ -175,8 +202,8 @@ X, W = np.ones((1, 4, 5, 6), np.float16), np.ones((6, 4, 3, 3), np.float16)
         (lambda: CONV2D(X, W, chip="ascend910b"), ValueError, "cores with all units, not asc"),
         (lambda: UNFOLD(X, 8), ValueError, "kernel must fit into the padded image, not 8 × 8"),
         (lambda: UNFOLD(X, 0), ValueError, "kernel_size must be 1 or more, not 0"),
-        (lambda: UNFOLD(X[0], 2), ValueError, r"x must be \(N, C, H, W\)"),
-        (lambda: FOLD(X, 5, 2), ValueError, r"x must be \(N, C·Kh·Kw, L\), each 1 or more"),
+        (lambda: UNFOLD(X[0, 0], 2), ValueError, r"x must be \(N, C, H, W\) or"),
+        (lambda: FOLD(X, 5, 2), ValueError, r"x must be \(N, C·Kh·Kw, L\) or .*, each 1 or more"),
         (lambda: FOLD(X[0], 4, 2), ValueError, "axis 1 of x must be C·2·2 = C·Kh·Kw, not 5"),
         (
             lambda: FOLD(X[0], 4, (5, 1), padding=1),

@@ -89,12 +89,16 @@ def test_max_pool2d_and_its_gradient(case, method):
 
 
 @settings(max_examples=15)
-@given(cases(dilated=False), st.sampled_from(sorted(METHODS)), st.booleans(), st.booleans())
-def test_avg_pool2d_and_its_gradient(case, method, include, override):
+@given(
+    cases(dilated=False),
+    st.sampled_from(sorted(METHODS)),
+    st.booleans(),
+    st.sampled_from([None, 7, -3]),
+)
+def test_avg_pool2d_and_its_gradient(case, method, include, divisor):
     """Sums of small whole numbers are exact in any order, and the quotient is rounded once."""
     x, options, _, rows, columns = case
     x = np.round(x).astype(np.float16) + np.float16(0)
-    divisor = 7 if override else None
     options |= {"method": method, "count_include_pad": include, "divisor_override": divisor}
     sums = np.zeros((*x.shape[:2], len(rows), len(columns)), np.float16)
     counts = np.zeros(sums.shape[2:], np.float16)
@@ -106,7 +110,8 @@ def test_avg_pool2d_and_its_gradient(case, method, include, override):
         wide = min(j * sw - pw + kw, x.shape[3] + pw) - (j * sw - pw)
         counts[i, j] = divisor or (high * wide if include else inside)
     y = ops.avg_pool2d(x, **options)
-    assert np.array_equal(y.view("u2"), (sums / counts + np.float16(0)).view("u2"))
+    # The quotient of +0 by a negative divisor is −0.
+    assert np.array_equal(y.view("u2"), ((sums + np.float16(0)) / counts).view("u2"))
     # Multiples of all divisors have exact quotients.
     grad = np.random.default_rng(2).integers(-3, 4, y.shape) * counts.astype(int)
     dx = np.zeros(x.shape, np.float16)
@@ -114,6 +119,29 @@ def test_avg_pool2d_and_its_gradient(case, method, include, override):
         for row in rows[i]:
             dx[:, :, row, columns[j]] += (grad / counts)[:, :, i, j, None].astype(np.float16)
     assert np.array_equal(ops.avg_pool2d_backward(grad.astype(np.float16), x, **options), dx)
+
+
+def test_one_image_has_no_batch_axis():
+    rng = np.random.default_rng(8)
+    x = rng.integers(-9, 9, (3, 6, 7)).astype(np.float16)
+    y, where = ops.max_pool2d(x, 2, return_indices=True)
+    expected = ops.max_pool2d(x[None], 2, return_indices=True)
+    assert y.shape == where.shape == (3, 3, 3)
+    assert np.array_equal(y, expected[0][0]) and np.array_equal(where, expected[1][0])
+    grad = rng.integers(-4, 5, y.shape).astype(np.float16)
+    dx = ops.max_pool2d_backward(grad[None], x[None], 2)[0]
+    assert np.array_equal(ops.max_pool2d_backward(grad, x, 2), dx)
+    assert np.array_equal(ops.max_pool2d_backward(grad, x, 2, indices=where), dx)
+    y, report = ops.avg_pool2d(x, 2, report=True)
+    assert np.array_equal(y, ops.avg_pool2d(x[None], 2)[0]) and report.total_s > 0
+    dx = ops.avg_pool2d_backward(grad, x, 2)
+    assert np.array_equal(dx, ops.avg_pool2d_backward(grad[None], x[None], 2)[0])
+    with pytest.raises(
+        ValueError, match=r"grad_output must have the shape \(3, 3, 3\), not \(1, 3"
+    ):
+        ops.avg_pool2d_backward(grad[None], x, 2)
+    with pytest.raises(ValueError, match=r"indices must have the shape \(3, 3, 3\), not \(1, 3"):
+        ops.max_pool2d_backward(grad, x, 2, indices=where[None])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -237,11 +265,11 @@ X = np.zeros((1, 2, 4, 5), np.float16)
             "dilation must be 1 or more, not 0",
         ),
         (
-            lambda: F.max_pool2d(X[0], 2),
+            lambda: F.max_pool2d(X[0, 0], 2),
             ValueError,
-            r"x must be \(N, C, H, W\), each 1 or more",
+            r"x must be \(N, C, H, W\) or \(C, H, W\), each 1 or more",
         ),
-        (lambda: F.max_pool2d(X[:, :0], 2), ValueError, r"x must be \(N, C, H, W\), each 1 or"),
+        (lambda: F.max_pool2d(X[:, :0], 2), ValueError, r"x must be \(N, .*, each 1 or"),
         (
             lambda: F.max_pool2d(X.astype("f"), 2),
             TypeError,

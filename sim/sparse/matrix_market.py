@@ -68,7 +68,8 @@ def read_matrix(path: str | os.PathLike[str], *, duplicates: str = "sum") -> Spa
     ------
     ValueError
         If the file cannot be read, is a device, unpacks to more than 256 MiB, has more than a third
-        of the free memory, or is not a Matrix Market file of a real matrix of finite numbers. The message names the line. Complex and Hermitian matrices are refused.
+        of the free memory, or is not a Matrix Market file of a real matrix of finite numbers. The
+        message names the line. Complex and Hermitian matrices are refused.
 
     References
     ----------

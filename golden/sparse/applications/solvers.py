@@ -176,7 +176,6 @@ def gmres_graph(steps: int, *, recompute: bool = True) -> Graph:
 
     Notes
     -----
-
     The basis of the Krylov space is r, s·A·r, (s·A)²·r, …, where the number s keeps the powers in
     range. So one product follows another without a reduction, and each can share a pass over the
     matrix with the next one. (Arnoldi's orthogonal basis would need a whole vector between them.)

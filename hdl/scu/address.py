@@ -222,7 +222,7 @@ class AddressGenerator(wiring.Component):
         s1_line, s1_step = Signal(bits), Signal(bits)
         s2_valid, s2_fill, s2_line = Signal(), Signal.like(command.fill), Signal(bits)
         s1_kernel, s1_inside = Signal(shape), Signal(len(inside))
-        #: The registers that a proof names (``flows.formal.addresses``).
+        #: The registers by name, to which ``flows.formal.addresses`` relates the numbers of a walk.
         self.registers: dict[str, Value] = {
             "busy": busy, "command": command.as_value(), "s1_valid": s1_valid, "s1_fill": s1_fill,
             "s1_width": s1_width, "s1_base": s1_base, "s1_line": s1_line, "s1_step": s1_step,

@@ -6,9 +6,10 @@ side by side. The proof is an induction. Rules that relate the unit's registers 
 reference make it inductive.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from vitruvian.flows.formal.harness import Harness, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
@@ -33,7 +34,7 @@ _SMALL = ConversionConfig(
 )
 #: Numbers of the reference, which never overflow.
 _NUMBER = signed(12)
-#: Cycles of the induction: a command is prepared in the cycle before it is taken.
+#: Cycles of the induction. Two suffice for the step; a mutation shows in the first five cycles.
 _DEPTH = 5
 
 
@@ -44,8 +45,22 @@ class _Open(AddressGenerator):
         super().__init__(config=config)
         self._module = super().elaborate(None)
 
-    def elaborate(self, platform: object) -> Module:
+    def elaborate(self, platform: object) -> Module:  # noqa: ARG002
         return self._module
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Walk:
+    """The registers of the reference: the command, and the place of the next beat."""
+
+    command: Any
+    left: Signal  # fractals, with the present one
+    beat: Signal
+    row: Signal
+    column: Signal
+    ky: Signal
+    kx: Signal
+    channel: Signal
 
 
 def _number(m: Module, name: str, value: Any) -> Signal:
@@ -100,116 +115,88 @@ def _rank(
         h.rule(f"s{rank}_address_{n}", ~(valid & expected_inside) | same)
 
 
-def _addresses(h: Harness) -> None:
-    m, config = h.m, _SMALL
-    dut = h.add(_Open(config=config))
-    at = dut.registers
-    h.stable_streams_in(dut)
-    for condition in _legal(dut.i.payload):
-        h.assume(~dut.i.valid | condition)
+def _pixels(m: Module, walk: _Walk) -> tuple[list[Value], Value, Value]:
+    """Walk over the patches of a beat.
 
-    begins = transfers(dut.i)
-    move = ~dut.o.valid | dut.o.ready
-    c = Signal(config.command, name="given")
-    left, beat = Signal(config.repeat_bits, name="ref_left"), Signal(range(config.beats), name="ref_beat")
-    row, column = Signal(_NUMBER, name="ref_row"), Signal(_NUMBER, name="ref_column")
-    ky, kx = Signal(3, name="ref_ky"), Signal(3, name="ref_kx")
-    channel = Signal(config.address_bits, name="ref_channel")
+    Returns
+    -------
+    pixels : list of Value
+        ``inside`` and the address of each pixel in turn.
+    row, column : Value
+        The place of the patch after them.
+    """
+    c, pixels = walk.command, list[Value]()
     last_row = _number(m, "ref_last_row", _last_row(c))
     last_column = _number(m, "ref_last_column", _last_column(c))
-
-    # The pixels of a beat.
-    y: Value = row
-    x: Value = column
-    expected: list[tuple[Value, Value]] = []
-    for n in range(config.rows):
-        line = _number(m, f"ref_line_{n}", y + ky * c.dilation_height)
-        place = _number(m, f"ref_place_{n}", x + kx * c.dilation_width)
-        inside = Signal(name=f"ref_inside_{n}")
-        address = Signal(config.address_bits, name=f"ref_address_{n}")
+    y: Value = walk.row
+    x: Value = walk.column
+    for n in range(_SMALL.rows):
+        line = _number(m, f"ref_line_{n}", y + walk.ky * c.dilation_height)
+        place = _number(m, f"ref_place_{n}", x + walk.kx * c.dilation_width)
+        inside, fits = Signal(name=f"ref_inside_{n}"), Signal(name=f"ref_fits_{n}")
+        address = Signal(_SMALL.address_bits, name=f"ref_address_{n}")
+        in_image = (line >= 0) & (line < c.height) & (place >= 0) & (place < c.width)
         m.d.comb += [
-            inside.eq(
-                (y <= last_row) & (line >= 0) & (line < c.height) & (place >= 0) & (place < c.width)
-            ),
-            address.eq(c.base + (channel * c.height + line) * c.width + place),
+            inside.eq((y <= last_row) & in_image),
+            address.eq(c.base + (walk.channel * c.height + line) * c.width + place),
+            fits.eq(x + c.stride_width <= last_column),
         ]
-        expected.append((inside, address))
-        fits = Signal(name=f"ref_fits_{n}")
-        m.d.comb += fits.eq(x + c.stride_width <= last_column)
+        pixels += [inside, address]
         y, x = (
             _number(m, f"ref_y_{n}", Mux(fits, y, y + c.stride_height)),
             _number(m, f"ref_x_{n}", Mux(fits, x + c.stride_width, -c.left)),
         )
+    # Below the last row nothing is inside, so the row may stay.
+    return pixels, Mux(walk.row <= last_row, y, walk.row), x
 
-    working = left != 0
-    fractal_ends = beat == config.beats - 1
+
+def _step(m: Module, walk: _Walk, new: Any, begins: Value, goes: Value, after: Any) -> None:
+    """Take a command, or go on to the next beat, whose place is ``after``."""
+    c = walk.command
     with m.If(begins):
-        new = dut.i.payload
         m.d.sync += [
             c.eq(new),
-            left.eq(new.repeat),
-            beat.eq(0),
-            row.eq(new.row),
-            column.eq(new.column),
-            ky.eq(new.kernel_row),
-            kx.eq(new.kernel_column),
-            channel.eq(new.channel),
+            walk.left.eq(new.repeat),
+            walk.beat.eq(0),
+            walk.row.eq(new.row),
+            walk.column.eq(new.column),
+            walk.ky.eq(new.kernel_row),
+            walk.kx.eq(new.kernel_column),
+            walk.channel.eq(new.channel),
         ]
-    with m.Elif(move & working):
-        # Below the last row nothing is inside, so the row may stay.
-        m.d.sync += [row.eq(Mux(row <= last_row, y, row)), column.eq(x), beat.eq(beat + 1)]
-        with m.If(fractal_ends):
-            m.d.sync += [beat.eq(0), left.eq(left - 1)]
+    with m.Elif(goes):
+        m.d.sync += [walk.row.eq(after[0]), walk.column.eq(after[1]), walk.beat.eq(walk.beat + 1)]
+        with m.If(walk.beat == _SMALL.beats - 1):
+            m.d.sync += [walk.beat.eq(0), walk.left.eq(walk.left - 1)]
             with m.If(c.mode == Mode.KERNEL):
-                m.d.sync += [row.eq(c.row), column.eq(c.column), kx.eq(kx + 1)]
-                with m.If(kx + 1 == c.kernel_width):
-                    m.d.sync += [kx.eq(0), ky.eq(ky + 1)]
-                    with m.If(ky + 1 == c.kernel_height):
-                        m.d.sync += [ky.eq(0), channel.eq(channel + 1)]
+                m.d.sync += [walk.row.eq(c.row), walk.column.eq(c.column), walk.kx.eq(walk.kx + 1)]
+                with m.If(walk.kx + 1 == c.kernel_width):
+                    m.d.sync += [walk.kx.eq(0), walk.ky.eq(walk.ky + 1)]
+                    with m.If(walk.ky + 1 == c.kernel_height):
+                        m.d.sync += [walk.ky.eq(0), walk.channel.eq(walk.channel + 1)]
 
-    # The ranks of the reference.
-    valid: Value = working
-    pixels: list[Value] = [Value.cast(v) for pair in expected for v in pair]
-    fill: Value = c.fill
-    for rank in range(3):
-        after = Signal(name=f"ref_valid_{rank}")
-        kept = [Signal(len(p), name=f"ref_pixel_{rank}_{n}") for n, p in enumerate(pixels)]
-        kept_fill = Signal(len(fill), name=f"ref_fill_{rank}")
-        with m.If(move):
-            m.d.sync += [after.eq(valid), kept_fill.eq(fill)]
-            m.d.sync += [k.eq(p) for k, p in zip(kept, pixels, strict=True)]
-        valid, pixels, fill = after, list(kept), kept_fill
-        if rank < 2:
-            _rank(h, at, rank + 1, valid, pixels, fill)
-    h.rule("beat", dut.o.valid == valid)
-    h.rule("fill", ~dut.o.valid | (dut.o.payload.fill == fill))
-    for n in range(config.rows):
-        pixel = dut.o.payload.pixels[n]
-        h.rule(f"inside_{n}", ~valid | (pixel.inside == pixels[2 * n]))
-        h.rule(f"address_{n}", ~(valid & pixels[2 * n]) | (pixel.address == pixels[2 * n + 1]))
 
-    # What the registers of the unit hold while it works.
-    state = dut.state
-    h.rule("busy", at["busy"] == working)
+def _state(h: Harness, dut: _Open, walk: _Walk, working: Value) -> None:
+    """Relate the counters of the unit to the reference."""
+    state, c, count = dut.state, walk.command, _SMALL.rows
+    row, column, ky, kx = walk.row, walk.column, walk.ky, walk.kx
+    last_row, last_column = _last_row(c), _last_column(c)
 
     def holds(name: str, condition: Any) -> None:
         h.rule(f"state_{name}", ~working | condition)
 
     def first(name: str, room: Any, numbers: range) -> None:
         """Demand that the bit of the first stride that exceeds the room is set, or the last."""
-        bits = state[name]
-        beyond: Value = Value.cast(0)
+        beyond: Value = Const(0, 1)
         for k, n in enumerate(numbers):
             exceeds = n * c.stride_width > room
-            holds(f"{name}_{k}", bits[k] == (exceeds & ~beyond[0]))
-            beyond = Value.cast(exceeds)
-        holds(f"{name}_more", bits[len(numbers)] == ~beyond[0])
+            holds(f"{name}_{k}", state[name][k] == (exceeds & ~beyond))
+            beyond = exceeds
+        holds(f"{name}_more", state[name][len(numbers)] == ~beyond)
 
-    # What the registers of the unit hold while it works.
-    count = config.rows
-    holds("command", at["command"] == Value.cast(c))
-    holds("left", (state.left == left) & (state.beat == beat))
+    holds("command", dut.registers["command"] == Value.cast(c))
     holds("legal", Cat(*_legal(c)).all())
+    holds("left", (state.left == walk.left) & (state.beat == walk.beat))
     holds("row", Mux(row <= last_row, state.row == row, state.row > last_row))
     holds("row_range", (row >= c.row) & (state.row >= c.row))
     holds("column", state.column == column)
@@ -221,8 +208,8 @@ def _addresses(h: Harness) -> None:
     holds("reach_column", state.reach_column == (c.kernel_width - 1) * c.dilation_width)
     holds("last_row", state.last_row == last_row)
     holds("turn", state.turn == last_column - c.stride_width)
-    line = Signal(config.address_bits, name="ref_first_line")
-    m.d.comb += line.eq(channel * c.height)
+    line = Signal(_SMALL.address_bits, name="ref_first_line")
+    h.m.d.comb += line.eq(walk.channel * c.height)
     holds("first_line", state.first_line == line)
     room = last_column - c.stride_width
     first("last_here", room - column, range(count))
@@ -230,11 +217,56 @@ def _addresses(h: Harness) -> None:
     first("last_of_row", room + c.left, range(2 * count))
 
 
+def _addresses(h: Harness) -> None:
+    m, config = h.m, _SMALL
+    dut = h.add(_Open(config=config))
+    h.stable_streams_in(dut)
+    for condition in _legal(dut.i.payload):
+        h.assume(~dut.i.valid | condition)
+    walk = _Walk(
+        command=Signal(config.command, name="given"),
+        left=Signal(config.repeat_bits, name="ref_left"),
+        beat=Signal(range(config.beats), name="ref_beat"),
+        row=Signal(_NUMBER, name="ref_row"),
+        column=Signal(_NUMBER, name="ref_column"),
+        ky=Signal(config.kernel_bits + 1, name="ref_ky"),
+        kx=Signal(config.kernel_bits + 1, name="ref_kx"),
+        channel=Signal(config.address_bits, name="ref_channel"),
+    )
+    pixels, *after = _pixels(m, walk)
+    move, working = ~dut.o.valid | dut.o.ready, walk.left != 0
+    _step(m, walk, dut.i.payload, transfers(dut.i), move & working, after)
+    h.rule("busy", dut.registers["busy"] == working)
+    _state(h, dut, walk, working)
+
+    # The ranks of the reference, of which the last is the output.
+    valid: Value = working
+    fill: Value = walk.command.fill
+    for rank in range(3):
+        moved = Signal(name=f"ref_valid_{rank}")
+        kept = [Signal(len(p), name=f"ref_pixel_{rank}_{n}") for n, p in enumerate(pixels)]
+        kept_fill = Signal(len(fill), name=f"ref_fill_{rank}")
+        with m.If(move):
+            m.d.sync += [moved.eq(valid), kept_fill.eq(fill)]
+            m.d.sync += [k.eq(p) for k, p in zip(kept, pixels, strict=True)]
+        valid, pixels, fill = moved, list[Value](kept), kept_fill
+        if rank < 2:
+            _rank(h, dut.registers, rank + 1, valid, pixels, fill)
+    h.rule("beat", dut.o.valid == valid)
+    h.rule("fill", ~dut.o.valid | (dut.o.payload.fill == fill))
+    for n in range(config.rows):
+        pixel = dut.o.payload.pixels[n]
+        inside, address = pixels[2 * n : 2 * n + 2]
+        h.rule(f"inside_{n}", ~valid | (pixel.inside == inside))
+        h.rule(f"address_{n}", ~(valid & inside) | (pixel.address == address))
+
+
 PROOFS = (
     Proof(
         name="scu.addresses",
-        component="AddressGenerator, 4 patches a beat, images of 1 to 7 × 1 to 7",
-        claim="Every pixel of every beat has the address that the walk over the patches gives.",
+        component="AddressGenerator, 2 patches a beat, images of up to 3 × 3, strides up to 3",
+        claim="Every pixel of every beat has the address that the walk over the patches gives, and "
+        "is marked as inside of the image if it is; whatever the output does.",
         build=_addresses,
         method=f"induction {_DEPTH}",
         mutations=(

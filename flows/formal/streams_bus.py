@@ -1,7 +1,5 @@
 """Proofs about the buses: buffers, handshakes, registers, and the bytes of the serial line."""
 
-from typing import Any
-
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
@@ -321,7 +319,8 @@ def _products(h: Harness) -> None:
         m.d.sync += told.eq(1)
     h.rule("invalid", dut.invalid == (dut.command.valid & ~known))
     h.rule("dropped", ~(dut.command.valid & ~known) | dut.command.ready)
-    h.rule("beats", ~(dut.command.valid & known) | (dut.command.ready == (sent & last_tile & last_row)))
+    ends = last_tile & last_row
+    h.rule("beats", ~(dut.command.valid & known) | (dut.command.ready == (sent & ends)))
     h.rule("no_beat", ~dut.o.valid | (dut.command.valid & known))
     h.rule("told_first", ~sent | told | tells)
     h.rule("told_once", ~dut.results.valid | ~told)
@@ -343,7 +342,6 @@ def _products(h: Harness) -> None:
     values = Value.cast(beat)
     h.rule("o_stable", ~waits | (dut.o.valid & (values == h.past(values, "beat"))))
     lasts = Cat(dut.a.payload.last, dut.b.payload.last)
-    ends = last_tile & last_row
     h.rule("missing", dut.missing == (sent & ends & ~lasts.all()))
     h.rule("unexpected", dut.unexpected == (sent & ~ends & lasts.any()))
 
@@ -443,8 +441,8 @@ PROOFS = (
                 name="a result is taken with its first word",
                 owner=Mailbox,
                 function="_build_d",
-                old="access.reads(\"d_data\") & (index == count - 1)",
-                new="access.reads(\"d_data\") & (index == 0)",
+                old='access.reads("d_data") & (index == count - 1)',
+                new='access.reads("d_data") & (index == 0)',
             ),
             Mutation(
                 name="a request is taken while a response waits",
@@ -458,8 +456,8 @@ PROOFS = (
     Proof(
         name="bus.crc",
         component="Crc16",
-        claim="After each byte, eight cycles later, the value is the remainder of the one before and "
-        "the byte; a clear sets the initial value; otherwise the value stays.",
+        claim="Eight cycles after a byte, the value is the remainder of the value before and the "
+        "byte; a clear sets the initial value; otherwise the value stays.",
         build=_crc,
         method="induction 12",
         mutations=(
@@ -474,9 +472,10 @@ PROOFS = (
     ),
     Proof(
         name="bus.line",
-        component="Transmitter and Receiver, 4 cycles a bit, one clock",
+        component="Transmitter and Receiver, 4 cycles a bit, one clock; first 100 cycles",
         claim="Every byte that is sent arrives once and in order, without an error.",
         build=_line,
+        method="bounded 100",
         mutations=(
             Mutation(
                 name="the receiver samples at the edge of a bit",

@@ -74,26 +74,20 @@ def test_mutants_are_noticed(model, mutant):
         assert "hung" in str(error) or "surplus" in str(error)
 
 
-def test_directed_passes_find_reads_before_the_last_row(model):
-    """Regression: with few random passes, no last row waited for a bank."""
-    passes = directed_passes(np.random.default_rng(11), SMALL)
-    for mutant in (0, 4):
-        result = compare_passes(model, SMALL, passes, seed=11, held={"mutant": mutant})
-        assert bool(result.mismatches) == (mutant == 4), result.examples
-
-
 @pytest.mark.long
-def test_directed_passes_find_columns_that_are_not_complete():
-    """Regression: no row noticed it. With fewer than 8 lanes, the columns are always in time."""
+def test_directed_passes_find_what_only_a_wide_pipeline_shows():
+    """Regression: with few random passes, no last row waited for a bank (mutant 4), and no row
+    noticed mutant 5. Both show only if a beat has many lanes.
+    """
     wide = OEIConfig(
         lanes=8, rows=16, columns=8, capacity=64, beats=2, registers=4, instructions=32,
         format="fp16",
     )  # fmt: skip
     model = compile(Mutants(config=wide))
     passes = directed_passes(np.random.default_rng(11), wide)
-    for mutant in (0, 5):
+    for mutant in (0, 4, 5):
         result = compare_passes(model, wide, passes, seed=11, held={"mutant": mutant})
-        assert bool(result.mismatches) == (mutant == 5), result.examples
+        assert bool(result.mismatches) == (mutant > 0), (mutant, result.examples)
 
 
 def codes(x):

@@ -34,8 +34,8 @@ _SMALL = ConversionConfig(
 )
 #: Numbers of the reference, which never overflow.
 _NUMBER = signed(12)
-#: Cycles of the induction. Two suffice for the step; a mutation shows in the first five cycles.
-_DEPTH = 5
+#: Cycles of the induction. Two suffice for the step; a mutation shows in the first six cycles.
+_DEPTH = 6
 
 
 class _Open(AddressGenerator):
@@ -276,6 +276,13 @@ PROOFS = (
                 function="_build_walk",
                 old="for length in range(1, count + 2):",
                 new="for length in range(1, count + 1):",
+            ),
+            Mutation(
+                name="a patch of the next row of patches has an address in the row before",
+                owner=AddressGenerator,
+                function="_build_places",
+                old="s1_base + (place + below)",
+                new="s1_base + place",
             ),
         ),
     ),

@@ -265,6 +265,8 @@ def directed_passes(rng: np.random.Generator, config: OEIConfig) -> list[Pass]:
     - The elements of the last two rows have the same bank, so that they are still on their way when
       the last step ends.
 
+    All numbers are near 1, because a sum that is NaN would hide an element that it lacks.
+
     Parameters
     ----------
     rng : Generator
@@ -273,8 +275,12 @@ def directed_passes(rng: np.random.Generator, config: OEIConfig) -> list[Pass]:
     c = config
     size, width = c.rows, c.columns
 
+    some = codes(rng, 8192, c.format)
+    magnitude = np.abs(to_float(some, c.format))
+    some = some[(magnitude > 0.1) & (magnitude < 10)]
+
     def values(rows: Sequence[int]) -> Column:
-        return list(zip(rows, codes(rng, len(rows), c.format).tolist(), strict=True))
+        return list(zip(rows, rng.choice(some, len(rows)).tolist(), strict=True))
 
     late: list[Column] = [values([n]) if n >= width else [] for n in range(size)]
     held: list[Column] = [[] for _ in range(size)]
@@ -283,12 +289,14 @@ def directed_passes(rng: np.random.Generator, config: OEIConfig) -> list[Pass]:
         # All rows before row ``rows`` leave in the step in which its elements arrive.
         held[0] = values([rows - 1, *range(min(rows - 1, c.capacity - 1))])
         held[rows + width] = values([rows] * c.capacity)
+    # At least one whole beat for each row; an element may occur several times.
+    often = max(c.lanes * c.lanes // size, 1)
     tail: list[Column] = [
-        values([size - 2, size - 1]) if n % c.lanes == 0 else [] for n in range(size)
+        values([size - 2, size - 1] * often) if n % c.lanes == 0 else [] for n in range(size)
     ]
     found: list[Pass] = []
     for columns, pair in ((late, ("min", "add")), (held, ("add", "mul")), (tail, ("add", "mul"))):
-        x, t, s = (codes(rng, n, c.format) for n in (size, size, 1))
+        x, t, s = (rng.choice(some, n) for n in (size, size, 1))
         tensors = {"s": to_float(s, c.format)[0], "t": to_float(t, c.format)}
         found.append(one_pass(c, columns, x, programs(c)[0], tensors, pair, pair))
     return found

@@ -212,10 +212,6 @@ class DualBuffer(wiring.Component):
         with m.If(begin):
             m.d.sync += [s.eq(0) for s in (used, newest_at, oldest_at, finished, self._next_slot)]
 
-    def _freeing(self) -> Value:
-        """Return 1 in a cycle that frees the space of a row, after which more may follow."""
-        return self._frees
-
     def _freed(self, count: Value) -> Value:
         """Return the slots that a finished row gives back."""
         return count
@@ -368,7 +364,7 @@ class DualBuffer(wiring.Component):
             takes.eq(served),
             self._s1_left.eq(self._s1_pending & ~takes),
             self._grow.eq(wants_room & self._room & s2_free & ~self._stopped),
-            self.waiting.eq(wants_room & ~self._room & ~self._freeing() & ~self._stopped),
+            self.waiting.eq(wants_room & ~self._room & ~self._frees & ~self._stopped),
         ]
         with m.If(wrong):
             m.d.sync += self.refusal.eq(Refusal.ROW)

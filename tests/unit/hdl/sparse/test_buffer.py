@@ -33,8 +33,11 @@ class Mutants(DualBuffer):
     def _arrived(self, known, arriving):
         return Mux(self.mutant == 1, known.fill, super()._arrived(known, arriving))
 
-    def _freeing(self):
-        return Mux(self.mutant == 5, 0, super()._freeing())
+    def _build_places(self, m):
+        frees = self._frees
+        self._frees = Mux(self.mutant == 5, 0, frees)
+        super()._build_places(m)
+        self._frees = frees
 
     def _freed(self, count):
         wrong = Mux(self.mutant == 3, count << 1, count)

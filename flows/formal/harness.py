@@ -186,7 +186,7 @@ class Tracker:
         m, mark = h.m, h.free(f"{name}_mark")
         self.level = level = Signal(range(most + 2), name=f"{name}_level")
         self.marked = marked = Signal(name=f"{name}_marked")
-        ahead = Signal(range(most + 2), name=f"{name}_ahead")
+        self.ahead = ahead = Signal(range(most + 2), name=f"{name}_ahead")
         value = Signal(len(expected), name=f"{name}_expected")
         m.d.sync += level.eq(level + entered - left)
         with m.If(~marked & mark & entered):

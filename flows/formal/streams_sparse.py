@@ -247,6 +247,53 @@ def _control(h: Harness) -> None:
     h.rule("one_pass", ~begins | ~running)
 
 
+def _refused(h: Harness) -> None:
+    """Refuse a pass at any time while the first stage works, as the buffer does."""
+    control = h.add(PipelineControl(config=_OEI))
+    h.stable_streams(control)
+    m, status = h.m, control.status
+    h.assume(~control.command.valid | (control.command.payload < _OEI.subs))
+    stages = {"os": control.os, "ewise": control.ewise, "is": control.is_}
+    works = {name: Signal(name=f"{name}_at_work") for name in stages}
+    for (name, out), done in zip(
+        stages.items(), (control.os_done, control.ewise_done, control.is_done), strict=True
+    ):
+        h.assume(~done | works[name])
+        with m.If(done):
+            m.d.sync += works[name].eq(0)
+        with m.Elif(transfers(out)):
+            m.d.sync += works[name].eq(1)
+    reason = Value.cast(control.refusal)
+    none, space = Refusal.NONE.value, Refusal.SPACE.value
+    # The buffer waits, or has found a wrong beat, only while it delivers columns. A wrong beat
+    # stops it until a reset, so that the first stage never finishes.
+    h.assume(~control.waiting | works["os"])
+    h.assume((reason == none) | works["os"])
+    before = h.past(reason, "reason")
+    h.assume((before == none) | (reason == before))
+    h.assume((reason == none) | ~(control.os_done | control.waiting))
+    refused, taken, given = Signal(), Signal(), Signal(len(reason))
+    stuck = control.waiting & ~works["is"] & ~control.is_.valid
+    running = Signal()
+    with m.If(transfers(control.command)):
+        m.d.sync += running.eq(1)
+    with m.Elif(transfers(status)):
+        m.d.sync += running.eq(0)
+    refuses = running & ~status.valid & ~refused & ((reason != none) | stuck)
+    with m.If(refuses):
+        m.d.sync += [refused.eq(1), given.eq(Mux(reason != none, reason, space))]
+    with m.If(refused & transfers(status)):
+        m.d.sync += taken.eq(1)
+    offered = status.valid & (Value.cast(status.payload) == given)
+    h.rule("status_at_once", ~refused | taken | offered)
+    h.rule("status_once", ~taken | ~status.valid)
+    h.rule("no_command", ~refused | ~control.command.ready)
+    for name, out in stages.items():
+        h.rule(f"no_new_{name}", ~refused | ~out.valid | h.past(out.valid, f"{name}_offered"))
+    refusal = status.valid & (Value.cast(status.payload) != none)
+    h.rule("reason", ~refusal | refused)
+
+
 PROOFS = (
     Proof(
         name="sparse.os",
@@ -336,6 +383,36 @@ PROOFS = (
                 function="elaborate",
                 old="with m.If(step == last + 2):",
                 new="with m.If(step == last + 1):",
+            ),
+        ),
+    ),
+    Proof(
+        name="sparse.refusal",
+        component="PipelineControl, up to 4 sub-tensors",
+        claim="After a refusal the reason is offered at once, once and stable; no stage is offered "
+        "a new sub-tensor, and no command is taken until a reset.",
+        build=_refused,
+        mutations=(
+            Mutation(
+                name="the control takes a command after a refusal",
+                owner=PipelineControl,
+                function="elaborate",
+                old="halted.eq(1)",
+                new="halted.eq(0)",
+            ),
+            Mutation(
+                name="the control goes on with the pass",
+                owner=PipelineControl,
+                function="elaborate",
+                old="running.eq(0),\n            halted.eq(1),",
+                new="running.eq(1),\n            halted.eq(1),",
+            ),
+            Mutation(
+                name="a wait is refused while the last stage works",
+                owner=PipelineControl,
+                function="elaborate",
+                old="self.waiting & ~busy[2] & ~starts",
+                new="self.waiting & ~starts",
             ),
         ),
     ),

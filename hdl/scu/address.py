@@ -222,6 +222,14 @@ class AddressGenerator(wiring.Component):
         s1_line, s1_step = Signal(bits), Signal(bits)
         s2_valid, s2_fill, s2_line = Signal(), Signal.like(command.fill), Signal(bits)
         s1_kernel, s1_inside = Signal(shape), Signal(len(inside))
+        #: The registers by name, to which ``flows.formal.addresses`` relates the numbers of a walk.
+        self.registers: dict[str, Value] = {
+            "busy": busy, "command": command.as_value(), "s1_valid": s1_valid, "s1_fill": s1_fill,
+            "s1_width": s1_width, "s1_base": s1_base, "s1_line": s1_line, "s1_step": s1_step,
+            "s1_kernel": s1_kernel, "s1_inside": s1_inside, "s2_valid": s2_valid,
+            "s2_fill": s2_fill, "s2_line": s2_line,
+        }  # fmt: skip
+        self.state = state
         with m.If(move):
             m.d.sync += [
                 s1_valid.eq(busy),
@@ -250,6 +258,8 @@ class AddressGenerator(wiring.Component):
                 Signal(name=f"s2_inside_{n}"),
             )
             pixel = self.o.payload.pixels[n]
+            for signal in (s1_column, s1_turns, s2_offset, s2_inside):
+                self.registers[signal.name] = signal
             with m.If(move):
                 m.d.sync += [
                     s1_column.eq(column),

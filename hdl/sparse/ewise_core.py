@@ -211,6 +211,10 @@ class EwiseCore(wiring.Component):
         """Return a lane."""
         return EwiseLane(config=self.config)
 
+    def _partner(self, lanes: list[EwiseLane], k: int, n: int) -> Value:
+        """Return the value that lane k gets in an exchange over the distance 2^n."""
+        return lanes[k ^ 1 << n].value
+
     def _waits(self, load: Value, store: Value) -> Value:
         """Return 1 if an instruction waits because of a load or a store."""
         return load | store
@@ -258,7 +262,7 @@ class EwiseCore(wiring.Component):
             m.d.comb += other.eq(lane.value)
             for n in range(c.lanes.bit_length() - 1):
                 with m.If(i.b == n):
-                    m.d.comb += other.eq(lanes[k ^ 1 << n].value)
+                    m.d.comb += other.eq(self._partner(lanes, k, n))
             m.d.comb += [
                 lane.instruction.eq(i),
                 lane.write.eq(self._writes(go, present[k])),

@@ -236,7 +236,8 @@ class OEIPipeline(wiring.Component):
         end, converted, done = Signal(c.row_bits + 1), Signal(), Signal()
         with m.If(self._control.os.valid & self._control.os.ready):
             m.d.sync += end.eq((self._control.os.payload + 1) * c.columns)
-        m.d.comb += [done.eq(converted & (next_column == end)), self._control.os_done.eq(done)]
+        complete = self._complete(next_column, end)
+        m.d.comb += [done.eq(converted & complete), self._control.os_done.eq(done)]
         with m.If(buffer.columns_done):
             m.d.sync += converted.eq(1)
         with m.If(done):
@@ -317,6 +318,14 @@ class OEIPipeline(wiring.Component):
         with m.If(done):
             m.d.sync += active.eq(0)
 
+    def _complete(self, next_column: Value, end: Value) -> Value:
+        """Return 1 if the first product has all columns up to ``end``."""
+        return next_column == end
+
+    def _drained(self, waits: Value) -> Value:
+        """Return 1 if no beat of a row waits for the input-stationary core."""
+        return ~waits
+
     def _exists(self, column: Value) -> Value:
         """Return 1 for a column of the matrix, and 0 for one of the padding."""
         return column < self._run.size
@@ -380,7 +389,7 @@ class OEIPipeline(wiring.Component):
             self.status.payload.eq(control.status.payload),
             control.status.ready.eq(self.status.valid & self.status.ready),
         ]
-        with m.If(control.status.valid & ~refused & ~ending & ~s1_valid):
+        with m.If(control.status.valid & ~refused & ~ending & self._drained(s1_valid)):
             m.d.sync += [reading.eq(1), ending.eq(1), received.eq(0)]
         with m.If(self.y.valid & self.y.ready):
             m.d.sync += received.eq(received + 1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from vitruvian.flows.formal.proof import Mutation
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.runner import run_bench
@@ -19,7 +20,7 @@ def run(bench, design, sizes, count):
 
 def test_bench_of_the_control():
     result = run(bench_control, bench_control.unit_of({"configuration": CONTROL}), CONTROL, 4)
-    assert result.passed and result.tests == 4, result.failures
+    assert result.passed and result.tests == 5, result.failures
 
 
 def test_bench_of_the_pipeline():
@@ -39,6 +40,20 @@ class NoDelay(PipelineControl):
 
     def _delay(self, delay):
         return min(delay, 1)
+
+
+def test_a_control_that_refuses_as_a_step_begins_is_noticed():
+    """Regression: no vector had a wait in the first cycle of a step."""
+    mutation = Mutation(
+        name="the last stage counts as finished before it has begun",
+        owner=PipelineControl,
+        function="elaborate",
+        old="self.waiting & ~busy[2] & ~starts",
+        new="self.waiting & ~busy[2]",
+    )
+    with mutation.planted():
+        failures = run(bench_control, bench_control.unit_of({"configuration": CONTROL}), CONTROL, 4)
+    assert set(failures.failures) == {"waiting_as_a_step_begins"}, failures.failures
 
 
 @pytest.mark.parametrize(

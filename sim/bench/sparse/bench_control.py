@@ -39,6 +39,9 @@ class _Work:
         self.left: dict[str, int] = {}
         self.waiting = False
         self.refusal = Refusal.NONE
+        #: Whether ``waiting`` is 1 in the first cycle of each step in which the last stage works,
+        #: the number of such cycles, and the cycles since a stage was at work.
+        self.at_start, self.pulses, self.idle = False, 0, 0
 
     def __str__(self) -> str:
         return f"stages at work: {self.left}"
@@ -47,7 +50,9 @@ class _Work:
         dut = self.bench.harness.dut
         for stage in _STAGES:
             getattr(dut, f"{stage.rstrip('_')}_done").value = int(self.left.get(stage) == 0)
-        dut.waiting.value = int(self.waiting)
+        pulse = self.at_start and self.idle == 2 and self.bench.finished["ewise"] > 0
+        self.pulses += pulse
+        dut.waiting.value = int(self.waiting or pulse)
         dut.refusal.value = self.refusal.value
 
     def sample(self) -> None:
@@ -57,6 +62,7 @@ class _Work:
                 self.bench.finished[stage] += 1
             else:
                 self.left[stage] -= 1
+        self.idle = 0 if self.left else self.idle + 1
 
     def reset(self) -> None:
         self.left.clear()
@@ -202,3 +208,15 @@ async def waiting_for_space(dut: Any) -> None:
     assert bench.status.queue, "the control must wait for the stage that frees space"
     bench.work.waiting = False
     await bench.drain()
+
+
+@cocotb.test()
+async def waiting_as_a_step_begins(dut: Any) -> None:
+    """Check that a wait is no reason to refuse before the last stage has taken its sub-tensor."""
+    bench = _Bench(dut, 0.0)
+    await bench.harness.start()
+    bench.work.at_start = True
+    bench.send([bench.unit.config.subs])
+    await bench.drain()
+    # The last of these cycles is behind the pass.
+    assert bench.work.pulses == bench.unit.config.subs + 1, bench.work.pulses

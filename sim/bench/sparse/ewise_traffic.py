@@ -136,8 +136,9 @@ def random_traffic(
 ) -> EwiseTraffic:
     """Return random programs, steps and vectors.
 
-    The first program loads every register, and a last one stores every register. Between them, the
-    rest of the store is written again from time to time.
+    The first program loads every register, and a last one stores every register. Short ones with an
+    exchange over each distance follow the first. After them, the rest of the store is written again
+    from time to time.
 
     Parameters
     ----------
@@ -160,6 +161,15 @@ def random_traffic(
             Write(address=r + n, instruction=save),
         ]
     commands.append(Step(address=0, present=everyone))
+    # Every distance of an exchange occurs, also one beyond the lanes.
+    for n in range(min(config.lanes.bit_length() + 1, r)):
+        exchange = Instruction(op="exchange", d=0, a=r - 1, b=n)
+        save = Instruction(op="store", d=0, a=0, end=True)
+        commands += [
+            Write(address=2 * r, instruction=exchange),
+            Write(address=2 * r + 1, instruction=save),
+            Step(address=2 * r, present=everyone),
+        ]
     entries: list[int] = []
     for n in range(steps):
         if n % reload == 0:

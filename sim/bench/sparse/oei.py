@@ -16,7 +16,7 @@ from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
 from .frame import BufferFrame
-from .passes import Pass, beats_of, commands, counts_of, random_passes, stacked
+from .passes import Pass, beats_of, commands, counts_of, directed_passes, random_passes, stacked
 from .traffic import format_label
 
 __all__ = ["checks", "compare_buffer", "compare_passes"]
@@ -174,13 +174,17 @@ def compare_passes(
 
 def _run_buffer(config: OEIConfig, vectors: int, seed: int) -> Result:
     model = compile(BufferFrame(config=config))
-    passes = random_passes(np.random.default_rng(seed), config, int(vectors * SHARE) + 10)
+    rng = np.random.default_rng(seed)
+    passes = directed_passes(rng, config)
+    passes += random_passes(rng, config, int(vectors * SHARE) + 10)
     return compare_buffer(model, config, passes, seed=seed, held={"mutant": 0})
 
 
 def _run_passes(config: OEIConfig, vectors: int, seed: int) -> Result:
     model = compile_unit(OEIPipeline, config=config)
-    passes = random_passes(np.random.default_rng(seed), config, int(vectors * SHARE) + 10)
+    rng = np.random.default_rng(seed)
+    passes = directed_passes(rng, config)
+    passes += random_passes(rng, config, int(vectors * SHARE) + 10)
     return compare_passes(model, config, passes, seed=seed)
 
 

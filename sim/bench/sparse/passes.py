@@ -27,6 +27,7 @@ __all__ = [
     "commands",
     "counts_of",
     "csc_payload",
+    "directed_passes",
     "matrix",
     "one_pass",
     "programs",
@@ -251,6 +252,53 @@ def random_passes(
         tensors = {"s": to_float(s, config.format)[0], "t": to_float(t, config.format)}
         program = choices[int(rng.integers(len(choices)))]
         found.append(one_pass(config, columns, x, program, tensors, pair(), pair()))
+    return found
+
+
+def directed_passes(rng: np.random.Generator, config: OEIConfig) -> list[Pass]:
+    """Return passes whose cycles meet where random ones seldom do.
+
+    - The first sub-tensor has no elements, so that its columns are complete later than its
+      conversion. They are the identity of min, which differs from what the memory held before.
+    - The row that reserves its space first is finished last. It holds back the space of all others,
+      which is freed row by row, while a row that needs all of the space waits.
+    - The elements of the last two rows have the same bank, so that they are still on their way when
+      the last step ends.
+
+    All numbers are near 1, because a sum that is NaN would hide an element that it lacks.
+
+    Parameters
+    ----------
+    rng : Generator
+    config : OEIConfig
+    """
+    c = config
+    size, width = c.rows, c.columns
+
+    some = codes(rng, 8192, c.format)
+    magnitude = np.abs(to_float(some, c.format))
+    some = some[(magnitude > 0.1) & (magnitude < 10)]
+
+    def values(rows: Sequence[int]) -> Column:
+        return list(zip(rows, rng.choice(some, len(rows)).tolist(), strict=True))
+
+    late: list[Column] = [values([n]) if n >= width else [] for n in range(size)]
+    held: list[Column] = [[] for _ in range(size)]
+    rows = (c.subs - 2) * width
+    if rows > 0:
+        # All rows before row ``rows`` leave in the step in which its elements arrive.
+        held[0] = values([rows - 1, *range(min(rows - 1, c.capacity - 1))])
+        held[rows + width] = values([rows] * c.capacity)
+    # At least one whole beat for each row; an element may occur several times.
+    often = max(c.lanes * c.lanes // size, 1)
+    tail: list[Column] = [
+        values([size - 2, size - 1] * often) if n % c.lanes == 0 else [] for n in range(size)
+    ]
+    found: list[Pass] = []
+    for columns, pair in ((late, ("min", "add")), (held, ("add", "mul")), (tail, ("add", "mul"))):
+        x, t, s = (rng.choice(some, n) for n in (size, size, 1))
+        tensors = {"s": to_float(s, c.format)[0], "t": to_float(t, c.format)}
+        found.append(one_pass(c, columns, x, programs(c)[0], tensors, pair, pair))
     return found
 
 

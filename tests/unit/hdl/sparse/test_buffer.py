@@ -11,7 +11,7 @@ from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.frame import BufferFrame
 from vitruvian.sim.bench.sparse.oei import compare_buffer
-from vitruvian.sim.bench.sparse.passes import random_passes
+from vitruvian.sim.bench.sparse.passes import directed_passes, random_passes
 from vitruvian.sim.rtl import StreamError, compile
 
 SMALL = OEIConfig(lanes=4, rows=32, columns=4, capacity=64, beats=2, format="fp16")
@@ -22,7 +22,7 @@ class Mutants(DualBuffer):
 
     0: none. 1: a row leaves with elements of the sub-tensor that arrives in the same step. 2: a
     finished row gives no space back. 3: it gives its space back twice. 4: a row's elements leave
-    in the order of the banks.
+    in the order of the banks. 5: a row counts as stuck although space is being freed.
     """
 
     mutant: Signal
@@ -32,6 +32,12 @@ class Mutants(DualBuffer):
 
     def _arrived(self, known, arriving):
         return Mux(self.mutant == 1, known.fill, super()._arrived(known, arriving))
+
+    def _build_places(self, m):
+        frees = self._frees
+        self._frees = Mux(self.mutant == 5, 0, frees)
+        super()._build_places(m)
+        self._frees = frees
 
     def _freed(self, count):
         wrong = Mux(self.mutant == 3, count << 1, count)
@@ -63,6 +69,15 @@ def test_mutants_are_noticed(model, mutant):
         assert checked(model, mutant, quiet_limit=500).mismatches
     except StreamError as error:
         assert "hung" in str(error) or "surplus" in str(error)
+
+
+def test_directed_passes_find_a_row_that_counts_as_stuck_while_space_is_freed(model):
+    """Regression: no random matrix frees so many rows at the end of a step."""
+    passes = directed_passes(np.random.default_rng(7), SMALL)
+    result = compare_buffer(model, SMALL, passes, seed=7, held={"mutant": 0})
+    assert not result.mismatches, result.examples
+    with pytest.raises(StreamError, match="hung"):
+        compare_buffer(model, SMALL, passes, seed=7, held={"mutant": 5}, quiet_limit=500)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Mutants(EwiseCore):
     """A core with one of several mistakes, which an input chooses, so that one build has them all.
 
     0: none. 1: a NaN is true. 2: "where" writes all lanes. 3: lanes without an element write.
-    4: a load does not wait. 5: a store does not wait.
+    4: a load does not wait. 5: a store does not wait. 6: every exchange is over the distance 1.
     """
 
     mutant: Signal
@@ -55,6 +55,10 @@ class Mutants(EwiseCore):
         lane = MutantLane(config=self.config)
         lane.mutant = self.mutant
         return lane
+
+    def _partner(self, lanes, k, n):
+        right = super()._partner(lanes, k, n)
+        return Mux(self.mutant == 6, lanes[k ^ 1].value, right)
 
     def _waits(self, load, store):
         return super()._waits(load & (self.mutant != 4), store & (self.mutant != 5))
@@ -89,6 +93,13 @@ def test_the_traffic_has_every_operation_and_partial_masks(traffic):
 @pytest.mark.parametrize("mutant", [1, 2, 3])
 def test_mutants_of_the_lanes_are_noticed(model, traffic, mutant):
     assert compare_programs(model, traffic, seed=3, held={"mutant": mutant}).mismatches
+
+
+def test_the_shortest_traffic_has_every_exchange(model):
+    """Regression: with few vectors, no program had an exchange over more than one lane."""
+    short = random_traffic(np.random.default_rng(1), SMALL, 0)
+    assert not compare_programs(model, short, seed=1, held={"mutant": 0}).mismatches
+    assert compare_programs(model, short, seed=1, held={"mutant": 6}).mismatches
 
 
 @pytest.mark.parametrize("mutant", [4, 5])

@@ -10,7 +10,7 @@ from vitruvian.golden.sparse.buffer import csr_beats
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.oei import compare_passes
-from vitruvian.sim.bench.sparse.passes import one_pass, programs, random_passes
+from vitruvian.sim.bench.sparse.passes import directed_passes, one_pass, programs, random_passes
 from vitruvian.sim.rtl import StreamError, compile
 
 SMALL = OEIConfig(
@@ -24,18 +24,26 @@ class Mutants(OEIPipeline):
 
     0: none. 1: the second product starts with zero, whatever its operator is. 2: the element-wise
     core also computes the columns of the padding. 3: its stage counts as finished when it starts.
+    4: the results are read before the last row has reached them. 5: the first product counts as
+    complete when its elements are in the buffer.
     """
 
     mutant: Signal
 
     def _more_ports(self):
-        return {"mutant": In(2)}
+        return {"mutant": In(3)}
 
     def _identity(self, m):
         return Mux(self.mutant == 1, 0, super()._identity(m))
 
     def _exists(self, column):
         return super()._exists(column) | (self.mutant == 2)
+
+    def _drained(self, waits):
+        return super()._drained(waits) | (self.mutant == 4)
+
+    def _complete(self, next_column, end):
+        return super()._complete(next_column, end) | (self.mutant == 5)
 
     def _finished(self, at_work):
         return super()._finished(at_work) | (self.mutant == 3)
@@ -64,6 +72,22 @@ def test_mutants_are_noticed(model, mutant):
         assert result.mismatches
     except StreamError as error:
         assert "hung" in str(error) or "surplus" in str(error)
+
+
+@pytest.mark.long
+def test_directed_passes_find_what_only_a_wide_pipeline_shows():
+    """Regression: with few random passes, no last row waited for a bank (mutant 4), and no row
+    noticed mutant 5. Both show only if a beat has many lanes.
+    """
+    wide = OEIConfig(
+        lanes=8, rows=16, columns=8, capacity=64, beats=2, registers=4, instructions=32,
+        format="fp16",
+    )  # fmt: skip
+    model = compile(Mutants(config=wide))
+    passes = directed_passes(np.random.default_rng(11), wide)
+    for mutant in (0, 4, 5):
+        result = compare_passes(model, wide, passes, seed=11, held={"mutant": mutant})
+        assert bool(result.mismatches) == (mutant > 0), (mutant, result.examples)
 
 
 def codes(x):

@@ -36,7 +36,7 @@ def emit(variant: Variant) -> str:
         If Yosys cannot write the design.
     """
     component = variant.build()
-    rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared)
+    rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared, sources=True)
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
     return f"{header(variant, component)}\n{verilog(rtlil, variant.module, ['clk', 'rst', *ports])}"

@@ -102,7 +102,7 @@ class Process:
 
 @dataclass
 class Module:
-    """A module of RTLIL."""
+    """A module of RTLIL; one that is not of the source has a title."""
 
     name: str
     wires: dict[str, Wire] = field(default_factory=dict)
@@ -111,6 +111,7 @@ class Module:
     connects: list[tuple[Sig, Sig]] = field(default_factory=list)
     memories: dict[str, tuple[int, int]] = field(default_factory=dict)
     src: str = ""
+    title: str = ""
 
 
 def width_of(sig: Sig) -> int:

@@ -11,6 +11,7 @@ from vitruvian.flows.netlist.memories import Memories
 from vitruvian.flows.netlist.names import Aliases, Namer
 from vitruvian.flows.netlist.order import Node, ordered, ranks
 from vitruvian.flows.netlist.process import grouped, retargeted, tidied
+from vitruvian.flows.netlist.repeat import lanes
 from vitruvian.flows.netlist.rtlil import Body, Cell, Module, Sig, parse
 from vitruvian.flows.netlist.simplify import Netlist, reads, targets
 from vitruvian.flows.netlist.source import Part, part_of
@@ -52,27 +53,59 @@ def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
         The ports of the top module in the order of the text.
     """
     modules = parse(rtlil)
-    outputs = {
-        name: {wire.name for wire in module.wires.values() if wire.way == "output"}
-        for name, module in modules.items()
-    }
-    texts = {}
+    outputs = {name: _outputs(module) for name, module in modules.items()}
+    taken, netlists = {*modules}, {}
     for name, module in modules.items():
-        netlist = Netlist(module)
-        netlist.outputs = outputs
-        own = {wire.name for wire in module.wires.values() if wire.way}
+        netlist, same = _prepared(module, outputs)
+        again = netlist.as_module()
+        if made := lanes(again, taken, Namer(netlist)):
+            outputs |= {lane.name: _outputs(lane) for lane in made}
+            netlists[name] = (_prepared(again, outputs)[0], same)
+            netlists |= {lane.name: _prepared(lane, outputs) for lane in made}
+        else:
+            netlists[name] = netlist, same
+    parts = {name: _part_of(netlist.module) for name, (netlist, _) in netlists.items()}
+    texts = {}
+    for name, (netlist, same) in netlists.items():
+        own = {wire.name for wire in netlist.wires.values() if wire.way}
         order = [port for port in ports if port in own] if name == top else []
-        text = Writer(netlist, order, {n: part_of(m.src) for n, m in modules.items()}).text()
-        texts[name] = text if name == top else _titled(text, module)
+        text = Writer(netlist, order, parts, same).text()
+        texts[name] = text if name == top else _titled(text, parts[name])
     first, rest = texts.pop(top), list(texts.values())
     text = f"`timescale 1ns / 1ps\n\n{first}"
     return "\n".join([text, FILE + rest[0], *rest[1:], FILE_END]) if rest else text
 
 
-def _titled(text: str, module: Module) -> str:
+def _part_of(module: Module) -> Part:
+    return Part(module.title, "", "") if module.title else part_of(module.src)
+
+
+def _outputs(module: Module) -> set[str]:
+    return {wire.name for wire in module.wires.values() if wire.way == "output"}
+
+
+def _prepared(module: Module, outputs: dict[str, set[str]]) -> tuple[Netlist, dict[str, list[str]]]:
+    """Return a simplified netlist, and net -> further names that the source has for it."""
+    netlist = Netlist(module)
+    netlist.outputs = outputs
+    netlist.simplify()
+    same = Aliases(netlist).same
+    read = {chunk.name for sig in netlist.read() for chunk in sig}
+    work = [name for name in netlist.values if netlist.wires[name].way == "output" or name in read]
+    alive = set(work)
+    while work:
+        for chunk in netlist.values[work.pop()]:
+            if chunk.name in netlist.values and chunk.name not in alive:
+                alive.add(chunk.name)
+                work.append(chunk.name)
+    # Nothing reads the other aliases.
+    netlist.values = {name: value for name, value in netlist.values.items() if name in alive}
+    return netlist, same
+
+
+def _titled(text: str, part: Part) -> str:
     """Return the text of a module below a comment that says what the module is."""
-    part = part_of(module.src)
-    words = f"{part.text} [{part.file}]" if part.text else ""
+    words = f"{part.text} [{part.file}]" if part.text else "" if part.file else part.name
     return "\n".join([*_comment(words[:1].upper() + words[1:], ""), text])
 
 
@@ -82,18 +115,23 @@ class Writer:
     Parameters
     ----------
     netlist : Netlist
-        The module; it is simplified here.
+        The module, simplified.
     ports : list of str
         Ports in the order of the text, or nothing for the order of the RTLIL.
     parts : dict of str to Part
         Module -> the part of the source that it comes from.
+    same : dict of str to list of str
+        Net -> further names that the source has for it.
     """
 
-    def __init__(self, netlist: Netlist, ports: list[str], parts: dict[str, Part]):
-        self.n, self.parts = netlist, parts
-        netlist.simplify()
-        self.aliases = Aliases(netlist)
-        self._drop_aliases()
+    def __init__(
+        self,
+        netlist: Netlist,
+        ports: list[str],
+        parts: dict[str, Part],
+        same: dict[str, list[str]],
+    ):
+        self.n, self.parts, self.same = netlist, parts, same
         self.steps = self._sequential()
         self.namer = Namer(netlist)
         self.expressions = Expressions(netlist, self.namer)
@@ -113,19 +151,6 @@ class Writer:
         #: Parts of the source that a comment describes already.
         self.described: set[Part] = set()
         self._inner: dict[str, frozenset[str]] = {}
-
-    def _drop_aliases(self) -> None:
-        """Remove the values of aliases that nothing reads."""
-        n = self.n
-        read = {chunk.name for sig in n.read() for chunk in sig}
-        work = [name for name in n.values if n.wires[name].way == "output" or name in read]
-        alive = set(work)
-        while work:
-            for chunk in n.values[work.pop()]:
-                if chunk.name in n.values and chunk.name not in alive:
-                    alive.add(chunk.name)
-                    work.append(chunk.name)
-        n.values = {name: value for name, value in n.values.items() if name in alive}
 
     def _sequential(self) -> dict[str, Body]:
         """Take the processes that only compute the next value of one register from the netlist."""
@@ -187,7 +212,7 @@ class Writer:
 
     def _also(self, name: str) -> str:
         """Return a comment with the further names that the source has for a net."""
-        same = self.aliases.same.get(name)
+        same = self.same.get(name)
         return f"  // also {', '.join(same)}" if same else ""
 
     def _exists(self, name: str) -> bool:
@@ -315,12 +340,12 @@ class Writer:
     def _part_heading(self, part: object) -> Iterator[str]:
         """Yield an empty line and the comment that names a part; the first one describes it."""
         yield ""
-        if not isinstance(part, Part) or not part.file:
+        if not isinstance(part, Part) or not (part.name or part.file):
             return
         text = part.name or part.file
         if part not in self.described:
             text += f": {part.text}" if part.text else ""
-            text += f" [{part.file}]" if part.name else ""
+            text += f" [{part.file}]" if part.name and part.file else ""
         self.described.add(part)
         yield from _comment(text)
 

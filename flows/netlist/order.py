@@ -143,10 +143,11 @@ def ordered(nodes: list[Node], known: set[str], ahead: Callable[[Node], None]) -
     while left:
         ready = [i for i in left if not missing[i]]
         if not ready:
-            loose = next((node for node in left.values() if node.loose), None)
-            node = loose or next(iter(left.values()))
+            # Every statement waits for another one: the nets of one of these come first.
+            hidden = [node for node in left.values() if not known.issuperset(node.makes)]
+            node = next((node for node in hidden if node.loose), hidden[0])
             ahead(node)
-            provide([net for net in node.makes if net not in known])
+            provide(node.makes)
             continue
         same = [i for i in ready if left[i].part == part]
         if not same:

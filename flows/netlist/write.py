@@ -289,7 +289,8 @@ class Writer:
         """Yield all statements, stage by stage."""
         nodes, clocked = self._nodes()
         rank, loops = ranks([*nodes, *clocked])
-        registers = [name for name in self.n.wires if any(name in x.makes for x in clocked)]
+        held = {name for node in clocked for name in node.makes}
+        registers = [name for name in self.n.wires if name in held]
         staged = bool(registers) and 2 * len(loops) < len(registers)
         if not staged:
             # The logic between registers in loops has no first stage.

@@ -8,6 +8,7 @@ from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
 from vitruvian.flows.header_rules import stated
+from vitruvian.flows.sv_package import ranges
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
@@ -59,6 +60,7 @@ def header(variant: Variant, component: Any) -> str:
             f"  {way} {'__'.join(map(str, path))}: {_described(path, member, value, codes)}"
         )
     lines += _placed(component)
+    lines += _accessors(component)
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
@@ -112,6 +114,22 @@ def _placed(component: Any) -> Iterator[str]:
             f"A row of a, and a column of b, has its codes at [0 +: {low}] and its scales, "
             f"{SCALE_BITS} bits each in rising k, at [{low} +: {bits}]."
         )
+
+
+def _accessors(component: Any) -> Iterator[str]:
+    """Yield constants with the bits of every field, for modules that connect to the unit."""
+    found = list(ranges(component))
+    if not found:
+        return
+    yield "Fields as constants, to copy: LSB is the lowest bit (in arrays, that of element 0), BITS"
+    yield "  the width, and STRIDE the width of an element."
+    for part in found:
+        name = "_".join(part.path).replace("__", "_").upper()
+        values = {"LSB": part.low, "BITS": part.bits, "STRIDE": part.stride}
+        text = ", ".join(
+            f"{name}_{key} = {value}" for key, value in values.items() if value or key == "LSB"
+        )
+        yield f"  localparam {text};"
 
 
 def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from amaranth.lib import data
 
 from vitruvian.flows.netlist.keywords import KEYWORDS
 from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.elaborate import only_described
 
 __all__ = ["Range", "files", "package", "ranges"]
 
@@ -37,7 +38,7 @@ def files(variant: Variant) -> dict[str, str]:
     ----------
     variant : Variant
     """
-    text = package(variant.module, variant.build())
+    text = package(variant.module, only_described(variant.build()))
     return {f"{variant.module}_pkg.sv": text} if text else {}
 
 
@@ -137,15 +138,23 @@ def _type(base: str, shape: Any) -> tuple[str, str, list[str]]:
         name = f"{base}_element_t" if array else f"{base}_t"
         return name, dimensions, list(_structure(base, name, shape))
     cast = Shape.cast(shape)
-    lines = [
-        f"localparam logic [{cast.width - 1}:0] {base.upper()}_{member.upper()} = "
-        f"{cast.width}'d{int(value.value)};"
-        for member, value in (getattr(shape, "__members__", None) or {}).items()
-        if not cast.signed
-    ]
+    lines = [] if cast.signed else list(_codes(base, cast.width, shape))
     sign = " signed" if cast.signed else ""
     width = f" [{cast.width - 1}:0]" if cast.width > 1 or array else ""
     return f"logic{sign}", dimensions + width, lines
+
+
+def _codes(base: str, width: int, shape: Any) -> Iterator[str]:
+    """Yield the lines that name the codes of an enumeration; fields keep the type of bits."""
+    members = getattr(shape, "__members__", None) or {}
+    codes = {int(member.value): name for name, member in reversed(members.items())}
+    if not codes:
+        return
+    yield f"typedef enum logic [{width - 1}:0] {{"
+    lines = [f"  {base.upper()}_{name.upper()} = {width}'d{code}" for code, name in codes.items()]
+    yield from (f"{line}," for line in lines[:0:-1])
+    yield lines[0]
+    yield f"}} {base}_e;"
 
 
 def _structure(base: str, name: str, layout: data.StructLayout) -> Iterator[str]:

@@ -171,7 +171,7 @@ class _Lanes:
         """Return the groups of equal lanes."""
         groups: dict[object, list[_Lane]] = {}
         for number, nets in self._grown(members).items():
-            if not nets or self._returns(nets):
+            if not nets or self._multiplies(nets) or self._returns(nets):
                 continue
             lane = _Lane(number, sorted(nets, key=lambda net: self.drivers[net].place))
             self._find_inputs(lane)
@@ -230,6 +230,11 @@ class _Lanes:
             if support and len(owners) == 1 and net not in self.ports:
                 nets[owners[0]].add(net)
         return nets
+
+    def _multiplies(self, nets: set[str]) -> bool:
+        """Return whether a lane has a product: it must stay beside its sum for a DSP block."""
+        cells = (self.drivers[net].cell for net in nets)
+        return any(cell is not None and cell.kind == "$mul" for cell in cells)
 
     def _returns(self, nets: set[str]) -> bool:
         """Return whether logic outside reads the lane and the lane reads it."""

@@ -18,20 +18,23 @@ class Memories:
         self.expressions = expressions
         self.n, self.namer = expressions.netlist, expressions.namer
 
-    def declared(self) -> list[str]:
-        """Return the declarations and the contents at the start."""
+    def declared(self, *, contents: bool = True) -> list[str]:
+        """Return the declarations, with the contents at the start."""
         lines = [
             f"  reg [{width - 1}:0] {name} [0:{depth - 1}];"
             for name, (width, depth) in self.n.memories.items()
         ]
-        contents = [
+        return [*lines, *(self.contents() if contents else ())]
+
+    def contents(self) -> list[str]:
+        """Return the statements that set the contents at the start."""
+        texts = [
             self._contents(cell, self._name(cell))
             for cell in self.n.others
             if cell.kind == "$meminit_v2"
         ]
-        if any(loop for _, loop in contents):
-            lines.append("  integer entry;")
-        return [*lines, *(line for text, _ in contents for line in text)]
+        counter = ["  integer entry;"] if any(loop for _, loop in texts) else []
+        return [*counter, *(line for text, _ in texts for line in text)]
 
     @staticmethod
     def _name(cell: Cell) -> str:

@@ -39,7 +39,7 @@ class Narrow(NamedTuple):
     part: Part
 
 
-def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
+def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) -> str:
     """Return the modules of an RTLIL text as Verilog, the top module first.
 
     Parameters
@@ -51,6 +51,9 @@ def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
         The top module.
     ports : sequence of str
         The ports of the top module in the order of the text.
+    plain : bool
+        If True, the statements have the order of the RTLIL, and equal lanes stay in their module.
+        What a tool makes of a netlist depends a little on its order.
     """
     modules = parse(rtlil)
     outputs = {name: _outputs(module) for name, module in modules.items()}
@@ -58,7 +61,7 @@ def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
     for name, module in modules.items():
         netlist, same = _prepared(module, outputs)
         again = netlist.as_module()
-        if made := lanes(again, taken, Namer(netlist)):
+        if made := [] if plain else lanes(again, taken, Namer(netlist)):
             outputs |= {lane.name: _outputs(lane) for lane in made}
             netlists[name] = (_prepared(again, outputs)[0], same)
             netlists |= {lane.name: _prepared(lane, outputs) for lane in made}
@@ -69,7 +72,7 @@ def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
     for name, (netlist, same) in netlists.items():
         own = {wire.name for wire in netlist.wires.values() if wire.way}
         order = [port for port in ports if port in own] if name == top else []
-        text = Writer(netlist, order, parts, same).text()
+        text = Writer(netlist, order, parts, same).text(plain=plain)
         texts[name] = text if name == top else _titled(text, parts[name])
     first, rest = texts.pop(top), list(texts.values())
     text = f"`timescale 1ns / 1ps\n\n{first}"
@@ -175,12 +178,13 @@ class Writer:
 
     # ------------------------------------------------------------------ text
 
-    def text(self) -> str:
-        """Return the text of the module."""
+    def text(self, *, plain: bool = False) -> str:
+        """Return the text of the module; a plain one has the order of the netlist."""
         heads = [self._port(name) for name in self.ports]
         lines = [f"module {self.n.name} (", ",\n".join(heads), ");"]
         lines = lines if heads else [f"module {self.n.name};"]
-        body = [*self.memories.declared(), *self._stages(), *self._initial(), *self._unused()]
+        body = self._plain() if plain else [*self.memories.declared(), *self._stages()]
+        body = [*body, *self._initial(), *self._unused()]
         lines += [part for line in body for part in _fitted(line)]
         return "\n".join([*lines, "endmodule", ""])
 
@@ -248,6 +252,40 @@ class Writer:
                 nodes.append(Node(index, tuple(made), reads, part=part, loose=True))
                 self.cells[index] = cell
         return nodes, clocked
+
+    def _plain(self) -> list[str]:
+        """Return all declarations, and then all statements in the order of the netlist."""
+        n = self.n
+        # Statements choose the names of nets without one, in their own order.
+        nets = [name for name in n.wires if not n.wires[name].way]
+        self.declared |= set(nets)
+        lines = list(self._in_order())
+        nets = sorted(filter(self._exists, nets), key=lambda name: name.startswith("$"))
+        self.declared -= set(nets)
+        return [*self._declare(nets), *self.memories.declared(contents=False), *lines]
+
+    def _in_order(self) -> Iterator[str]:
+        """Yield all statements in the order of the netlist."""
+        n = self.n
+        self.cells = {}
+        products: list[str] = []
+        for name in n.order():
+            if self._is_net(name):
+                text = self._statement(Node(name, (name,), frozenset()))
+                if name in self.expressions.narrow:
+                    products += text
+                else:
+                    yield from text
+        if products:
+            yield from [*NARROW, *products, WIDE]
+        yield from self.memories.contents()
+        for cell in n.others:
+            yield from self.memories.read(cell) if cell.kind == "$memrd_v2" else ()
+        for cells in self.memories.writes():
+            yield from self.memories.write(cells)
+        for cell in n.others:
+            yield from () if cell.kind.startswith("$") else self._instance(cell)
+        yield from self._updates(dict.fromkeys(n.wires, 0), memories=False).get(0, ())
 
     def _is_net(self, name: str) -> bool:
         """Return whether a statement without a clock drives a net."""
@@ -371,7 +409,7 @@ class Writer:
                 yield f"{self._declaration(name)} = {right};{self._also(name)}"
                 self.declared.add(name)
 
-    def _updates(self, rank: dict[str, int]) -> dict[int, list[str]]:
+    def _updates(self, rank: dict[str, int], *, memories: bool = True) -> dict[int, list[str]]:
         """Return stage -> the statements at a clock edge that read nets of no later stage."""
         n, lines = self.n, {}
         clocks = {name: self.expressions.text(c.ports["CLK"]) for name, c in n.registers.items()}
@@ -403,6 +441,8 @@ class Writer:
                 for name, sig in data.items()
             ]
             add(place, clock, text)
+        if not memories:
+            return lines
         for cells in self.memories.writes():
             sigs = [sig for cell in cells for sig in cell.ports.values()]
             lines.setdefault(stage(sigs), []).extend(self.memories.write(cells))

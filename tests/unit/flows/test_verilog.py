@@ -187,6 +187,17 @@ def test_the_proof_fails_on_a_changed_lane():
         proof(to_rtlil(Lanes()), text.replace("a[11:6]", "a[5:0]"))
 
 
+def test_a_plain_text_has_the_order_of_the_netlist():
+    """The recorded results of FPGA flows depend on it."""
+    rtlil = to_rtlil(Lanes(), sources=True)
+    text = netlist.verilog(verilog._readable(rtlil, "top", []), "top", list("abcd"), plain=True)
+    assert text.count("module top") == 1 and "lane2_mixed" in text
+    assert not re.search(r"(?m)^ +//(?! Nothing else)", text) and "] =" not in text
+    last = text.rindex("  wire [5:0]") if "  reg" not in text else text.rindex("  reg [5:0]")
+    assert last < text.index("  assign ") and last < text.index("  always")
+    proof(to_rtlil(Lanes()), text)
+
+
 def test_stages_follow_the_registers():
     rtlil = to_rtlil(Pipeline(), sources=True)
     ports = ["clk", "rst", "a", "go", "d"]

@@ -340,7 +340,7 @@ class _Lanes:
         gone: set[str] = set()
         instances = []
         for lane in self.group:
-            ports = {
+            ports: dict[str, Sig] = {
                 inputs[number]: (Chunk(net, low, dict(lane.ranges[net])[low]),)
                 for (net, low), number in sorted(lane.inputs.items(), key=lambda x: inputs[x[1]])
             }

@@ -61,7 +61,8 @@ def component(unit: str) -> Any:
 
 def unwrapped(shape: Any) -> Any:
     """Return the layout of a structure that is a class."""
-    return shape.as_shape() if isinstance(shape, type) and issubclass(shape, data.View) else shape
+    struct = isinstance(shape, type) and issubclass(shape, data.Struct)
+    return data.Layout.cast(shape) if struct else shape
 
 
 def leaves(shape: Any) -> Iterator[tuple[str, Any]]:

@@ -61,8 +61,9 @@ def component(unit: str) -> Any:
 
 def unwrapped(shape: Any) -> Any:
     """Return the layout of a structure that is a class."""
-    struct = isinstance(shape, type) and issubclass(shape, data.Struct)
-    return data.Layout.cast(shape) if struct else shape
+    struct: Any = shape
+    is_class = isinstance(shape, type) and issubclass(shape, data.Struct)
+    return data.Layout.cast(struct) if is_class else shape
 
 
 def leaves(shape: Any) -> Iterator[tuple[str, Any]]:

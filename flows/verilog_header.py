@@ -1,5 +1,6 @@
 """Write the header comment of an emitted file: the unit, its ports, their codes, its arithmetic."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -80,11 +81,15 @@ def header(variant: Variant, component: Any) -> str:
 
 
 def _wrapped(line: str, width: int = 97) -> list[str]:
-    """Break a long line; a command stays whole, so that it can be copied."""
-    if "vitruvian verilog" in line or len(line) <= width:
+    """Break a long line; a command is broken in front of options only."""
+    if len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    command = "vitruvian verilog" in line
+    # An option and its value stay together.
+    text = re.sub(r"(--\S+) (?!--)", "\\1\0", line) if command else line
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [part.replace("\0", " ") for part in lines]
 
 
 def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:

@@ -33,6 +33,9 @@ __all__ = ["lanes"]
 _NUMBERED = re.compile(r"([a-z]+)(\d+)_(\w+)")
 #: Signals of the source that a lane has at least.
 _LEAST = 6
+#: Nets that a lane has at least for each of its ports. Rows of partial products, which have fewer,
+#: took 6 % more area as modules (docs/decisions/0028-readable-verilog.md).
+_NETS_PER_PORT = 12
 
 
 @dataclass
@@ -313,6 +316,8 @@ class _Lanes:
     def _saved(self, group: list[_Lane]) -> float:
         """Return about how many lines a module for equal lanes saves."""
         ins, outs = len(group[0].inputs), len(self._outputs(group))
+        if len(group[0].nets) < _NETS_PER_PORT * (ins + outs):
+            return 0
         instances = len(group) * (ins + 2 * outs + 2)
         # About half of the nets are written inside expressions.
         return len(group[0].nets) / 2 * (len(group) - 1) - instances - (ins + outs + 4)

@@ -81,7 +81,7 @@ def test_every_configuration_is_lint_clean_and_has_no_escaped_name(variant, tmp_
     path = verilog.write(variant, tmp_path)
     text = path.read_text()
     assert "\\" not in text
-    assert max(map(len, text.splitlines())) <= 120
+    assert max(map(len, text.splitlines())) <= 100
     assert not lint(path)
 
 

@@ -92,9 +92,10 @@ class Lanes(wiring.Component):
         for k in range(4):
             a, b = self.a.word_select(k, 6), self.b.word_select(k, 6)
             value, names = a, ["sum", "signed", "mixed", "0_part", "last", "all"]
+            names += [f"more{step}" for step in range(6)]
             for step, name in enumerate(names):
                 following = Signal(6, name=f"lane{k}_{name}")
-                with m.If(value[step]):
+                with m.If(value[step % 6]):
                     m.d.comb += following.eq(value + (b ^ step))
                 with m.Else():
                     m.d.comb += following.eq((value - b) ^ (b << 1 if k < 3 else b))

@@ -21,7 +21,7 @@ from vitruvian.hdl.elaborate import to_rtlil
 UNITS = {
     "dot": {"preset": ["a100"], "k": [8]},
     "cube": {"preset": ["tiny"]},
-    "scu-im2col": {},
+    "scu-im2col": {"rows": [1, 8]},
 }
 #: Pairs of the dot products whose cells are compared, and delay targets in ps.
 PAIRS, TARGETS_PS = (4, 8), (10_000, 500)

@@ -1,10 +1,11 @@
 """Break long statements of Verilog at commas and operators, the outermost ones first."""
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["WIDTH", "wrapped"]
+__all__ = ["WIDTH", "comment", "fitted", "wrapped"]
 
 #: Characters of the longest line.
 WIDTH = 100
@@ -26,6 +27,19 @@ class _Group:
 
 #: Text without a space outside brackets.
 _Item = list["str | _Group"]
+
+
+def comment(text: str, indent: str = "  ") -> list[str]:
+    """Return the lines of a comment; there is none without a text."""
+    return [f"{indent}// {line}" for line in textwrap.wrap(text, WIDTH - len(indent) - 3)]
+
+
+def fitted(line: str) -> list[str]:
+    """Return the lines of a line of a module; a comment behind a long statement precedes it."""
+    code, mark, words = line.partition("  // ")
+    if len(line) <= WIDTH or (not code.strip() and mark):
+        return [line]
+    return [*(comment(words) if mark else []), *wrapped(code)]
 
 
 def wrapped(line: str, width: int = WIDTH) -> list[str]:

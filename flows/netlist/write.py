@@ -1,7 +1,6 @@
 """Write the modules of a netlist as Verilog."""
 
 import re
-import textwrap
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from vitruvian.flows.netlist.rtlil import Body, Cell, Module, Sig, parse
 from vitruvian.flows.netlist.simplify import Netlist, reads, targets
 from vitruvian.flows.netlist.source import Part, part_of
 from vitruvian.flows.netlist.statements import Statements
-from vitruvian.flows.netlist.wrap import WIDTH, wrapped
+from vitruvian.flows.netlist.wrap import comment, fitted
 
 __all__ = ["verilog"]
 
@@ -109,7 +108,7 @@ def _prepared(module: Module, outputs: dict[str, set[str]]) -> tuple[Netlist, di
 def _titled(text: str, part: Part) -> str:
     """Return the text of a module below a comment that says what the module is."""
     words = f"{part.text} [{part.file}]" if part.text else "" if part.file else part.name
-    return "\n".join([*_comment(words[:1].upper() + words[1:], ""), text])
+    return "\n".join([*comment(words[:1].upper() + words[1:], ""), text])
 
 
 class Writer:
@@ -185,7 +184,7 @@ class Writer:
         lines = lines if heads else [f"module {self.n.name};"]
         body = self._plain() if plain else [*self.memories.declared(), *self._stages()]
         body = [*body, *self._initial(), *self._unused()]
-        lines += [part for line in body for part in _fitted(line)]
+        lines += [part for line in body for part in fitted(line)]
         return "\n".join([*lines, "endmodule", ""])
 
     def _kind(self, name: str) -> str:
@@ -386,7 +385,7 @@ class Writer:
             text += f": {part.text}" if part.text else ""
             text += f" [{part.file}]" if part.name and part.file else ""
         self.described.add(part)
-        yield from _comment(text)
+        yield from comment(text)
 
     def _statement(self, node: Node) -> Iterator[str]:
         """Yield the statements that drive a net, or the instance that does, with declarations."""
@@ -497,16 +496,3 @@ class Writer:
             return []
         text = f"  wire unused = &{{1'b0, {', '.join(parts)}}};"
         return ["", "  // Nothing else reads these bits.", text]
-
-
-def _comment(text: str, indent: str = "  ") -> list[str]:
-    """Return the lines of a comment; there is none without a text."""
-    return [f"{indent}// {line}" for line in textwrap.wrap(text, WIDTH - len(indent) - 3)]
-
-
-def _fitted(line: str) -> list[str]:
-    """Return the lines of a line of a module; a comment behind a long statement precedes it."""
-    code, mark, words = line.partition("  // ")
-    if len(line) <= WIDTH or (not code.strip() and mark):
-        return [line]
-    return [*(_comment(words) if mark else []), *wrapped(code)]

@@ -308,7 +308,7 @@ def test_parts_of_the_source_are_described(tmp_path: Path):
     assert part_of(f"{source}:4") == ("fast adder", "FastAdder of a * b", "hdl/unit.py")
     assert part_of(f"{source}:6") == ("first row", "the row of x", "hdl/unit.py")
     assert part_of(f"{source}:1") == ("", "", "hdl/unit.py")
-    assert part_of("/home/someone/own.py:3") == ("", "", "own.py") and part_of("") == ("", "", "")
+    assert part_of("else/where/own.py:3") == ("", "", "own.py") and part_of("") == ("", "", "")
 
 
 def test_keywords_get_another_name():

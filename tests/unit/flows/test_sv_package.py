@@ -11,7 +11,8 @@ from amaranth.hdl import Shape, signed
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.flows import sv_package
+from vitruvian.cli import main
+from vitruvian.flows import bundle, sv_package
 from vitruvian.flows.units import variants
 from vitruvian.flows.verilog_header import header
 from vitruvian.hdl.elaborate import only_described
@@ -208,3 +209,13 @@ def test_the_header_has_the_bits_as_constants():
     assert "I_PAYLOAD_B_LSB = 64, I_PAYLOAD_B_BITS = 64, I_PAYLOAD_B_STRIDE = 32;" in text
     (variant,) = variants("dot", {"preset": ["a100"], "k": [4]})
     assert "localparam" not in header(variant, variant.build())
+
+
+def test_the_package_is_written_beside_the_unit_and_into_bundles(tmp_path: Path):
+    assert main(["verilog", "scu-im2col", "--rows", "1", "--out", str(tmp_path)]) == 0
+    module = "scu_im2col_r1_a4"
+    assert {path.name for path in tmp_path.iterdir()} == {f"{module}.v", f"{module}_pkg.sv"}
+    (variant,) = variants("scu-im2col", {"rows": [1]})
+    texts = bundle.files(variant, vectors=20)
+    assert texts[f"rtl/{module}_pkg.sv"] == (tmp_path / f"{module}_pkg.sv").read_text()
+    assert f"`rtl/{module}_pkg.sv`" in texts["README.md"]

@@ -4,11 +4,12 @@ A bundle is a folder with the Verilog of a unit, golden test vectors, a self-che
 Verilog, and a Makefile that runs the bench on Icarus Verilog and on Verilator.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 from vitruvian.errors import UserError
 from vitruvian.files import differing, write_all
-from vitruvian.flows import verilog
+from vitruvian.flows import sv_package, verilog
 from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.ipxact import component, ports_of
 from vitruvian.flows.packages import VERILATOR_FLAGS, VERSION, core, core_name, ip_script
@@ -73,7 +74,7 @@ _README = """\
 | file | content |
 |---|---|
 | `rtl/{module}.v` | the unit; its header describes ports, codes, latency and arithmetic |
-{files}{registers}| `{module}.core` | the core `{core}` of FuseSoC |
+{types}{files}{registers}| `{module}.core` | the core `{core}` of FuseSoC |
 | `component.xml` | the ports and files in IP-XACT (IEEE 1685-2014) |
 | `vivado/package_ip.tcl` | `vivado -mode batch -source` this, to make an IP of Vivado |
 
@@ -99,6 +100,10 @@ under `verilator -Wall`. The vectors are stimuli like those of the unit's own be
 of the golden model, which does not know the hardware.
 
 {rule}"""
+
+_TYPES = """\
+| `rtl/{module}_pkg.sv` | packed structures for the ports that have fields, in SystemVerilog |
+"""
 
 _REGISTERS = """\
 | `{module}_registers.h`, `{module}_registers.py` | offsets, fields and codes of the registers, \
@@ -135,14 +140,16 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
     ports = ports_of(text, module)
     names = [port.name for port in ports]
     words, registers = memories(golden), register_files(variant)
+    types = {f"rtl/{name}": content for name, content in sv_package.files(variant).items()}
     return {
         f"rtl/{module}.v": text,
+        **types,
         f"{module}.core": core(module, summary=summary, vectors=list(words)),
         "component.xml": component(
             module, summary=summary, version=VERSION, ports=ports, files=[f"rtl/{module}.v"]
         ),
         "vivado/package_ip.tcl": ip_script(module, summary=summary, ports=names),
-        "README.md": _readme(variant, golden, vectors, seed, registers=bool(registers)),
+        "README.md": _readme(variant, golden, vectors, seed, [*types, *registers]),
         **registers,
         f"tb/{module}_tb.v": bench(module, golden, ports=names),
         **{f"vectors/{name}": content for name, content in words.items()},
@@ -204,7 +211,7 @@ def _makefile(module: str, golden: GoldenVectors) -> str:
 
 
 def _readme(
-    variant: Variant, golden: GoldenVectors, vectors: int, seed: int, *, registers: bool
+    variant: Variant, golden: GoldenVectors, vectors: int, seed: int, more: Collection[str]
 ) -> str:
     module, summary = variant.module, variant.unit.summary
     if golden.bit_cycles:
@@ -217,7 +224,8 @@ def _readme(
         module=module,
         summary=f"{summary[0].upper()}{summary[1:]}.",
         files=_FILES.format(module=module, count=golden.count),
-        registers=_REGISTERS.format(module=module) if registers else "",
+        types=_TYPES.format(module=module) if f"rtl/{module}_pkg.sv" in more else "",
+        registers=_REGISTERS.format(module=module) if f"{module}_registers.h" in more else "",
         core=core_name(module),
         check=_CHECK.format(rule=rule),
         arguments=variant.arguments,

@@ -1,8 +1,8 @@
 """Count the FPGA resources of a unit with Yosys: LUTs, carry cells, flip-flops, DSPs, memories.
 
-Yosys reads the same Verilog that ``flows.verilog`` exports and runs its own recipe for the FPGA
-family on the flattened design, or on one module after the other if the design is large. Nothing is
-placed or routed: the counts are those of the netlist.
+Yosys reads the plain text of ``flows.verilog``, in the order of the netlist, and runs its own
+recipe for the FPGA family on the flattened design, or on one module after the other if the design
+is large. Nothing is placed or routed: the counts are those of the netlist.
 """
 
 import json
@@ -201,7 +201,7 @@ def resources(
     SynthesisError
         If Yosys ends with an error.
     """
-    text, top = verilog.emit(variant), variant.module
+    text, top = verilog.emit(variant, plain=True), variant.module
     if element:
         # All elements of a tile are instances of one module.
         match = re.search(r"(?m)^module (\w*element\w*)", text)

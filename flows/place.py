@@ -152,7 +152,7 @@ class Routed:
 
 def design(variant: Variant, board: Board, *, text: str | None = None) -> Design:
     """Return ``variant``, whose Verilog is ``text`` if that is known, under a top for ``board``."""
-    text = verilog.emit(variant) if text is None else text
+    text = verilog.emit(variant, plain=True) if text is None else text
     component = only_described(variant.build())
     ports = ports_of(component)
     header = re.search(rf"(?s)^module {variant.module}\b.*?;", text, re.MULTILINE)

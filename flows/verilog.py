@@ -30,8 +30,15 @@ _IDENTIFIER = re.compile(r'("(?:[^"\\]|\\.)*")|\\(\S+)')
 _PORT = re.compile(r"port\$\d+\$\d+")  # a nameless value of the parent module
 
 
-def emit(variant: Variant) -> str:
+def emit(variant: Variant, *, plain: bool = False) -> str:
     """Return the Verilog text of ``variant``: the header comment, then every module.
+
+    Parameters
+    ----------
+    variant : Variant
+    plain : bool
+        If True, statements have the order of the netlist, for a flow whose results are recorded.
+        Otherwise they stand under the names of stages and parts, and equal lanes are instances.
 
     Raises
     ------
@@ -41,10 +48,11 @@ def emit(variant: Variant) -> str:
         If Yosys cannot write the design.
     """
     component = variant.build()
-    rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared)
+    rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared, sources=True)
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
-    return f"{header(variant, component)}\n{verilog(rtlil, variant.module, ['clk', 'rst', *ports])}"
+    text = verilog(rtlil, variant.module, ["clk", "rst", *ports], plain=plain)
+    return f"{header(variant, component)}\n{text}"
 
 
 def stored(variant: Variant, *, enabled: bool = True) -> str:

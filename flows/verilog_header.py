@@ -1,5 +1,6 @@
 """Write the header comment of an emitted file: the unit, its ports, their codes, its arithmetic."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,6 +9,7 @@ from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
 from vitruvian.flows.header_rules import stated
+from vitruvian.flows.sv_package import ranges
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
@@ -59,6 +61,7 @@ def header(variant: Variant, component: Any) -> str:
             f"  {way} {'__'.join(map(str, path))}: {_described(path, member, value, codes)}"
         )
     lines += _placed(component)
+    lines += _accessors(component)
     members = component.signature.members.values()
     if any(isinstance(_plain(member), stream.Signature) for member in members):
         lines += _HAND_SHAKE
@@ -78,11 +81,15 @@ def header(variant: Variant, component: Any) -> str:
 
 
 def _wrapped(line: str, width: int = 97) -> list[str]:
-    """Break a long line; a command stays whole, so that it can be copied."""
-    if "vitruvian verilog" in line or len(line) <= width:
+    """Break a long line; a command is broken in front of options only."""
+    if len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    return textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+    command = "vitruvian verilog" in line
+    # An option and its value stay together.
+    text = re.sub(r"(--\S+) (?!--)", "\\1\0", line) if command else line
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
+    return [part.replace("\0", " ") for part in lines]
 
 
 def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
@@ -112,6 +119,22 @@ def _placed(component: Any) -> Iterator[str]:
             f"A row of a, and a column of b, has its codes at [0 +: {low}] and its scales, "
             f"{SCALE_BITS} bits each in rising k, at [{low} +: {bits}]."
         )
+
+
+def _accessors(component: Any) -> Iterator[str]:
+    """Yield constants with the bits of every field, for modules that connect to the unit."""
+    found = list(ranges(component))
+    if not found:
+        return
+    yield "Fields as constants, to copy: LSB is the lowest bit (in arrays, that of element 0), BITS"
+    yield "  the width, and STRIDE the width of an element."
+    for part in found:
+        name = "_".join(part.path).replace("__", "_").upper()
+        values = {"LSB": part.low, "BITS": part.bits, "STRIDE": part.stride}
+        text = ", ".join(
+            f"{name}_{key} = {value}" for key, value in values.items() if value or key == "LSB"
+        )
+        yield f"  localparam {text};"
 
 
 def _described(path: tuple[Any, ...], member: Any, value: Any, codes: Mapping[str, str]) -> str:

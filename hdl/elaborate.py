@@ -34,10 +34,11 @@ def to_rtlil(
     name: str = "top",
     shared: Sequence[type] = (),
     check: bool = False,
+    sources: bool = False,
 ) -> str:
-    """Return ``component`` as RTLIL text without source locations.
+    """Return ``component`` as RTLIL text.
 
-    Two equal designs have equal texts.
+    Two equal designs have equal texts if the text has no source locations.
 
     Parameters
     ----------
@@ -50,6 +51,8 @@ def to_rtlil(
         a component must depend only on its attributes, which are compared by ``repr``.
     check : bool
         If True, elaborate a second instance of each shared module and compare the two.
+    sources : bool
+        If True, the attribute ``src`` says which line of the source made a wire, cell or module.
 
     Raises
     ------
@@ -57,8 +60,8 @@ def to_rtlil(
         If the two differ.
     """
     bodies: dict[str, str] = {}
-    with _shared(tuple(shared), bodies, check), elaborating():
-        top = rtlil_backend.convert(component, name=name, emit_src=False)
+    with _shared(tuple(shared), bodies, check, sources), elaborating():
+        top = rtlil_backend.convert(component, name=name, emit_src=sources)
     return "\n".join([top, *bodies.values()])
 
 
@@ -106,7 +109,9 @@ def _deep_logic() -> Iterator[None]:
 
 
 @contextmanager
-def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> Iterator[None]:
+def _shared(
+    classes: tuple[Any, ...], bodies: dict[str, str], check: bool, sources: bool
+) -> Iterator[None]:
     """Replace ``elaborate`` of ``classes`` while the block runs; collect texts in ``bodies``."""
     originals = {cls: cls.elaborate for cls in classes}
     emitting: set[int] = set()
@@ -122,7 +127,7 @@ def _shared(classes: tuple[Any, ...], bodies: dict[str, str], check: bool) -> It
         # With ``check`` the second instance is elaborated as well and compared.
         if uses[name] <= 1 + check:
             emitting.add(id(self))
-            body = rtlil_backend.convert(self, name=name, emit_src=False)
+            body = rtlil_backend.convert(self, name=name, emit_src=sources)
             emitting.discard(id(self))
             body = body.replace("attribute \\top 1\n", "")
             if bodies.setdefault(name, body) != body:

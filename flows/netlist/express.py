@@ -6,12 +6,12 @@ of its expression, so that no tool has to extend or cut a value.
 
 from collections import Counter
 
-from vitruvian.flows.netlist.fold import extended
+from vitruvian.flows.netlist.fold import extended, ones
 from vitruvian.flows.netlist.names import Namer
 from vitruvian.flows.netlist.rtlil import Cell, Chunk, Sig, cut, width_of
 from vitruvian.flows.netlist.simplify import Netlist
 
-__all__ = ["Expressions"]
+__all__ = ["Expressions", "literal"]
 
 _INFIX = {
     "$and": "&", "$or": "|", "$xor": "^", "$add": "+", "$sub": "-", "$mul": "*", "$shl": "<<",
@@ -23,10 +23,29 @@ _PREFIX |= {"$reduce_xor": "^"}
 _COMPARE = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 _ORDERED = ("$lt", "$le", "$gt", "$ge")
 _RIGHT = ("$shr", "$sshr", "$shift")
+#: Operators whose operand A needs no brackets if it has the same operator: the first one, or that
+#: behind the colon.
+_CHAINED = ("$and", "$or", "$xor", "$mux")
 _SLICED = ("$and", "$or", "$xor", "$not", "$mux")
 #: Operators whose result must go to a net of its own: their width or sign depends on the context.
 _APART = ("$mul", *_RIGHT)
 _LONGEST = 88
+#: Bits of the longest constant; a longer one is a concatenation.
+_LITERAL_BITS = 256
+
+
+def literal(value: int, width: int) -> str:
+    """Return the text of a constant."""
+    if width == 1:
+        return f"1'b{value}"
+    if width <= _LITERAL_BITS:
+        return f"{width}'h{value:0{-(-width // 4)}x}"
+    if value in (0, ones(width)):
+        return f"{{{width}{{1'b{value & 1}}}}}"
+    starts = range(0, width, _LITERAL_BITS)
+    sizes = [min(_LITERAL_BITS, width - start) for start in starts]
+    parts = [literal(value >> b & ones(n), n) for b, n in zip(starts, sizes, strict=True)]
+    return f"{{{', '.join(reversed(parts))}}}"
 
 
 class Expressions:
@@ -184,7 +203,7 @@ class Expressions:
     def _chunk(self, chunk: Chunk, inside: bool) -> str:
         name, low, width = chunk
         if not name:
-            return f"{width}'h{low:0{-(-width // 4)}x}" if width > 1 else f"1'b{low}"
+            return literal(low, width)
         if self.inline(name):
             text = self._operator(self.netlist.operators[name], low, width)
             return f"({text})" if inside and " " in text.strip("{}") else text
@@ -207,8 +226,10 @@ class Expressions:
             sig = ports[port]
             if kind in _SLICED and port != "S" and width < whole:
                 sig = cut(sig, low, width)
-            text = self.text(sig, inside=True)
             name = ports["Y"][0].name
+            text = self.text(sig, inside=True)
+            if port == "A" and kind in _CHAINED and self._continues(sig, kind):
+                text = self.text(sig)
             if signed and (
                 kind in _ORDERED
                 or name in self.narrow
@@ -225,3 +246,8 @@ class Expressions:
         if kind == "$shift" and signed:
             kind = "$sshr"
         return f"{operand('A')} {_INFIX[kind]} {operand('B')}"
+
+    def _continues(self, sig: Sig, kind: str) -> bool:
+        """Return whether a value is one operator of a kind that is written inside."""
+        cell = self.netlist.operators.get(sig[0].name) if len(sig) == 1 else None
+        return cell is not None and cell.kind == kind and self.inline(sig[0].name)

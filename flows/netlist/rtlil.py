@@ -39,7 +39,10 @@ Sig = tuple[Chunk, ...]
 
 @dataclass
 class Wire:
-    """A wire; ``way`` is empty, ``input`` or ``output``, and ``init`` is None without a value."""
+    """A wire; ``way`` is empty, ``input`` or ``output``, and ``init`` is None without a value.
+
+    ``src`` is the place in the source that makes it, or empty; so it is for cells and modules.
+    """
 
     name: str
     width: int
@@ -47,6 +50,7 @@ class Wire:
     way: str = ""
     init: int | None = None
     keep: bool = False
+    src: str = ""
 
     @property
     def named(self) -> bool:
@@ -67,6 +71,7 @@ class Cell:
     name: str
     numbers: dict[str, int | str] = field(default_factory=dict)
     ports: dict[str, Sig] = field(default_factory=dict)
+    src: str = ""
 
 
 @dataclass
@@ -97,7 +102,7 @@ class Process:
 
 @dataclass
 class Module:
-    """A module of RTLIL."""
+    """A module of RTLIL; one that is not of the source has a title."""
 
     name: str
     wires: dict[str, Wire] = field(default_factory=dict)
@@ -105,6 +110,8 @@ class Module:
     processes: list[Process] = field(default_factory=list)
     connects: list[tuple[Sig, Sig]] = field(default_factory=list)
     memories: dict[str, tuple[int, int]] = field(default_factory=dict)
+    src: str = ""
+    title: str = ""
 
 
 def width_of(sig: Sig) -> int:
@@ -221,7 +228,8 @@ def parse(text: str) -> dict[str, Module]:
     module, attributes = Module(""), {}
     for word, rest in lines:
         if word == "module":
-            module = modules.setdefault(rest.removeprefix("\\"), Module(rest.removeprefix("\\")))
+            name = rest.removeprefix("\\")
+            module = modules.setdefault(name, Module(name, src=_source(attributes)))
         elif word == "attribute":
             name, value = rest.split(None, 1)
             attributes[name] = value
@@ -237,7 +245,7 @@ def parse(text: str) -> dict[str, Module]:
             module.connects.append((_value(target, module.wires), _value(source, module.wires)))
         elif word == "cell":
             kind, name = rest.split()
-            cell = Cell(kind.removeprefix("\\"), name.removeprefix("\\"))
+            cell = Cell(kind.removeprefix("\\"), name.removeprefix("\\"), src=_source(attributes))
             module.cells.append(cell)
             for inner, more in lines:
                 if inner == "end":
@@ -263,4 +271,9 @@ def _wire(words: list[str], attributes: dict[str, str]) -> Wire:
         way=way,
         init=None if init is None else int(init.partition("'")[2] or "0", 2),
         keep="\\keep" in attributes,
+        src=_source(attributes),
     )
+
+
+def _source(attributes: dict[str, str]) -> str:
+    return attributes.get("\\src", "").strip('"')

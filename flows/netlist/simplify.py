@@ -144,6 +144,18 @@ class Netlist:
             sigs += reads(body)
         return sigs
 
+    def as_module(self) -> Module:
+        """Return a module with the present drivers and all wires."""
+        return Module(
+            self.name,
+            self.wires,
+            [*self.operators.values(), *self.registers.values(), *self.others],
+            [Process(body) for body in self.processes.values()],
+            [(self.wires[name].whole, value) for name, value in self.values.items()],
+            self.memories,
+            self.module.src,
+        )
+
     # ------------------------------------------------------------------ folding
 
     def simplify(self) -> None:

@@ -1,15 +1,21 @@
 """Write the modules of a netlist as Verilog."""
 
 import re
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from vitruvian.flows.netlist.express import Expressions
+from vitruvian.flows.netlist.express import Expressions, literal
 from vitruvian.flows.netlist.fold import ones
+from vitruvian.flows.netlist.memories import Memories
 from vitruvian.flows.netlist.names import Aliases, Namer
+from vitruvian.flows.netlist.order import Node, ordered, ranks
 from vitruvian.flows.netlist.process import grouped, retargeted, tidied
-from vitruvian.flows.netlist.rtlil import Body, Cell, Sig, Switch, cut, parse, width_of
-from vitruvian.flows.netlist.simplify import Netlist
+from vitruvian.flows.netlist.repeat import lanes
+from vitruvian.flows.netlist.rtlil import Body, Cell, Module, Sig, parse
+from vitruvian.flows.netlist.simplify import Netlist, reads, targets
+from vitruvian.flows.netlist.source import Part, part_of
+from vitruvian.flows.netlist.statements import Statements
+from vitruvian.flows.netlist.wrap import comment, fitted
 
 __all__ = ["verilog"]
 
@@ -18,40 +24,91 @@ FILE = (
     "/* verilator lint_off DECLFILENAME */\n"
 )
 FILE_END = "/* verilator lint_on DECLFILENAME */\n"
-MULTIPLY = (
-    "  // The operands of a product, and a product that is added, stay as narrow as they are:\n"
-    "  // their width decides which multiplier a tool builds.\n"
-    "  /* verilator lint_off WIDTHEXPAND */\n"
+NARROW = (
+    "  // The operands of a product, and a product that is added, stay as narrow as they are:",
+    "  // their width decides which multiplier a tool builds.",
+    "  /* verilator lint_off WIDTHEXPAND */",
 )
+WIDE = "  /* verilator lint_on WIDTHEXPAND */"
 
 
-def verilog(rtlil: str, top: str, ports: Sequence[str]) -> str:
+class Narrow(NamedTuple):
+    """The products of a part of the source, or the sums that take a product."""
+
+    part: Part
+
+
+def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) -> str:
     """Return the modules of an RTLIL text as Verilog, the top module first.
 
     Parameters
     ----------
     rtlil : str
-        RTLIL as Amaranth writes it, in which every name is an identifier of Verilog.
+        RTLIL as Amaranth writes it, in which every name is an identifier of Verilog. Comments tell
+        from which parts of the source the nets come if the text has source locations.
     top : str
         The top module.
     ports : sequence of str
         The ports of the top module in the order of the text.
+    plain : bool
+        If True, the statements have the order of the RTLIL, and equal lanes stay in their module.
+        What a tool makes of a netlist depends a little on its order.
     """
     modules = parse(rtlil)
-    outputs = {
-        name: {wire.name for wire in module.wires.values() if wire.way == "output"}
-        for name, module in modules.items()
-    }
-    texts = {}
+    outputs = {name: _outputs(module) for name, module in modules.items()}
+    taken, netlists = {*modules}, {}
     for name, module in modules.items():
-        netlist = Netlist(module)
-        netlist.outputs = outputs
-        own = {wire.name for wire in module.wires.values() if wire.way}
+        netlist, same = _prepared(module, outputs)
+        again = netlist.as_module()
+        if made := [] if plain else lanes(again, taken, Namer(netlist)):
+            outputs |= {lane.name: _outputs(lane) for lane in made}
+            netlists[name] = (_prepared(again, outputs)[0], same)
+            netlists |= {lane.name: _prepared(lane, outputs) for lane in made}
+        else:
+            netlists[name] = netlist, same
+    parts = {name: _part_of(netlist.module) for name, (netlist, _) in netlists.items()}
+    texts = {}
+    for name, (netlist, same) in netlists.items():
+        own = {wire.name for wire in netlist.wires.values() if wire.way}
         order = [port for port in ports if port in own] if name == top else []
-        texts[name] = Writer(netlist, order).text()
+        text = Writer(netlist, order, parts, same).text(plain=plain)
+        texts[name] = text if name == top else _titled(text, parts[name])
     first, rest = texts.pop(top), list(texts.values())
     text = f"`timescale 1ns / 1ps\n\n{first}"
     return "\n".join([text, FILE + rest[0], *rest[1:], FILE_END]) if rest else text
+
+
+def _part_of(module: Module) -> Part:
+    return Part(module.title, "", "") if module.title else part_of(module.src)
+
+
+def _outputs(module: Module) -> set[str]:
+    return {wire.name for wire in module.wires.values() if wire.way == "output"}
+
+
+def _prepared(module: Module, outputs: dict[str, set[str]]) -> tuple[Netlist, dict[str, list[str]]]:
+    """Return a simplified netlist, and net -> further names that the source has for it."""
+    netlist = Netlist(module)
+    netlist.outputs = outputs
+    netlist.simplify()
+    same = Aliases(netlist).same
+    read = {chunk.name for sig in netlist.read() for chunk in sig}
+    work = [name for name in netlist.values if netlist.wires[name].way == "output" or name in read]
+    alive = set(work)
+    while work:
+        for chunk in netlist.values[work.pop()]:
+            if chunk.name in netlist.values and chunk.name not in alive:
+                alive.add(chunk.name)
+                work.append(chunk.name)
+    # Nothing reads the other aliases.
+    netlist.values = {name: value for name, value in netlist.values.items() if name in alive}
+    return netlist, same
+
+
+def _titled(text: str, part: Part) -> str:
+    """Return the text of a module below a comment that says what the module is."""
+    words = f"{part.text} [{part.file}]" if part.text else "" if part.file else part.name
+    return "\n".join([*comment(words[:1].upper() + words[1:], ""), text])
 
 
 class Writer:
@@ -60,35 +117,42 @@ class Writer:
     Parameters
     ----------
     netlist : Netlist
-        The module; it is simplified here.
+        The module, simplified.
     ports : list of str
         Ports in the order of the text, or nothing for the order of the RTLIL.
+    parts : dict of str to Part
+        Module -> the part of the source that it comes from.
+    same : dict of str to list of str
+        Net -> further names that the source has for it.
     """
 
-    def __init__(self, netlist: Netlist, ports: list[str]):
-        self.n = netlist
-        self.names = [name for name, wire in netlist.wires.items() if wire.named and wire.width]
-        netlist.simplify()
-        self.aliases = Aliases(netlist)
-        self._drop_aliases()
+    def __init__(
+        self,
+        netlist: Netlist,
+        ports: list[str],
+        parts: dict[str, Part],
+        same: dict[str, list[str]],
+    ):
+        self.n, self.parts, self.same = netlist, parts, same
         self.steps = self._sequential()
         self.namer = Namer(netlist)
         self.expressions = Expressions(netlist, self.namer)
+        self.statements = Statements(self.expressions)
+        self.memories = Memories(self.expressions)
         wires = netlist.wires
         self.ports = ports or [name for name, wire in wires.items() if wire.way and wire.width]
-
-    def _drop_aliases(self) -> None:
-        """Remove the values of aliases that nothing reads, and store them for comments."""
-        n = self.n
-        read = {chunk.name for sig in n.read() for chunk in sig}
-        work = [name for name in n.values if n.wires[name].way == "output" or name in read]
-        alive = set(work)
-        while work:
-            for chunk in n.values[work.pop()]:
-                if chunk.name in n.values and chunk.name not in alive:
-                    alive.add(chunk.name)
-                    work.append(chunk.name)
-        self.unread = {name: n.values.pop(name) for name in [*n.values] if name not in alive}
+        self.driven = {
+            chunk.name: cell
+            for cell in netlist.others
+            for port, sig in cell.ports.items()
+            if netlist.is_output(cell, port)
+            for chunk in sig
+        }
+        #: Nets whose declaration is written.
+        self.declared = {name for name, wire in wires.items() if wire.way}
+        #: Parts of the source that a comment describes already.
+        self.described: set[Part] = set()
+        self._inner: dict[str, frozenset[str]] = {}
 
     def _sequential(self) -> dict[str, Body]:
         """Take the processes that only compute the next value of one register from the netlist."""
@@ -113,20 +177,20 @@ class Writer:
 
     # ------------------------------------------------------------------ text
 
-    def text(self) -> str:
-        """Return the text of the module."""
-        n = self.n
-        body = [*self._logic(), *self._memories(), *self._instances(), *self._registers()]
+    def text(self, *, plain: bool = False) -> str:
+        """Return the text of the module; a plain one has the order of the netlist."""
         heads = [self._port(name) for name in self.ports]
-        lines = [f"module {n.name} (", ",\n".join(heads), ");"] if heads else [f"module {n.name};"]
-        lines += [*self._declarations(), *body, *self._unused(), "endmodule", ""]
-        return "\n".join(lines)
+        lines = [f"module {self.n.name} (", ",\n".join(heads), ");"]
+        lines = lines if heads else [f"module {self.n.name};"]
+        body = self._plain() if plain else [*self.memories.declared(), *self._stages()]
+        body = [*body, *self._initial(), *self._unused()]
+        lines += [part for line in body for part in fitted(line)]
+        return "\n".join([*lines, "endmodule", ""])
 
     def _kind(self, name: str) -> str:
-        driver = self._outputs().get(name)
+        driver = self.driven.get(name)
         memory = driver is not None and driver.numbers.get("CLK_ENABLE")
-        register = name in self.n.registers or name in self.n.processes or memory
-        return "reg " if register else "wire"
+        return "reg" if name in self.n.registers or name in self.n.processes or memory else "wire"
 
     def _shape(self, name: str) -> str:
         wire, width = self.n.wires[name], self.expressions.width(name)
@@ -134,44 +198,25 @@ class Writer:
 
     def _port(self, name: str) -> str:
         way = self.n.wires[name].way
-        kind = self._kind(name).strip() if way == "output" else "wire"
+        kind = self._kind(name) if way == "output" else "wire"
         return f"  {way:<6} {kind} {self._shape(name)}{name}"
 
-    def _declarations(self) -> list[str]:
-        n, lines = self.n, []
-        declared = [name for name in n.wires if not n.wires[name].way and self._exists(name)]
-        named = [name for name in declared if not name.startswith("$")]
-        others = [name for name in declared if name.startswith("$")]
-        for name in (*named, *others):
-            keep = "(* keep *) " if n.wires[name].keep else ""
-            text = f"  {keep}{self._kind(name)} {self._shape(name)}{self.namer.name(name)};"
-            same = self.aliases.same.get(name, ())
-            lines.append(text + (f"  // also {', '.join(same)}" if same else ""))
-        for name in self.ports:
-            if same := self.aliases.same.get(name):
-                lines.append(f"  // {name} is also {', '.join(same)}")
-        for name, value in self.unread.items():
-            if name in (x for same in self.aliases.same.values() for x in same):
-                continue
-            if any(not self._exists(c.name) and c.name not in n.operators for c in value if c.name):
-                continue
-            lines.append(f"  // {name} is {self._quoted(value)}")
-        text = "\n".join([*lines, *map(self._port, self.ports)])
-        present = set(re.findall(r"\w+", text))
-        gone = [name for name in self.names if name not in present]
-        lines += _comment("Nothing reads these signals of the source:", gone)
-        lines += [
-            f"  reg [{width - 1}:0] {name} [0:{depth - 1}];"
-            for name, (width, depth) in n.memories.items()
-        ]
-        return lines
+    def _declaration(self, name: str) -> str:
+        """Return the declaration of a net without the semicolon."""
+        keep = "(* keep *) " if self.n.wires[name].keep else ""
+        return f"  {keep}{self._kind(name)} {self._shape(name)}{self.namer.name(name)}"
 
-    def _quoted(self, value: Sig) -> str:
-        """Return the text of a value for a comment, which reads nothing."""
-        read = dict(self.expressions.read)
-        text = self.expressions.text(value)
-        self.expressions.read = read
-        return text
+    def _declare(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the declarations of nets that have none yet."""
+        for name in names:
+            if name not in self.declared:
+                yield f"{self._declaration(name)};{self._also(name)}"
+        self.declared |= set(names)
+
+    def _also(self, name: str) -> str:
+        """Return a comment with the further names that the source has for a net."""
+        same = self.same.get(name)
+        return f"  // also {', '.join(same)}" if same else ""
 
     def _exists(self, name: str) -> bool:
         """Return whether the text declares a net."""
@@ -179,218 +224,258 @@ class Writer:
         if name in n.operators:
             return not self.expressions.inline(name)
         driven = name in n.processes or name in n.registers or name in n.values
-        return driven or n.wires[name].way != "" or name in self._outputs()
+        return driven or n.wires[name].way != "" or name in self.driven
 
-    def _outputs(self) -> dict[str, Cell]:
-        if not hasattr(self, "_driven"):
-            self._driven = {
-                chunk.name: cell
-                for cell in self.n.others
-                for port, sig in cell.ports.items()
-                if self.n.is_output(cell, port)
-                for chunk in sig
-            }
-        return self._driven
+    # ------------------------------------------------------------------ order
 
-    def _logic(self) -> list[str]:
-        n, lines, products = self.n, [], []
-        for name in n.order():
-            if name in n.operators:
-                if self.expressions.inline(name):
-                    continue
-                line = f"  assign {self.namer.name(name)} = {self.expressions.operator(name)};"
-                (products if name in self.expressions.narrow else lines).append(line)
-            elif name in n.values:
-                lines.append(f"  assign {name} = {self.expressions.text(n.values[name])};")
-            elif name not in n.registers and not name.endswith(" step"):
-                lines += ["  always @* begin", *self._body(n.processes[name], "=", 4), "  end"]
-        if products:
-            end = "  /* verilator lint_on WIDTHEXPAND */"
-            lines += [MULTIPLY.rstrip("\n"), *products, end]
-        return lines
-
-    def _body(self, body: Body, sign: str, indent: int) -> list[str]:
-        """Return the statements of a process."""
-        lines, space = [], " " * indent
-        for item in body:
-            if isinstance(item, Switch):
-                lines += self._switch(item, sign, indent)
-                continue
-            target, source = item
-            if not target or target == source:
-                continue
-            lines.append(f"{space}{self._target(target)} {sign} {self.expressions.text(source)};")
-        return lines
-
-    def _target(self, target: Sig) -> str:
-        ((name, low, width),) = target
-        text = self.namer.name(name)
-        if width == self.n.wires[name].width:
-            return text
-        return f"{text}[{low}]" if width == 1 else f"{text}[{low + width - 1}:{low}]"
-
-    def _switch(self, switch: Switch, sign: str, indent: int) -> list[str]:
-        width, space = width_of(switch.select), " " * indent
-        cases = list(switch.cases)
-        bodies = [self._body(case.body, sign, indent + 2) for case in cases]
-        while cases and not bodies[-1] and not cases[-1].patterns:
-            cases.pop()
-            bodies.pop()
-        if not any(bodies):
-            return []
-        chain = width == 1 or any("-" in p for case in cases for p in case.patterns)
-        lines = []
-        if chain:
-            for index, (case, body) in enumerate(zip(cases, bodies, strict=True)):
-                condition = self._condition(switch.select, case.patterns)
-                last = index and (not case.patterns or (width == 1 and index == 1))
-                word = "if" if not index else "end else if"
-                head = "end else begin" if last else f"{word} ({condition}) begin"
-                lines += [space + head, *body]
-            return [*lines, space + "end"]
-        lines.append(f"{space}case ({self.expressions.text(switch.select)})")
-        count = 0
-        for case, body in zip(cases, bodies, strict=True):
-            count += len(case.patterns)
-            size = -(-width // 4)
-            label = ", ".join(f"{width}'h{int(p, 2):0{size}x}" for p in case.patterns) or "default"
-            if len(body) == 1 and body[0].endswith(";"):
-                lines.append(f"{space}  {label}: {body[0].strip()}")
-            else:
-                inner = [f"  {line}" for line in body]
-                lines += [f"{space}  {label}: begin", *inner, f"{space}  end"]
-        if count < 1 << width and all(case.patterns for case in cases):
-            lines.append(f"{space}  default: ;")
-        return [*lines, f"{space}endcase"]
-
-    def _condition(self, select: Sig, patterns: list[str]) -> str:
-        """Return the condition that a value matches one of the patterns."""
-        terms = []
-        for pattern in patterns:
-            bits = [(i, bit) for i, bit in enumerate(reversed(pattern)) if bit != "-"]
-            factors = []
-            for index, bit in bits:
-                text = self.expressions.text(cut(select, index, 1), inside=True)
-                factors.append(text if bit == "1" else f"~{text}")
-            if len(factors) == 1 and factors[0].startswith("("):
-                factors = [factors[0][1:-1]]
-            terms.append(" & ".join(factors) or "1'b1")
-        if len(terms) == 1:
-            return terms[0]
-        return " | ".join(f"({term})" if " & " in term else term for term in terms)
-
-    def _registers(self) -> list[str]:
-        n, lines = self.n, []
-        simple: dict[str, list[str]] = {}
-        clocks = {name: self.expressions.text(c.ports["CLK"]) for name, c in n.registers.items()}
-        for clock, body in grouped(self.steps, clocks):
-            lines += [f"  always @(posedge {clock}) begin", *self._body(body, "<=", 4), "  end"]
+    def _nodes(self) -> tuple[list[Node], list[Node]]:
+        """Return the statements without a clock, and the registers."""
+        n = self.n
+        nodes = [self._net(name) for name in n.order() if self._is_net(name)]
+        clocked = []
         for name, cell in n.registers.items():
-            if name not in self.steps:
-                text = f"    {self.namer.name(name)} <= {self.expressions.text(cell.ports['D'])};"
-                simple.setdefault(clocks[name], []).append(text)
-        for clock, body in simple.items():
-            lines += [f"  always @(posedge {clock}) begin", *body, "  end"]
-        starts = [
-            f"    {self.namer.name(name)} = {n.wires[name].width}'h{n.wires[name].init or 0:x};"
-            for name in n.registers
-            if n.wires[name].init is not None
-        ]
-        return [*lines, *(["  initial begin", *starts, "  end"] if starts else [])]
+            sigs = [cell.ports["D"]]
+            if name in self.steps:
+                sigs = [s for t, s in targets(self.steps[name]) if s != t]
+            clocked.append(Node(name, (name,), self._sources(sigs), clocked=True))
+        self.cells: dict[Hashable, Cell] = {}
+        for index, cell in enumerate(n.others):
+            made = [c.name for p, s in cell.ports.items() if n.is_output(cell, p) for c in s]
+            inputs = [s for p, s in cell.ports.items() if not n.is_output(cell, p)]
+            if cell.kind == "$memrd_v2" and cell.numbers["CLK_ENABLE"]:
+                sigs = [cell.ports["ADDR"]]
+                clocked.append(Node(made[0], tuple(made), self._sources(sigs), clocked=True))
+            elif cell.kind not in ("$meminit_v2", "$memwr_v2"):
+                part = self.parts.get(cell.kind) or self._part(made[0])
+                reads = self._sources(inputs)
+                nodes.append(Node(index, tuple(made), reads, part=part, loose=True))
+                self.cells[index] = cell
+        return nodes, clocked
 
-    def _memories(self) -> list[str]:
-        lines: list[str] = []
-        writes: dict[tuple[str, str], list[str]] = {}
-        counter = False
-        for cell in self.n.others:
-            if not cell.kind.startswith("$mem"):
-                continue
-            memory = str(cell.numbers["MEMID"]).lstrip("\\")
-            if cell.kind == "$meminit_v2":
-                text, loop = self._contents(cell, memory)
-                counter |= loop
-                lines += text
-            elif cell.kind == "$memwr_v2":
-                clock = self.expressions.text(cell.ports["CLK"])
-                writes.setdefault((memory, clock), []).extend(self._write(cell, memory))
-            else:
-                lines += self._read(cell, memory)
-        for (_, clock), body in writes.items():
-            lines += [f"  always @(posedge {clock}) begin", *body, "  end"]
-        return ["  integer entry;", *lines] if counter else lines
+    def _plain(self) -> list[str]:
+        """Return all declarations, and then all statements in the order of the netlist."""
+        n = self.n
+        # Statements choose the names of nets without one, in their own order.
+        nets = [name for name in n.wires if not n.wires[name].way]
+        self.declared |= set(nets)
+        lines = list(self._in_order())
+        nets = sorted(filter(self._exists, nets), key=lambda name: name.startswith("$"))
+        self.declared -= set(nets)
+        return [*self._declare(nets), *self.memories.declared(contents=False), *lines]
 
-    def _contents(self, cell: Cell, memory: str) -> tuple[list[str], bool]:
-        width, depth = self.n.memories[memory]
-        size = -(-width // 4)
-        words = [self._number(cut(cell.ports["DATA"], i * width, width)) for i in range(depth)]
-        if len(set(words)) == 1:
-            return [
-                "  initial",
-                f"    for (entry = 0; entry < {depth}; entry = entry + 1)",
-                f"      {memory}[entry] = {width}'h{words[0]:x};",
-            ], True
-        rows = [f"    {memory}[{i}] = {width}'h{word:0{size}x};" for i, word in enumerate(words)]
-        return ["  initial begin", *rows, "  end"], False
-
-    @staticmethod
-    def _number(sig: Sig) -> int:
-        total = shift = 0
-        for _, value, width in sig:
-            total |= value << shift
-            shift += width
-        return total
-
-    def _write(self, cell: Cell, memory: str) -> list[str]:
-        address = self.expressions.text(cell.ports["ADDR"])
-        data, lines, low = cell.ports["DATA"], [], 0
-        bits = [cut(cell.ports["EN"], i, 1) for i in range(width_of(data))]
-        while low < len(bits):
-            high = low
-            while high < len(bits) and bits[high] == bits[low]:
-                high += 1
-            part = "" if high - low == len(bits) else f"[{high - 1}:{low}]"
-            condition = self.expressions.text(bits[low])
-            value = self.expressions.text(cut(data, low, high - low))
-            lines.append(f"    if ({condition}) {memory}[{address}]{part} <= {value};")
-            low = high
-        return lines
-
-    def _read(self, cell: Cell, memory: str) -> list[str]:
-        name = self.namer.name(cell.ports["DATA"][0].name)
-        address = self.expressions.text(cell.ports["ADDR"])
-        if not cell.numbers["CLK_ENABLE"]:
-            return [f"  assign {name} = {memory}[{address}];"]
-        enable = self.expressions.text(cell.ports["EN"])
-        clock = self.expressions.text(cell.ports["CLK"])
-        lines = [f"  always @(posedge {clock}) begin"]
-        lines.append(f"    if ({enable}) {name} <= {memory}[{address}];")
-        mask = int(cell.numbers["TRANSPARENCY_MASK"])
-        for other in self.n.others:
-            same = other.numbers.get("MEMID") == cell.numbers["MEMID"]
-            if other.kind == "$memwr_v2" and same and mask >> int(other.numbers["PORTID"]) & 1:
-                where = self.expressions.text(other.ports["ADDR"], inside=True)
-                value = self.expressions.text(other.ports["DATA"])
-                write = self.expressions.text(cut(other.ports["EN"], 0, 1), inside=True)
-                hit = f"{enable} & {write} & ({where} == {address})"
-                lines.append(f"    if ({hit}) {name} <= {value};")
-        return [*lines, "  end"]
-
-    def _instances(self) -> list[str]:
-        lines: list[str] = []
-        for cell in self.n.others:
-            if cell.kind.startswith("$"):
-                continue
-            pins = []
-            for port, sig in cell.ports.items():
-                if not sig:
-                    continue
-                if self.n.is_output(cell, port):
-                    text = ", ".join(self.namer.name(c.name) for c in reversed(sig))
-                    pins.append(f"    .{port}({text if len(sig) == 1 else f'{{{text}}}'})")
+    def _in_order(self) -> Iterator[str]:
+        """Yield all statements in the order of the netlist."""
+        n = self.n
+        self.cells = {}
+        products: list[str] = []
+        for name in n.order():
+            if self._is_net(name):
+                text = self._statement(Node(name, (name,), frozenset()))
+                if name in self.expressions.narrow:
+                    products += text
                 else:
-                    pins.append(f"    .{port}({self.expressions.text(sig)})")
-            lines += [f"  {cell.kind} {cell.name} (", ",\n".join(pins), "  );"]
+                    yield from text
+        if products:
+            yield from [*NARROW, *products, WIDE]
+        yield from self.memories.contents()
+        for cell in n.others:
+            yield from self.memories.read(cell) if cell.kind == "$memrd_v2" else ()
+        for cells in self.memories.writes():
+            yield from self.memories.write(cells)
+        for cell in n.others:
+            yield from () if cell.kind.startswith("$") else self._instance(cell)
+        yield from self._updates(dict.fromkeys(n.wires, 0), memories=False).get(0, ())
+
+    def _is_net(self, name: str) -> bool:
+        """Return whether a statement without a clock drives a net."""
+        if name in self.n.operators:
+            return not self.expressions.inline(name)
+        return name not in self.n.registers and not name.endswith(" step")
+
+    def _net(self, name: str) -> Node:
+        n = self.n
+        if name in n.operators:
+            sigs = [sig for port, sig in n.operators[name].ports.items() if port != "Y"]
+        else:
+            sigs = [n.values[name]] if name in n.values else list(reads(n.processes[name]))
+        part = self._part(name)
+        narrow = name in self.expressions.narrow
+        return Node(name, (name,), self._sources(sigs), part=Narrow(part) if narrow else part)
+
+    def _part(self, name: str) -> Part:
+        """Return the part of the source that a net comes from."""
+        location = self.n.wires[name].src
+        if not location and name in self.n.operators:
+            location = self.n.operators[name].src
+        return part_of(location)
+
+    def _sources(self, sigs: Iterable[Sig]) -> frozenset[str]:
+        """Return the nets of the text that values read, through operators written inside."""
+        found: set[str] = set()
+        for chunk in (chunk for sig in sigs for chunk in sig if chunk.name):
+            if not self.expressions.inline(chunk.name):
+                found.add(chunk.name)
+                continue
+            if chunk.name not in self._inner:
+                ports = self.n.operators[chunk.name].ports
+                self._inner[chunk.name] = self._sources(s for p, s in ports.items() if p != "Y")
+            found |= self._inner[chunk.name]
+        return frozenset(found)
+
+    def _stages(self) -> Iterator[str]:
+        """Yield all statements, stage by stage."""
+        nodes, clocked = self._nodes()
+        rank, loops = ranks([*nodes, *clocked])
+        held = {name for node in clocked for name in node.makes}
+        registers = [name for name in self.n.wires if name in held]
+        staged = bool(registers) and 2 * len(loops) < len(registers)
+        if not staged:
+            # The logic between registers in loops has no first stage.
+            rank = dict.fromkeys(rank, 0)
+            yield from self._declare(registers)
+        last = max(rank.values(), default=0)
+        updates = self._updates(rank)
+        known = {name for name, wire in self.n.wires.items() if wire.way == "input"}
+        for stage in range(last + 1):
+            if staged:
+                yield from self._stage(stage, last, [n for n in registers if rank[n] == stage])
+            known |= {name for name in registers if rank[name] <= stage}
+            here = [x for x in nodes if max((rank[net] for net in x.makes), default=last) == stage]
+            yield from self._logic(here, known)
+            fresh = [name for name in registers if rank[name] == stage + 1]
+            if fresh or stage in updates:
+                yield ""
+            yield from self._declare(fresh)
+            yield from updates.get(stage, ())
+
+    def _stage(self, stage: int, last: int, registers: list[str]) -> Iterator[str]:
+        """Yield the heading of a stage."""
+        prefixes = {name.partition("_")[0] for name in registers}
+        common = f" ({prefixes.pop()}_*)" if len(prefixes) == 1 and len(registers) > 1 else ""
+        begin = f"register rank {stage}{common}" if stage else "the inputs"
+        end = f"register rank {stage + 1}" if stage < last else "the outputs"
+        yield ""
+        yield f"  // ==== Stage {stage + 1} of {last + 1}: from {begin} to {end} ===="
+        self.described.clear()
+
+    def _logic(self, nodes: list[Node], known: set[str]) -> Iterator[str]:
+        """Yield statements without a clock, each part of the source under its name."""
+        ahead: list[str] = []
+        part: Hashable = None
+        for node in ordered(nodes, known, lambda x: ahead.extend(self._declare(x.makes))):
+            if node.part != part:
+                if isinstance(part, Narrow):
+                    yield WIDE
+                part = node.part
+                yield from self._part_heading(part.part if isinstance(part, Narrow) else part)
+                yield from NARROW if isinstance(part, Narrow) else ()
+            yield from ahead
+            ahead.clear()
+            yield from self._statement(node)
+        if isinstance(part, Narrow):
+            yield WIDE
+
+    def _part_heading(self, part: object) -> Iterator[str]:
+        """Yield an empty line and the comment that names a part; the first one describes it."""
+        yield ""
+        if not isinstance(part, Part) or not (part.name or part.file):
+            return
+        text = part.name or part.file
+        if part not in self.described:
+            text += f": {part.text}" if part.text else ""
+            text += f" [{part.file}]" if part.name and part.file else ""
+        self.described.add(part)
+        yield from comment(text)
+
+    def _statement(self, node: Node) -> Iterator[str]:
+        """Yield the statements that drive a net, or the instance that does, with declarations."""
+        cell, name = self.cells.get(node.key), str(node.key)
+        if cell is not None:
+            yield from self._declare(node.makes)
+            memory = cell.kind.startswith("$")
+            yield from self.memories.read(cell) if memory else self._instance(cell)
+        elif name in self.n.processes:
+            yield from self._declare([name])
+            text = self.statements.text(self.n.processes[name], "=", 4)
+            yield from ["  always @* begin", *text, "  end"]
+        else:
+            value = self.n.values.get(name)
+            text = self.expressions
+            right = text.operator(name) if value is None else text.text(value)
+            if name in self.declared:
+                yield f"  assign {self.namer.name(name)} = {right};"
+            else:
+                yield f"{self._declaration(name)} = {right};{self._also(name)}"
+                self.declared.add(name)
+
+    def _updates(self, rank: dict[str, int], *, memories: bool = True) -> dict[int, list[str]]:
+        """Return stage -> the statements at a clock edge that read nets of no later stage."""
+        n, lines = self.n, {}
+        clocks = {name: self.expressions.text(c.ports["CLK"]) for name, c in n.registers.items()}
+
+        def stage(sigs: Iterable[Sig]) -> int:
+            return max((rank.get(net, 0) for net in self._sources(sigs)), default=0)
+
+        def add(place: int, clock: str, body: list[str]) -> None:
+            block = [f"  always @(posedge {clock}) begin", *body, "  end"]
+            lines.setdefault(place, []).extend(block)
+
+        steps: dict[int, dict[str, Body]] = {}
+        simple: dict[tuple[int, str], list[str]] = {}
+        for name, cell in n.registers.items():
+            own = max(rank[name] - 1, 0)
+            if name in self.steps:
+                place = max(own, stage(reads(self.steps[name])))
+                steps.setdefault(place, {})[name] = self.steps[name]
+            else:
+                place = max(own, stage([cell.ports["D"]]))
+                simple.setdefault((place, clocks[name]), []).append(name)
+        for place, bodies in sorted(steps.items()):
+            for clock, body in grouped(bodies, clocks):
+                add(place, clock, self.statements.text(body, "<=", 4))
+        for (place, clock), names in simple.items():
+            data = {name: n.registers[name].ports["D"] for name in names}
+            text = [
+                f"    {self.namer.name(name)} <= {self.expressions.text(sig)};"
+                for name, sig in data.items()
+            ]
+            add(place, clock, text)
+        if not memories:
+            return lines
+        for cells in self.memories.writes():
+            sigs = [sig for cell in cells for sig in cell.ports.values()]
+            lines.setdefault(stage(sigs), []).extend(self.memories.write(cells))
+        for cell in n.others:
+            if cell.kind == "$memrd_v2" and cell.numbers["CLK_ENABLE"]:
+                sigs = [sig for port, sig in cell.ports.items() if port != "DATA"]
+                own = max(rank[cell.ports["DATA"][0].name] - 1, 0)
+                sigs += self.memories.seen(cell)
+                lines.setdefault(max(own, stage(sigs)), []).extend(self.memories.read(cell))
         return lines
+
+    def _initial(self) -> list[str]:
+        """Return the block that sets the first values of registers."""
+        starts = [
+            f"    {self.namer.name(name)} = {literal(wire.init or 0, wire.width)};"
+            for name, wire in ((name, self.n.wires[name]) for name in self.n.registers)
+            if wire.init is not None
+        ]
+        return ["", "  initial begin", *starts, "  end"] if starts else []
+
+    def _instance(self, cell: Cell) -> list[str]:
+        """Return the text of an instance."""
+        pins = []
+        for port, sig in cell.ports.items():
+            if not sig:
+                continue
+            if self.n.is_output(cell, port):
+                text = ", ".join(self.namer.name(c.name) for c in reversed(sig))
+                pins.append(f"    .{port}({text if len(sig) == 1 else f'{{{text}}}'}),")
+            else:
+                pins.append(f"    .{port}({self.expressions.text(sig)}),")
+        if pins:
+            pins[-1] = pins[-1][:-1]
+        return [f"  {cell.kind} {cell.name} (", *pins, "  );"]
 
     def _unused(self) -> list[str]:
         """Return one net that reads every bit that nothing else reads."""
@@ -409,12 +494,5 @@ class Writer:
                     parts.append(f"{text}[{low}]" if low == high else f"{text}[{high}:{low}]")
         if not parts:
             return []
-        text = textwrap.wrap(f"wire unused = &{{1'b0, {', '.join(parts)}}};", 96)
-        return ["  // Nothing else reads these bits.", *(f"  {line}" for line in text)]
-
-
-def _comment(text: str, names: list[str]) -> list[str]:
-    """Return a comment with names, or nothing if there are none."""
-    if not names:
-        return []
-    return [f"  // {line}" for line in textwrap.wrap(f"{text} {', '.join(names)}.", 94)]
+        text = f"  wire unused = &{{1'b0, {', '.join(parts)}}};"
+        return ["", "  // Nothing else reads these bits.", text]

@@ -51,6 +51,7 @@ def test_header_says_what_it_is_and_how_to_make_it(emitted):
     path, text = emitted
     header = text[: text.index("`timescale")]
     assert all(line.startswith("//") for line in header.splitlines())
+    assert max(map(len, text.splitlines())) <= 100
     command = re.search(r"vitruvian verilog (.+)", header)
     assert command and command[1].split()[0] == path.stem.split("_")[0]
     assert "Latency: " in header
@@ -120,6 +121,22 @@ def test_inner_modules_are_called_by_their_role(emitted):
         assert name == path.stem or name.startswith(f"{path.stem}_")
         assert not re.search(r"_[0-9a-f]{8}", name)
     assert not re.search(r"\bport_\d+_\d+\b", text)
+
+
+#: Options with a long command.
+LONGEST = {"lanes": [1], "rows": [4], "columns": [4], "multiplier": ["dsp"]}
+
+
+def test_a_long_command_is_broken_in_front_of_options():
+    (variant,) = variants("sparse-oei", LONGEST)
+    lines = header(variant, variant.build()).splitlines()
+    first = next(i for i, line in enumerate(lines) if "vitruvian verilog" in line)
+    last = lines.index("// Ports:")
+    assert last - first > 1 and all(
+        line.startswith("//     --") for line in lines[first + 1 : last]
+    )
+    words = [word for line in lines[first:last] for word in line.removeprefix("//").split()]
+    assert " ".join(words) == f"vitruvian verilog {variant.arguments}"
 
 
 def header_of(unit: str, **given) -> str:

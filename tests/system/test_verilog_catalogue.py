@@ -79,7 +79,9 @@ def lint(path: Path) -> str:
 @pytest.mark.parametrize("variant", catalogued())
 def test_every_configuration_is_lint_clean_and_has_no_escaped_name(variant, tmp_path: Path):
     path = verilog.write(variant, tmp_path)
-    assert "\\" not in path.read_text()
+    text = path.read_text()
+    assert "\\" not in text
+    assert max(map(len, text.splitlines())) <= 100
     assert not lint(path)
 
 
@@ -88,7 +90,7 @@ def test_the_lint_sees_a_mistake(tmp_path: Path):
     unit = UNITS["scu-im2col"]
     path = verilog.write(Variant(unit, unit.default({})), tmp_path)
     text = path.read_text()
-    changed = text.replace("  reg  [14:0] s1_base;", "  reg  [14:0] s1_base = 15'h0000;")
+    changed = text.replace("  reg [14:0] s1_base;", "  reg [14:0] s1_base = 15'h0000;")
     assert changed != text
     path.write_text(changed)
     assert "PROCASSINIT" in lint(path)

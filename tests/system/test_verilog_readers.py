@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from vitruvian.flows import verilog
-from vitruvian.flows.netlist.keywords import KEYWORDS
+from vitruvian.flows.netlist.names import poor
+from vitruvian.flows.netlist.rtlil import parse
+from vitruvian.flows.netlist.simplify import Netlist
 from vitruvian.flows.synth import SynthesisError
 from vitruvian.flows.units import variants
 from vitruvian.hdl.elaborate import to_rtlil
@@ -122,41 +124,62 @@ def test_a_reader_notices_a_mistake(reader: str, tmp_path: Path):
     assert READERS[reader](path)
 
 
-def named(rtlil: str) -> dict[str, set[str]]:
-    """Return module -> the names that the source gives to signals of more than no bits."""
+def registers(rtlil: str) -> dict[str, set[str]]:
+    """Return module -> its ports, and the registers that something reads, by their names."""
     names: dict[str, set[str]] = {}
-    module = ""
-    for line in rtlil.splitlines():
-        if match := re.match(r"module \\(\S+)", line):
-            module = match[1]
-            names[module] = set()
-        elif match := re.match(r"  wire width [1-9]\d* .*?\\([A-Za-z_]\w*)$", line):
-            names[module].add(match[1])
+    for name, module in parse(verilog._readable(rtlil, "top", [])).items():
+        netlist = Netlist(module)
+        netlist.simplify()
+        names[name] = {register for register in netlist.registers if not poor(register)}
+        names[name] |= {wire.name for wire in module.wires.values() if wire.way and wire.width}
     return names
 
 
 def missing(rtlil: str, body: str) -> list[str]:
-    """Return the names of the source that the text does not have, module by module."""
-    blocks = re.findall(r"(?ms)^module (\w+).*?^endmodule", body)
-    texts = re.findall(r"(?ms)^module \w+.*?^endmodule", body)
-    words = [set(re.findall(r"\w+", block)) for block in texts]
-    wanted = sorted(named(rtlil).values(), key=len)
-    assert len(blocks) == len(wanted)
+    """Return the registers and ports of the source that no module of the text has."""
+    words = [set(re.findall(r"\w+", block)) for block in re.split(r"(?m)^endmodule", body)]
     return sorted(
         name
-        for names in wanted
+        for names in registers(rtlil).values()
         for name in names
-        if name not in KEYWORDS and not any(name in words_of for words_of in words)
+        if not any(name in words_of for words_of in words)
     )
 
 
 def test_the_text_has_the_names_of_its_source(text):
+    """Registers and ports keep their names; other signals may be written inside an expression."""
     module, body = text
     (unit,) = (unit for unit in PRESETS if variant(unit).module == module)
     chosen = variant(unit)
     rtlil = to_rtlil(chosen.build(), name=module, shared=chosen.unit.shared)
-    absent = missing(rtlil, body)
-    assert not absent
+    names = registers(rtlil)[module]
+    assert len(names) > 4 and not missing(rtlil, body)
     assert not re.search(r"\b_\d+_\b", body)
-    name = max(named(rtlil)[module], key=len)
+    name = max(names, key=len)
     assert missing(rtlil, re.sub(rf"\b{name}\b", "net", body))[0] == name
+
+
+def test_no_line_is_longer_than_100_characters(text):
+    assert max(map(len, text[1].splitlines())) <= 100
+
+
+def test_every_part_has_a_name_and_no_path_of_this_machine(text, root: Path):
+    """A comment above each group of statements says where it comes from, and not more."""
+    body = text[1]
+    files = set(re.findall(r"\[([\w/]+\.py)\]", body))
+    assert len(files) > 3 and all(
+        (root / file).is_file() for file in files if not file.startswith("amaranth/")
+    )
+    assert str(root) not in body and "site-packages" not in body
+    aliases = re.findall(r"(?m)^  // \w+ is (?:also )?", body)
+    assert not aliases
+
+
+def test_the_products_of_a_dot_product_are_instances_of_one_module(text):
+    if not text[0].startswith("dot_"):
+        pytest.skip("only the dot product has products of its own")
+    assert re.findall(r"(?m)^module (\w+)", text[1]) == [text[0], f"{text[0]}_p"]
+    assert re.findall(rf"(?m)^  {text[0]}_p (\w+) \(", text[1]) == ["p0", "p1", "p2", "p3"]
+    stages = re.findall(r"// ==== (Stage .*) ====", text[1])
+    assert stages[0] == "Stage 1 of 4: from the inputs to register rank 1"
+    assert stages[-1] == "Stage 4 of 4: from register rank 3 to the outputs" and len(stages) == 4

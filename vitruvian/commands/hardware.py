@@ -19,6 +19,7 @@ from vitruvian.flows import (
     fpga,
     register_files,
     report,
+    sv_package,
     table35,
     unit_file,
     verilog,
@@ -254,7 +255,8 @@ def _verilog(options: argparse.Namespace) -> int:
             else:
                 write_whole(path, text)
                 print(path)
-                for name, content in register_files.register_files(variant).items():
+                more = sv_package.files(variant) | register_files.register_files(variant)
+                for name, content in more.items():
                     write_whole(folder / name, content)
                     print(folder / name)
             document.append(

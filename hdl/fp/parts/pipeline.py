@@ -124,7 +124,7 @@ class PipelineStages:
             Name of the new signal.
         """
         # Data registers need no reset: a valid bit says which contents count.
-        signal = Signal(Shape.cast(value.shape()), name=name, reset_less=True)
+        signal = Signal(Shape.cast(value.shape()), name=name, reset_less=True, src_loc_at=1)
         if stage in self.names:
             self._m.d.sync += signal.eq(value)
         else:

@@ -41,7 +41,7 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, k, family
         return reduce_rows(m, rows, **rest)
 
     monkeypatch.setattr(vitruvian.hdl.fp.core.dotcore, "add_plainly", carry_save)
-    text = verilog.emit(unit)
+    text = verilog.emit(unit, plain=True)
     assert " * " in text
     reference = fpga.count(text, unit.module, family)
     assert resources.dsp == reference.dsp == k
@@ -62,7 +62,7 @@ def test_equal_modules_are_mapped_once_on_demand(family):
 
 def test_a_large_design_is_counted_by_modules(monkeypatch):
     unit = _variant("cube", preset="tiny", m=1, n=2, multiplier="dsp", precisions="int8")
-    flat, text = fpga.resources(unit, "ecp5"), verilog.emit(unit)
+    flat, text = fpga.resources(unit, "ecp5"), verilog.emit(unit, plain=True)
     by_module = fpga.apart(text, unit.module, "ecp5")
     assert (
         by_module is not None
@@ -122,7 +122,7 @@ def test_an_integer_dot_product_takes_fewer_luts_than_one_expression(monkeypatch
 
     monkeypatch.setattr(IntDotProduct, "_build_chain", one_expression)
     plain = _variant("intdot", k=k, pipeline=1, multiplier="dsp")
-    reference = fpga.count(verilog.emit(plain), plain.module, "ecp5")
+    reference = fpga.count(verilog.emit(plain, plain=True), plain.module, "ecp5")
     assert resources.dsp == reference.dsp == k
     assert 0 < _luts(resources, "ecp5") <= 1.05 * _luts(reference, "ecp5")
 

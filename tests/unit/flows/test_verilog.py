@@ -1,6 +1,7 @@
 """The text has the names of its source, legal identifiers, and the operators of the source."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,11 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.flows import verilog
 from vitruvian.flows.netlist import fold
 from vitruvian.flows.netlist import write as netlist
+from vitruvian.flows.netlist.express import literal
 from vitruvian.flows.netlist.keywords import KEYWORDS
+from vitruvian.flows.netlist.order import Node, ordered, ranks
+from vitruvian.flows.netlist.source import part_of
+from vitruvian.flows.netlist.wrap import WIDTH, wrapped
 from vitruvian.flows.synth import SynthesisError
 from vitruvian.hdl.elaborate import to_rtlil
 
@@ -70,6 +75,57 @@ class NoBits(wiring.Component):
         return m
 
 
+class Lanes(wiring.Component):
+    """A unit with three equal lanes, and with a fourth one that differs."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        b: Signal
+        c: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(12), "b": In(12), "c": In(2), "d": Out(12)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        names = ["sum", "signed", "mixed", "0_part", "last", *(f"more{step}" for step in range(6))]
+        for k in range(4):
+            a, b = self.a.word_select(k, 3), self.b.word_select(k, 3)
+            total = a
+            for step, name in enumerate(names):
+                part = Signal(3, name=f"lane{k}_{name}")
+                with m.If(a[step % 3]):
+                    m.d.comb += part.eq((a & step) ^ (b | step) ^ (a << 1))
+                with m.Else():
+                    m.d.comb += part.eq((a | b) - step if k < 3 else a & b)
+                total = total ^ part
+            m.d.comb += self.d.word_select(k, 3).eq(total + self.c)
+        return m
+
+
+class Pipeline(wiring.Component):
+    """A unit with two ranks of registers, the second of which can wait."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        go: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(4), "go": In(1), "d": Out(4)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        first, second, third = (Signal(4, name=f"s{k}_value") for k in (1, 2, 3))
+        early, late = Signal(4, name="early"), Signal(4, name="late")
+        m.d.comb += [early.eq(self.a * 3), late.eq(second - 5), self.d.eq(late ^ third)]
+        m.d.sync += first.eq(early)
+        with m.If(self.go):
+            m.d.sync += [second.eq(first + 1), third.eq(first ^ 2)]
+        return m
+
+
 def proof(rtlil: str, text: str) -> None:
     """Raise SynthesisError unless the text computes what the RTLIL does, for every input."""
     (top,) = re.findall(r"attribute \\top 1\nmodule \\(\S+)", rtlil)
@@ -103,6 +159,156 @@ def test_the_proof_fails_on_a_changed_text(old: str, new: str):
     assert old in text
     with pytest.raises(SynthesisError):
         proof(rtlil, text.replace(old, new))
+
+
+def lanes_text() -> str:
+    return netlist.verilog(verilog._readable(to_rtlil(Lanes()), "top", []), "top", list("abcd"))
+
+
+def test_equal_lanes_are_instances_of_one_module():
+    text = lanes_text()
+    assert re.findall(r"(?m)^module (\w+)", text) == ["top", "top_lane"]
+    assert re.findall(r"(?m)^  top_lane (\w+) \(", text) == ["lane0", "lane1", "lane2"]
+    assert "// lanes lane0, lane1 and lane2" in text
+    top, lane = text.split("endmodule")[:2]
+    assert "lane3_mixed" in top and "lane0_mixed" not in top and "lane0_mixed" not in lane
+    # The names in the lane have no number of a lane; keywords and digits are changed.
+    assert {"sum", "signed_v", "mixed", "n0_part"} <= set(re.findall(r"\w+", lane))
+    proof(to_rtlil(Lanes()), text)
+
+
+def test_the_proof_fails_on_a_changed_lane():
+    text = lanes_text()
+    head, lane = text.split("module top_lane", 1)
+    with pytest.raises(SynthesisError):
+        proof(to_rtlil(Lanes()), f"{head}module top_lane{lane.replace(' - ', ' + ', 1)}")
+    with pytest.raises(SynthesisError):
+        proof(to_rtlil(Lanes()), text.replace("a[5:3]", "a[2:0]"))
+
+
+def test_a_plain_text_has_the_order_of_the_netlist():
+    """The recorded results of FPGA flows depend on it."""
+    rtlil = to_rtlil(Lanes(), sources=True)
+    text = netlist.verilog(verilog._readable(rtlil, "top", []), "top", list("abcd"), plain=True)
+    assert text.count("module top") == 1 and "lane2_mixed" in text
+    assert not re.search(r"(?m)^ +//(?! Nothing else)", text) and "] =" not in text
+    last = text.rindex("  reg [2:0]")
+    assert last < text.index("  assign ") and last < text.index("  always")
+    proof(to_rtlil(Lanes()), text)
+
+
+def test_stages_follow_the_registers():
+    rtlil = to_rtlil(Pipeline(), sources=True)
+    ports = ["clk", "rst", "a", "go", "d"]
+    text = netlist.verilog(verilog._readable(rtlil, "top", []), "top", ports)
+    places = [
+        text.index(words)
+        for words in (
+            "// ==== Stage 1 of 3: from the inputs to register rank 1 ====",
+            "// pipeline: A unit with two ranks of registers, the second of which can wait",
+            "wire [3:0] early = ",
+            "reg [3:0] s1_value;",
+            "s1_value <= early;",
+            "// ==== Stage 2 of 3: from register rank 1 to register rank 2 ====",
+            "reg [3:0] s2_value;",
+            "if (go)",
+            "// ==== Stage 3 of 3: from register rank 2 to the outputs ====",
+            "wire [3:0] late = ",
+            "assign d = ",
+        )
+    ]
+    assert places == sorted(places)
+    # Without source locations there are stages but no names of parts.
+    plain = netlist.verilog(verilog._readable(to_rtlil(Pipeline()), "top", []), "top", ports)
+    assert "// pipeline" not in plain and plain.count("// ==== Stage") == 3
+
+
+def test_registers_in_loops_give_no_stages():
+    def node(name: str, *reads: str, clocked: bool = False) -> Node:
+        return Node(name, (name,), frozenset(reads), clocked=clocked)
+
+    nodes = [
+        node("next", "count", "enable"),
+        node("count", "next", clocked=True),
+        node("seen", "count", clocked=True),
+        node("out", "seen", "enable"),
+    ]
+    rank, loops = ranks(nodes)
+    assert rank == {"next": 1, "count": 1, "seen": 2, "out": 2} and loops == {"count"}
+
+
+def test_statements_come_after_what_they_read_and_parts_stay_together():
+    nodes = [
+        Node("a1", ("a1",), frozenset({"x"}), part="a"),
+        Node("b1", ("b1",), frozenset({"a1"}), part="b"),
+        Node("a2", ("a2",), frozenset({"a1"}), part="a"),
+        Node("b2", ("b2",), frozenset({"a2"}), part="b"),
+    ]
+    assert [node.key for node in ordered(nodes, set(), print)] == ["a1", "a2", "b1", "b2"]
+    # Two instances that read each other: the nets of the first one are declared ahead, once.
+    loop = [
+        Node("use", ("use",), frozenset({"one"})),
+        Node(1, ("one",), frozenset({"two"}), loose=True),
+        Node(2, ("two",), frozenset({"one"}), loose=True),
+    ]
+    ahead: list[Node] = []
+    assert [node.key for node in ordered(loop, set(), ahead.append)] == ["use", 2, 1]
+    assert [node.key for node in ahead] == [1]
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("  assign d = a + b;", ["  assign d = a + b;"]),
+        (
+            "  assign d = {aaaaaaaa, bbbbbbbb, cccccccc, dddddddd};",
+            ["  assign d = {", "    aaaaaaaa, bbbbbbbb,", "    cccccccc, dddddddd", "  };"],
+        ),
+        (
+            "  wire x = (aaaaaaaa & bbbbbb) | cccccccc | ddd;",
+            ["  wire x =", "    (aaaaaaaa & bbbbbb)", "    | cccccccc", "    | ddd;"],
+        ),
+        (
+            "  wire x = aaaaaa ? bbbbbbb : cccccc ? dddddd : eeeeee;",
+            ["  wire x =", "    aaaaaa ? bbbbbbb", "    : cccccc ? dddddd", "    : eeeeee;"],
+        ),
+        (
+            "    if (aaaaaaaaaaaaaa & bbbbbbbbbb) begin",
+            ["    if (", "      aaaaaaaaaaaaaa", "      & bbbbbbbbbb", "    ) begin"],
+        ),
+    ],
+)
+def test_long_statements_are_broken_at_operators(line: str, lines: list[str]):
+    assert wrapped(line, 30) == lines
+
+
+@pytest.mark.parametrize("width", [1, 255, 256, 257, 382, 1024])
+@pytest.mark.parametrize("value", [0, -1, 0x1234_5678 << 300 | 5])
+def test_a_constant_of_any_width_fits_into_lines(width: int, value: int):
+    value &= (1 << width) - 1
+    text = literal(value, width)
+    assert max(map(len, wrapped(f"  assign d = {text};"))) <= WIDTH
+    total = bits = 0
+    if repeated := re.fullmatch(r"\{(\d+)\{1'b(.)\}\}", text):
+        total, bits = int(repeated[2] * int(repeated[1]), 2), int(repeated[1])
+    for size, base, digits in re.findall(r"(\d+)'([hb])(\w+)", "" if repeated else text):
+        total = total << int(size) | int(digits, 16 if base == "h" else 2)
+        bits += int(size)
+    assert (total, bits) == (value, width)
+
+
+def test_parts_of_the_source_are_described(tmp_path: Path):
+    source = tmp_path / "vitruvian" / "hdl" / "unit.py"
+    source.parent.mkdir(parents=True)
+    source.write_text(
+        'class FastAdder:\n    """FastAdder of ``a`` · b: quick. More."""\n'
+        "    def elaborate(self):\n        pass\n"
+        '    def _build_first_row(self):\n        """Return the row\n        of x. And more."""\n'
+    )
+    assert part_of(f"{source}:4") == ("fast adder", "FastAdder of a * b", "hdl/unit.py")
+    assert part_of(f"{source}:6") == ("first row", "the row of x", "hdl/unit.py")
+    assert part_of(f"{source}:1") == ("", "", "hdl/unit.py")
+    assert part_of("else/where/own.py:3") == ("", "", "own.py") and part_of("") == ("", "", "")
 
 
 def test_keywords_get_another_name():

@@ -21,7 +21,7 @@ def readme_facts(folder: Path) -> dict[str, tuple[str, str]]:
     """Return the table of measured facts: question -> the two other cells."""
     text = (folder / "README.md").read_text()
     section = text.partition("## Measured facts\n")[2].partition("\n\n")[0]
-    rows = [cells(line) for line in section.splitlines()[2:]]
+    rows = [cells(line) for line in section.splitlines() if line.startswith("|")][2:]
     assert all(len(row) == 3 for row in rows)
     return {question: (ours, other) for question, ours, other in rows}
 

@@ -72,7 +72,8 @@ PICTURES: dict[str, Callable[[], str]] = {
 _EXCERPT = 5
 
 _BLOCK = re.compile(
-    r"<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): (\S+) -->\n"
+    r"<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): "
+    r"(\S+) -->\n"
     r"(.*?)<!-- /\1 -->",
     re.DOTALL,
 )

@@ -28,9 +28,7 @@ def parts(readme: str) -> dict[str, str]:
     readme : str
         The text of the README.
     """
-    return {
-        name: re.sub(r"\]\(docs/", "](", text).strip() for name, text in _PART.findall(readme)
-    }
+    return {name: re.sub(r"\]\(docs/", "](", text).strip() for name, text in _PART.findall(readme)}
 
 
 def included(page: str, readme: str) -> str:

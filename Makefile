@@ -85,6 +85,7 @@ bench: compiler $(STAMP) ## measure the speed of the compiled models and of gold
 docs: compiler $(STAMP_DEV) ## regenerate the generated parts of docs/, and build the site in build/site
 	$(PY) -m vitruvian docs $(ARGS)
 	$(PY) -m vitruvian.sim.bench.cube.waveform
+	$(PY) -m vitruvian.sim.bench.fp.waveform
 	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
 	$(SITE)
 

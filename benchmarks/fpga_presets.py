@@ -1,12 +1,13 @@
 """Place and route the presets that fit on boards, for the tables of docs/results/fpga.md.
 
-    python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--hours H]
+    python benchmarks/fpga_presets.py [--out PAGE] [--only UNIT,…] [--tables TABLE,…] [--hours H]
 
 Each preset is in a registered wrapper. Products are in DSP blocks where the unit has that choice.
 A quick mapping of the modules one by one tells first how many LUTs a preset takes. Presets go by
 their size, so the hours given (by default 24) go to the small ones first; results are kept in the
 cache.
-The SIMD² units are measured with the matrix product alone and with all operations.
+The SIMD² units are measured with the matrix product alone and with all operations. Presets keep the
+register ranks of the catalogue; the table "ranks" has the numbers that were tried for the boards.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vitruvian.errors import WorkError
 from vitruvian.flows import fpga, place, report, verilog
@@ -23,6 +25,7 @@ from vitruvian.flows.default_design import default_design, suited
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.table import filled
+from vitruvian.validate import one_of
 
 #: Boards that are routed, and one for the estimates of Xilinx 7.
 BOARDS = ("ulx3s", "icebreaker", "tangnano9k", "arty-100t")
@@ -42,6 +45,19 @@ SEMIRINGS = ("simd2", "simd2-int")
 
 #: A clock that the router must reach, MHz, for presets that have a goal.
 CLOCKS = {"int8-8x8-dsp-dsp": 120.0, "fp16-4x4x4-a100-dsp-dsp": 90.0}
+
+
+#: Boards, unit, options, and the register ranks to try: the measurements behind ``Board.ranks``.
+RANKED: tuple[tuple[tuple[str, ...], str, dict[str, Any], tuple[int, ...]], ...] = (
+    (("ulx3s",), "intdot", {"k": 16}, (1, 2, 3, 4, 5, 6, 7)),
+    (("orangecrab",), "intdot", {"k": 16}, (3, 4)),
+    (("ulx3s", "orangecrab"), "dot", {"k": 4}, (11,)),
+    (("ulx3s",), "dot", {"k": 8}, (10, 11)),
+    (("ulx3s",), "dot", {"preset": "ieee", "k": 4}, (10, 11)),
+    (("ulx3s",), "blockdot", {}, (9,)),
+)
+
+TABLES = ("presets", "ranks", "multipliers", "designs")
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ def presets(only: set[str]) -> Iterator[Variant]:
             unit = UNITS[name]
             own += [Variant(unit, unit.default({"preset": preset})) for preset in FOR_FPGAS]
         for variant in own:
-            fitted = suited(variant, board, ())
+            fitted = suited(variant, board, ("pipeline",))
             fewer = name in SEMIRINGS and fitted.configuration["operations"] not in ("mma", "all")
             if fitted.module not in seen and not fewer:
                 seen.add(fitted.module)
@@ -152,26 +168,51 @@ def preset_tables(presets: Sequence[Preset], end: float) -> dict[str, Table]:
     }
 
 
-def main() -> int:
-    """Measure, and print the tables or write them into the page."""
-    parser = argparse.ArgumentParser(description="Place and route every preset that fits.")
-    parser.add_argument("--out", type=Path, help="write the tables into this page")
-    parser.add_argument("--only", default="", help="names of units, joined by commas")
-    parser.add_argument("--hours", type=float, default=24.0, help="start nothing after these")
-    options = parser.parse_args()
-    end = time.monotonic() + 3600 * options.hours
+def by_size(only: str) -> list[Preset]:
+    """Return the presets of the units in a list with commas, or of all, the small ones first."""
     found: list[Preset] = []
-    for variant in presets({name for name in options.only.split(",") if name}):
+    for variant in presets({name for name in only.split(",") if name}):
         start = time.monotonic()
         text = verilog.emit(variant)
         estimate = fpga.count(text, variant.module, "ecp5", by_module=True)
         found.append(Preset(variant, text, estimate))
         say(f"{found[-1].name}: {found[-1].luts} LUTs, {time.monotonic() - start:.0f} s")
-    found.sort(key=lambda each: each.luts)
-    tables = preset_tables(found, end)
-    pairs = [row for variant in compared() for row in fitting(variant, BOARDS, end)]
-    own = [row for n in DESIGNS for row in fitting(default_design(load_board(n)), [n], end)]
-    tables |= {"multipliers": (HEADER, pairs), "designs": (HEADER, own)}
+    return sorted(found, key=lambda each: each.luts)
+
+
+def rank_rows(end: float) -> list[list[str]]:
+    """Return the rows of dot products with more ranks than the catalogue gives them."""
+    rows: list[list[str]] = []
+    for boards, unit, options, ranks in RANKED:
+        tried = {name: [value] for name, value in options.items()}
+        for variant in variants(unit, {**tried, "pipeline": list(ranks)}):
+            fitted = suited(variant, load_board(boards[0]), ("pipeline",))
+            rows += fitting(fitted, boards, end)
+    return rows
+
+
+def main() -> int:
+    """Measure, and print the tables or write them into the page."""
+    parser = argparse.ArgumentParser(description="Place and route every preset that fits.")
+    parser.add_argument("--out", type=Path, help="write the tables into this page")
+    parser.add_argument("--only", default="", help="names of units, joined by commas")
+    parser.add_argument("--tables", default="", help=f"some of {','.join(TABLES)}; else all")
+    parser.add_argument("--hours", type=float, default=24.0, help="start nothing after these")
+    options = parser.parse_args()
+    end = time.monotonic() + 3600 * options.hours
+    names = options.tables.split(",") if options.tables else TABLES
+    wanted = [one_of("table", name, TABLES) for name in names]
+    tables: dict[str, Table] = {}
+    if "presets" in wanted:
+        tables |= preset_tables(by_size(options.only), end)
+    if "ranks" in wanted:
+        tables["ranks"] = (HEADER, rank_rows(end))
+    if "multipliers" in wanted:
+        pairs = [row for variant in compared() for row in fitting(variant, BOARDS, end)]
+        tables["multipliers"] = (HEADER, pairs)
+    if "designs" in wanted:
+        own = [row for n in DESIGNS for row in fitting(default_design(load_board(n)), [n], end)]
+        tables["designs"] = (HEADER, own)
     texts = {name: f"\n{report.markdown(table)}\n" for name, table in tables.items()}
     if options.out:
         page = options.out.read_text(encoding="utf-8")

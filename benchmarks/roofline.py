@@ -57,14 +57,15 @@ def contrast(path: Path) -> None:
     ]
 
     def fill(figure) -> None:
-        grid = iter(figure.subplots(1, 4))
+        grid = iter(figure.subplots(2, 2).flat)
         for result in results:
             for method, title in ((draw_naive, "naive"), (draw, "by components")):
                 axes = next(grid)
                 method(axes, result, f"{result.counters.name}, {title}")
-                axes.legend(fontsize=5, loc="lower right")
+                below = (0.5, -0.18)
+                axes.legend(fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=below)
 
-    write_figure(path, fill, 18)
+    write_figure(path, fill, height=9.6)
 
 
 def cases(folder: Path) -> None:
@@ -82,12 +83,11 @@ def cases(folder: Path) -> None:
 
 def pictures(path: Path, rows) -> None:
     def fill(figure) -> None:
-        for axes, row in zip(figure.subplots(1, len(rows)), rows, strict=True):
+        for axes, row in zip(figure.subplots(len(rows)), rows, strict=True):
             result = row.analysis
             draw(axes, result, f"{row.step.name}: {result.label}")
-            axes.legend(fontsize=6, loc="upper left")
 
-    write_figure(path, fill, 14)
+    write_figure(path, fill, height=3.6 * len(rows))
 
 
 CHIPS = ("ascend310", "ascend310p", "ascend910")

@@ -279,9 +279,9 @@ def shares(folder: Path) -> None:
         for axes, (key, (level, name)) in zip(axes_of, published.items(), strict=True):
             bars(axes, found[key], means[key])
             axes.axhline(level, color="black", ls="--", lw=0.8)
-            axes.set_title(f"Fig. {name}: share of the {key}; line: published mean {level:.2%}")
+            axes.set_title(f"Fig. {name}: share of the {key}\nline: published mean {level:.2%}")
 
-    write_figure(folder / "sida_shares.svg", fill, 10)
+    write_figure(folder / "sida_shares.svg", fill)
 
 
 def energy(folder: Path) -> None:

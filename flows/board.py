@@ -48,6 +48,10 @@ class Board:
         Level at which an LED shines.
     default : mapping of str to str
         Options of the unit ``serial`` in the board's default design.
+    ranks : mapping of str to int
+        Class of a component -> the fewest register ranks that reach, within a twentieth, the
+        highest frequency on this board. Components whose ranks have not been measured here are
+        missing.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Board:
     standards: Mapping[str, str]
     led_on: int
     default: Mapping[str, str]
+    ranks: Mapping[str, int]
 
     @property
     def routed(self) -> bool:
@@ -121,4 +126,5 @@ def load_board(name: str) -> Board:
         standards=MappingProxyType(standards),
         led_on=io["led_on"],
         default=MappingProxyType(data["default"]),
+        ranks=MappingProxyType(data.get("ranks", {})),
     )

@@ -6,8 +6,10 @@ text between that line and ``<!-- /ports -->``, ``<!-- /configurations -->`` or
 ``<!-- /registers -->`` from the components themselves: names, directions and widths come from their
 signatures, descriptions from their docstrings. In the same way, ``<!-- source: MODULE.CLASS -->``
 stands for the RTL of a component and ``<!-- verilog: UNIT -->`` for the Verilog of the first
-configuration of a unit, ``<!-- instructions: MACHINES -->`` for the rows of some machines and
-``<!-- example: STEM -->`` for a worked example of one. A picture in ``PICTURES`` that a file shows,
+configuration of a unit, ``<!-- excerpt: UNIT -->`` for the beginning of the Verilog of its default
+configuration, ``<!-- instructions: MACHINES -->`` for the rows of some machines and
+``<!-- example: STEM -->`` for a worked example of one. The pages of ``docs/tutorials`` may have the
+same parts. A picture in ``PICTURES`` that a file shows,
 and the datapath ``datapath_STEM.svg`` of a machine, is drawn beside the file.
 """
 
@@ -25,18 +27,20 @@ from amaranth.lib import data, stream, wiring
 from vitruvian.errors import UserError
 from vitruvian.files import write_whole
 from vitruvian.flows import figures, register_files, verilog
-from vitruvian.flows.machines import pages
+from vitruvian.flows.machines import one_sum, pages
 from vitruvian.flows.report import markdown
 from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue import PARTS, UNITS
+from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import BLACKWELL, CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.validate import one_of
 
-__all__ = ["FOLDER", "generate", "port_rows", "update"]
+__all__ = ["FOLDER", "TUTORIALS", "generate", "port_rows", "update"]
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "units"
+TUTORIALS = FOLDER.parent / "tutorials"
 
 
 def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str]]]:
@@ -59,10 +63,17 @@ def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str
 
 
 #: File name of each picture -> function that draws it.
-PICTURES: dict[str, Callable[[], str]] = {"m3xu_area.svg": figures.m3xu_area}
+PICTURES: dict[str, Callable[[], str]] = {
+    "m3xu_area.svg": figures.m3xu_area,
+    "machines_one_sum.svg": one_sum.draw,
+}
+
+#: Lines of the first clocked block in an excerpt.
+_EXCERPT = 5
 
 _BLOCK = re.compile(
-    r"<!-- (ports|configurations|registers|source|verilog|instructions|example): (\S+) -->\n"
+    r"<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): "
+    r"(\S+) -->\n"
     r"(.*?)<!-- /\1 -->",
     re.DOTALL,
 )
@@ -121,11 +132,11 @@ def generate(kind: str, package: str) -> str:
     ----------
     kind : str
         ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"``, ``"verilog"``,
-        ``"instructions"`` or ``"example"``.
+        ``"excerpt"``, ``"instructions"`` or ``"example"``.
     package : str
         Package whose components are described, for example ``"hdl.fp"``; for ``"source"`` a
-        component, for ``"verilog"`` a unit, for ``"instructions"`` machines with commas between
-        them, and for ``"example"`` a row of the table of machines.
+        component, for ``"verilog"`` and ``"excerpt"`` a unit, for ``"instructions"`` machines with
+        commas between them, and for ``"example"`` a row of the table of machines.
 
     Raises
     ------
@@ -140,6 +151,8 @@ def generate(kind: str, package: str) -> str:
         return "\n" + markdown(register_files.table()) + "\n"
     if kind in ("instructions", "example"):
         return pages.instructions(package) if kind == "instructions" else pages.worked(package)
+    if kind == "excerpt":
+        return _excerpt(package)
     if kind in ("source", "verilog"):
         return _source(package) if kind == "source" else _verilog(package)
     parts = []
@@ -249,6 +262,16 @@ def _source(path: str) -> str:
 def _verilog(unit: str) -> str:
     """Return the Verilog of the first reported configuration of ``unit``."""
     return f"\n```verilog\n{verilog.emit(reported(unit)[0])}```\n\n"
+
+
+def _excerpt(unit: str) -> str:
+    """Return the header, the ports and the first registers of a unit's default configuration."""
+    chosen = UNITS[one_of("unit", unit, UNITS)]
+    lines = verilog.emit(Variant(chosen, chosen.default({}))).splitlines()
+    ports = lines.index(");", next(i for i, x in enumerate(lines) if x.startswith("module ")))
+    clocked = next(i for i, x in enumerate(lines) if x.startswith("  always @(posedge clk)"))
+    shown = [*lines[: ports + 1], "  // ...", *lines[clocked : clocked + _EXCERPT], "    // ..."]
+    return "\n```verilog\n" + "\n".join(shown) + "\n```\n\n"
 
 
 def _configurations() -> str:

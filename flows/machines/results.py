@@ -177,7 +177,7 @@ def _figure(labels: Sequence[str], *, panels: int) -> Iterator[tuple[list[Any], 
         ]
         yield axes, texts
         for number, each in enumerate(axes):
-            each.set_yticks(range(len(labels)), labels if number == 0 else [], fontsize=7)
+            each.set_yticks(range(len(labels)), labels if number == 0 else [], fontsize=8)
             each.set_ylim(len(labels) - 0.4, -0.6)
             for side in ("top", "right"):
                 each.spines[side].set_visible(False)

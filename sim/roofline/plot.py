@@ -31,7 +31,9 @@ _DASHES = {"MTE1": "-", "MTE2": "-", "MTE3": (0, (4, 4)), "FIX": "-."}
 _SIZES = {"MTE1": 11, "MTE2": 8, "MTE3": 5, "FIX": 5}
 
 
-def write_figure(path: str | Path, fill: Callable[[Any], None], width: float = 8) -> None:
+def write_figure(
+    path: str | Path, fill: Callable[[Any], None], width: float = 8, height: float = 4.6
+) -> None:
     """Write a picture whose bytes depend on its content alone.
 
     Parameters
@@ -40,8 +42,8 @@ def write_figure(path: str | Path, fill: Callable[[Any], None], width: float = 8
         The file, whose suffix (.svg or .png) selects the format.
     fill : callable
         Draws into a matplotlib figure.
-    width : float
-        Width in inches; the height is 4.6 inches.
+    width, height : float
+        Size in inches. The site shows 8 inches in its column, where 7 points are 9 pixels.
 
     Raises
     ------
@@ -56,7 +58,7 @@ def write_figure(path: str | Path, fill: Callable[[Any], None], width: float = 8
     settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
     settings["text.parse_math"] = False  # names of kernels and chips are not formulas
     with matplotlib.rc_context(settings):
-        figure = plt.figure(figsize=(width, 4.6), layout="constrained")
+        figure = plt.figure(figsize=(width, height), layout="constrained")
         try:
             fill(figure)
             form = Path(path).suffix.lower().removeprefix(".") or "png"

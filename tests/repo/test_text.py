@@ -118,8 +118,15 @@ def test_no_file_is_too_long(root):
     assert not {name: length for name, length in lengths.items() if length > LIMIT}
 
 
-def test_the_distribution_cannot_be_uploaded_by_mistake(root):
-    assert '"Private :: Do Not Upload"' in (root / "pyproject.toml").read_text()
+def test_the_classifiers_are_those_of_a_public_package(root):
+    """An index refuses a package whose classifiers are unknown or begin with ``Private ::``."""
+    import tomllib
+
+    given = tomllib.loads((root / "pyproject.toml").read_text())["project"]["classifiers"]
+    known = pytest.importorskip("trove_classifiers").classifiers
+    assert len(given) > 1 and given == sorted(set(given))
+    assert set(given) <= known and not [c for c in given if c.startswith("Private ::")]
+    assert "Typing :: Typed" in given and (root / "vitruvian" / "py.typed").is_file()
 
 
 def test_everything_installed_is_pinned(root):

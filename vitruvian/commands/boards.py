@@ -11,7 +11,7 @@ from vitruvian.errors import UserError
 from vitruvian.files import write_all
 from vitruvian.flows import floorplan, fpga, nextpnr, place, report, vivado
 from vitruvian.flows.board import Board, TooSmall, board_names, load_board
-from vitruvian.flows.default_design import default_design, suited
+from vitruvian.flows.default_design import default_design, ranks_note, suited
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.progress import Progress
 from vitruvian.validate import one_of
@@ -63,7 +63,13 @@ def run(
     others = [board.name for board in boards if board.family != "ecp5"]
     if options.clock and others:
         raise UserError(f"--clock must come with boards that have an ECP5, not {others[0]}")
-    jobs = [(suited(variant, board, given), board) for variant in selected for board in boards]
+    jobs: list[tuple[Variant, Board]] = []
+    notes = [_NOTE]
+    for variant in selected:
+        for board in boards:
+            fitted = suited(variant, board, given)
+            jobs.append((fitted, board))
+            notes += filter(None, [ranks_note(variant, fitted, board)])
     jobs = jobs or [(default_design(board), board) for board in boards]
     if options.svg and (len(jobs) > 1 or not boards[0].routed):
         raise UserError("--svg must come with one unit and one board that is routed")
@@ -95,7 +101,7 @@ def run(
     if len(small) == len(jobs):
         raise small[0]
     write_all(files)
-    report.show(_table(lines), title="Designs on boards", note=_NOTE)
+    report.show(_table(lines), title="Designs on boards", note="\n".join(notes))
     for line in lines if options.path else ():
         _show_path(line)
     for error in small:

@@ -376,8 +376,9 @@ def _docs(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import reference
 
     stale = docs.update(check=options.check)
+    stale += docs.update(docs.TUTORIALS, check=options.check)
     stale += reference.update(check=options.check)
-    stale += notebooks.update(docs.FOLDER.parent / "tutorials", check=options.check)
+    stale += notebooks.update(docs.TUTORIALS, check=options.check)
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")
     if options.check and stale:

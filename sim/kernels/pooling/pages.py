@@ -217,7 +217,7 @@ def _svg(draw: Any, size: tuple[float, float]) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "pooling", "font.size": 9}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "pooling", "font.size": 10}
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)

@@ -6,9 +6,9 @@ import pytest
 
 from vitruvian.errors import UserError
 from vitruvian.flows.board import BOARDS, board_names, load_board
-from vitruvian.flows.default_design import default_design, suited
+from vitruvian.flows.default_design import default_design, ranks_note, suited
 from vitruvian.flows.fpga import FAMILIES
-from vitruvian.flows.units import variants
+from vitruvian.flows.units import reported, variants
 from vitruvian.flows.wrapper import Top, ports_of
 from vitruvian.hdl.elaborate import only_described
 
@@ -48,6 +48,38 @@ def test_options_that_the_user_gives_stay():
     assert suited(plain, board, ()) == plain
     fast = variants("m3xu", {"variant": ["fast"]})[0]  # its products are carry-save
     assert suited(fast, board, ()) == fast
+
+
+def test_a_board_has_the_ranks_that_pay_there():
+    board, small = load_board("ulx3s"), load_board("icebreaker")
+    integer, float16 = variants("intdot", {})[0], variants("dot", {"k": [4]})[0]
+    fitted = suited(integer, board, ())
+    assert fitted.configuration["pipeline"] == 4 and fitted.label == "k16-p4-dsp"
+    assert suited(float16, board, ()).configuration["pipeline"] == 11
+    said = ranks_note(integer, fitted, board)
+    assert said is not None and "4 register ranks pay on ulx3s" in said and "instead of 1" in said
+    # The user's choice stays, and so do the ranks where none have been measured.
+    for given, where in ((["pipeline"], board), (["multiplier"], board), ([], small)):
+        kept = suited(integer, where, given)
+        assert kept.configuration["pipeline"] == 1
+        assert ranks_note(integer, kept, where) is None
+    # A row of a machine is judged by its component; other rules have no such ranks.
+    rows = {"row": ["a100_mma_fp16_fp32", "cdna2_mfma_bf16_fp32"]}
+    ranks = [suited(v, board, ()).configuration["pipeline"] for v in variants("machine", rows)]
+    assert ranks == [11, None]
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_every_rank_of_a_board_can_be_built(name):
+    board = load_board(name)
+    by_class = {}
+    for unit in ("dot", "intdot", "blockdot", "machine"):
+        for variant in reported(unit):
+            by_class[variant.unit.component(variant.configuration)[0].__name__] = variant
+    for component, ranks in board.ranks.items():
+        fitted = suited(by_class[component], board, ())
+        assert fitted.configuration["pipeline"] == ranks and fitted.configuration["multiplier"]
+        fitted.check()
 
 
 def test_pins_are_located_by_bits():

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.cli import main
 from vitruvian.errors import UserError
 from vitruvian.flows import docs, figures
+from vitruvian.flows.machines import one_sum
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.elaborate import only_described
@@ -101,3 +102,30 @@ def test_a_port_without_a_description_is_refused():
         UserError, match="docstring of Undescribed must describe its ports a, d, not"
     ):
         docs.port_rows(component)
+
+
+def test_an_excerpt_has_the_header_the_ports_and_registers(tmp_path):
+    text = docs.generate("excerpt", "dot")
+    assert text.startswith("\n```verilog\n// dot_a100_fp16_fp32_k8_p3:")
+    assert "\n  output wire [31:0] d\n);\n  // ...\n  always @(posedge clk) begin\n" in text
+    assert " <= " in text and len(text.splitlines()) < 60
+    with pytest.raises(UserError, match=r"unit must be one of .*, not 'tea'"):
+        docs.generate("excerpt", "tea")
+
+
+def test_the_tutorials_are_checked(monkeypatch, tmp_path, capsys):
+    page = tmp_path / "verilog.md"
+    page.write_text("<!-- excerpt: dot -->\nold\n<!-- /excerpt -->\n")
+    monkeypatch.setattr(docs, "TUTORIALS", tmp_path)
+    assert main(["docs", "--check"]) == 1 and "out of date: verilog.md" in capsys.readouterr().out
+
+
+def test_the_picture_of_one_sum_has_the_results_of_the_models():
+    found = one_sum.results()
+    assert one_sum.exact() == 0.09912109375
+    assert found["v100_mma_fp16_fp32"] == 0.046875 and found["a100_mma_fp16_fp32"] == 0.07421875
+    assert len(set(found.values())) == 9, "eleven machines have nine results"
+    text = one_sum.draw()
+    assert text == one_sum.draw()
+    for name, value in zip(one_sum.MACHINES.values(), found.values(), strict=True):
+        assert f">{name}</text>" in text and f">{value:g}</text>" in text

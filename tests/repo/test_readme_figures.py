@@ -1,0 +1,231 @@
+"""The table of measured facts in the README says what the pages that it cites say.
+
+Each cell with figures is written again from the tables and sentences of its page and compared as a
+whole, so a figure that no page supports is noticed as well as a page that has changed.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vitruvian.golden import vector
+from vitruvian.hdl.vector.operations import Operation
+
+#: Words with digits that are names of formats, machines and parts, and no figures.
+NAMES = r"FP16|FP32|FP8|MXFP8|NVFP4|V100|A100|910B1|LUT4|ECP5|45 nm|16-bit|24-bit|K = 8|0026"
+
+
+def readme_facts(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the table of measured facts: question -> the two other cells."""
+    text = (folder / "README.md").read_text()
+    section = text.partition("## Measured facts\n")[2].partition("\n\n")[0]
+    rows = [cells(line) for line in section.splitlines() if line.startswith("|")][2:]
+    assert all(len(row) == 3 for row in rows)
+    return {question: (ours, other) for question, ours, other in rows}
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def page_rows(folder: Path, page: str, *first: str) -> list[list[str]]:
+    """Return the rows of tables on a page whose first cells are ``first``."""
+    lines = (folder / "docs" / page).read_text().splitlines()
+    rows = [cells(line) for line in lines if line.startswith("|")]
+    found = [row for row in rows if row[: len(first)] == list(first)]
+    assert found, f"{page} must have a row that starts with {first}"
+    return found
+
+
+def page_match(folder: Path, page: str, pattern: str) -> tuple[str, ...]:
+    """Return the groups of the only match of a pattern on a page; line breaks are spaces."""
+    (found,) = re.findall(pattern, " ".join((folder / "docs" / page).read_text().split()))
+    return found if isinstance(found, tuple) else (found,)
+
+
+def percent(ratio: str) -> str:
+    return f"{100 * (float(ratio) - 1):.0f}"
+
+
+def page_facts(folder: Path) -> list[tuple[str, str]]:
+    """Return the two cells of each row of the README, written from the pages alone."""
+    return [
+        _area(folder),
+        _silicon(folder),
+        _m3xu(folder),
+        _gemm(folder),
+        _speed(folder),
+        _scales(folder),
+        _fpga(folder),
+    ]
+
+
+def _area(folder: Path) -> tuple[str, str]:
+    page = "results/area.md"
+    (row,) = page_rows(folder, page, "`a100`", "8", "3")
+    low, high, fast, slow, cvfpu, gemmini = page_match(
+        folder,
+        page,
+        r"with the same flow: Vortex TFR (\d+)–(\d+) µm² per MAC at ([\d.]+)–([\d.]+) ns in 4 "
+        r"stages; cvfpu (\d+) and more; Gemmini (\d+)\.",
+    )
+    return (
+        f"{row[5]} µm² at a cycle time of {float(row[6]):.1f} ns ([area](docs/results/area.md))",
+        f"the same flow gives {low} to {high} µm² at {fast} to {slow} ns for Vortex's tensor unit, "
+        f"{gemmini} µm² for Gemmini, {cvfpu} µm² and more for cvfpu",
+    )
+
+
+def _silicon(folder: Path) -> tuple[str, str]:
+    ((_, evidence, _),) = page_rows(folder, "units/fp.md", "`a100`, `v100`")
+    assert evidence == "outputs measured on real GPUs, golden and RTL"
+    (work,) = page_rows(folder, "references.md", "Khattak & Mikaitis")
+    assert "Accurate Models of NVIDIA Tensor Cores" in work[1] and "measured outputs" in work[2]
+    return (
+        "model and hardware equal the outputs that were measured on a V100 and an A100 bit for "
+        "bit, and published models of the others ([fp](docs/units/fp.md))",
+        "Khattak & Mikaitis publish the measured outputs and models in software "
+        "([references](docs/references.md))",
+    )
+
+
+def _m3xu(folder: Path) -> tuple[str, str]:
+    page = "results/m3xu.md"
+    (added,) = page_rows(folder, page, "FP32 over the 16-bit unit")
+    naive, half = (page_rows(folder, page, f"`{n}`")[0] for n in ("naive-fp32", "naive-fp32-half"))
+    assert "24-bit multipliers, at the baseline's rate" in naive[1] and "half the rate" in half[1]
+    (fp32,) = page_rows(folder, "results/speed.md", "`fp32`")
+    (fp16,) = page_rows(folder, "results/speed.md", "`fp16`")
+    assert round(float(fp16[4]) / float(fp32[4])) == 4
+    return (
+        f"{percent(added[2])} % of area, at a quarter of the rate ([m3xu](docs/results/m3xu.md))",
+        f"FP32 alone, with 24-bit multipliers: {percent(naive[3])} % more area at the 16-bit "
+        f"unit's rate, {percent(half[3])} % more at half of it, measured in the same flow",
+    )
+
+
+def _gemm(folder: Path) -> tuple[str, str]:
+    page = "results/gemm910b1.md"
+    sizes = ("1536", "3072", "6144", "7680")
+    errors = [page_rows(folder, page, size)[0][3].strip("*").removesuffix(" %") for size in sizes]
+    count, products = page_match(
+        folder, page, r"(\w+) numbers are fitted to the rows\. So the times of the first (\w+)"
+    )
+    assert products == "three", "the README says that the last of four errors is a prediction's"
+    return (
+        f"the errors of four matrix products are {', '.join(errors[:3])} and {errors[3]} %; "
+        f"{count.lower()} numbers of the model are fitted to these products, so only the last "
+        "error is that of a prediction ([gemm](docs/results/gemm910b1.md))",
+        "SCALE-Sim counts cycles of systolic arrays and computes no data",
+    )
+
+
+def _speed(folder: Path) -> tuple[str, str]:
+    text = (folder / "docs" / "results" / "speed.md").read_text()
+    table = text.partition("| unit | build s |")[2].partition("\n\n")[0]
+    rows = [cells(line) for line in table.splitlines() if "K = 8," in line]
+    rtl, golden = ([float(row[column]) for row in rows] for column in (2, 4))
+    return (
+        f"{min(rtl):.1f} to {max(rtl):.1f} million K = 8 dot products a second on one core "
+        "([speed](docs/results/speed.md))",
+        f"the models in NumPy: {min(golden):.1f} to {max(golden):.1f} million",
+    )
+
+
+def _scales(folder: Path) -> tuple[str, str]:
+    page = "decisions/0026-block-scales-in-hardware.md"
+    (mx,) = page_rows(folder, page, "MXFP8 E4M3 (`mxf8f6f4`)")
+    (nv,) = page_rows(folder, page, "NVFP4 (`nvf4_ue4m3`)")
+    goals = [re.findall(r"≤ ([\d.]+), met", row[5])[0] for row in (mx, nv)]
+    return (
+        f"an MXFP8 dot product takes {100 * (float(mx[4]) - 1):.1f} % more area than an FP8 one; "
+        f"an NVFP4 product {100 * float(nv[4]):.0f} % of an FP8 product "
+        f"([decision 0026](docs/{page}))",
+        f"the goals were at most {percent(goals[0])} % and {100 * float(goals[1]):.0f} %",
+    )
+
+
+def _fpga(folder: Path) -> tuple[str, str]:
+    lines = (folder / "docs" / "results" / "fpga.md").read_text().splitlines()
+    start = next(i for i, x in enumerate(lines) if x.startswith("| dot `a100` fp16 K = 4, 3 "))
+    rows = [cells(line) for line in lines[start : start + 3]]
+    booth, dsp = (next(r for r in rows if r[1] == f"`{name}`") for name in ("booth", "dsp"))
+    return (
+        f"four FP16 products in {dsp[2]} LUT4 and {dsp[5]} DSP blocks of an ECP5 "
+        "([fpga](docs/results/fpga.md))",
+        f"{booth[2]} LUT4 without DSP blocks",
+    )
+
+
+def test_the_facts_of_the_readme_are_those_of_the_pages(root):
+    facts = readme_facts(root)
+    assert list(facts.values()) == page_facts(root)
+
+
+def test_every_cell_has_a_text_and_every_figure_a_page(root):
+    for question, (ours, other) in readme_facts(root).items():
+        assert ours and other, f"{question} must have an answer and a comparison"
+        (link,) = re.findall(r"\]\((docs/[^)]*)\)\)", ours)
+        assert (root / link).is_file()
+
+
+@pytest.fixture
+def copies(root, tmp_path):
+    """Copies of the README and of the pages, for mutations."""
+    shutil.copy(root / "README.md", tmp_path)
+    shutil.copytree(root / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.svg"))
+    return tmp_path
+
+
+def test_a_changed_figure_of_the_readme_is_noticed(copies):
+    """Each figure of the table is changed in turn: its last digit."""
+    readme = copies / "README.md"
+    text = readme.read_text()
+    start = text.index("## Measured facts\n")
+    start = text.index("|---|---|---|", start) + len("|---|---|---|")
+    stop = text.index("\n\n", start)
+    names = [match.span() for match in re.finditer(NAMES + r"|\]\([^)]*\)", text)]
+    expected, changed = page_facts(copies), 0
+    for match in re.finditer(r"\d+(?:\.\d+)?", text):
+        first, last = match.span()
+        if not start <= first < stop or any(a <= first < b for a, b in names):
+            continue
+        other = str((int(text[last - 1]) + 1) % 10)
+        readme.write_text(text[: last - 1] + other + text[last:])
+        assert list(readme_facts(copies).values()) != expected, text[first - 20 : last + 20]
+        changed += 1
+    assert changed > 20
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new"),
+    [
+        ("results/area.md", "| 1485 | 1.69 |", "| 1485 | 1.89 |"),
+        ("results/area.md", "Gemmini 3739", "Gemmini 3793"),
+        ("results/m3xu.md", "| 2.159 |", "| 2.259 |"),
+        ("results/gemm910b1.md", "| −0.5 % |", "| −1.5 % |"),
+        ("results/gemm910b1.md", "Three numbers are fitted", "Four numbers are fitted"),
+        ("results/speed.md", "| 2.16 |", "| 1.16 |"),
+        ("decisions/0026-block-scales-in-hardware.md", "| 0.366 |", "| 0.466 |"),
+        ("results/fpga.md", "| `dsp` | 1115 |", "| `dsp` | 1151 |"),
+    ],
+)
+def test_a_changed_page_is_noticed(copies, page, old, new):
+    path = copies / "docs" / page
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    assert list(readme_facts(copies).values()) != page_facts(copies)
+
+
+def test_the_readme_says_what_is_missing(root):
+    text = (root / "README.md").read_text()
+    lacks = re.findall(r"^What it lacks: .*$", text, re.MULTILINE)[0]
+    assert "hardware for division and square root" in lacks
+    assert callable(vector.div) and callable(vector.sqrt), "the models have both"
+    assert not [o for o in Operation if "DIV" in o.name or "SQRT" in o.name], "the hardware none"
+    fpga = (root / "docs" / "results" / "fpga.md").read_text()
+    assert "No bitstream of this page has run on a board." in fpga
+    assert "No board has run one of its bitstreams" in lacks

@@ -27,8 +27,8 @@ FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.
 MOST_LANES = 64
 _MOST_DEPTH_BITS = 12
-#: Texts of the numbers of results that a bank can have.
-DEPTHS = tuple(str(1 << n) for n in range(1, _MOST_DEPTH_BITS + 1))
+#: Numbers of results that a bank can have.
+DEPTHS = tuple(1 << n for n in range(1, _MOST_DEPTH_BITS + 1))
 
 
 class Plus(enum.Enum, shape=2):

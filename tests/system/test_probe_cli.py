@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -234,7 +235,8 @@ def npz_of(path, rows=4, terms=4, **changed):
     """Write a file of zeros in which some arrays are changed, or absent if None."""
     shapes = {"a": (rows, terms), "b": (rows, terms), "c": (rows,), "d": (rows,)}
     arrays = {n: np.zeros(s, np.uint32 if n in "cd" else np.uint16) for n, s in shapes.items()}
-    np.savez(path, **{n: x for n, x in (arrays | changed).items() if x is not None})
+    given: Any = {n: x for n, x in (arrays | changed).items() if x is not None}
+    np.savez(path, **given)
     return str(path)
 
 

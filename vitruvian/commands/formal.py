@@ -27,7 +27,7 @@ def register(name: str, commands: Any) -> None:
         description="Prove properties of the RTL: contracts of the streams without a bound on "
         "time, the assignment of\nlimbs, and the equality of small floating-point units with "
         "word-level references.\nA property that does not hold gives a waveform.",
-        epilog="Examples: vitruvian formal 'cube.*' --mutations; vitruvian formal --balance dot",
+        epilog="Example: vitruvian formal 'cube.*' --mutations",
     )
     parser.add_argument(
         "proof",

@@ -57,7 +57,11 @@ class Inferred:
     basis: tuple[Basis, ...] = ()
 
 
-def infer(data: Results, *, known: bool = True, progress: Progress = lambda *_: None) -> Inferred:
+def _quiet(task: str, done: int) -> None:
+    """Show no progress."""
+
+
+def infer(data: Results, *, known: bool = True, progress: Progress = _quiet) -> Inferred:
     """Return the rule that explains the results of most rows.
 
     Parameters

@@ -99,7 +99,7 @@ def compare_products(
             done = 0
             while done < results:
                 a, b, c = random_operands(rng, config, precision, addend=bool(done % 2))
-                options = {"precision": precision, "operation": operation}
+                options: Any = {"precision": precision, "operation": operation}
                 product = matmul(board, a, b, c, **options).d
                 right = expected(config, a, b, c, **options)
                 rows, columns = (index.ravel() for index in np.indices(product.shape))

@@ -1,6 +1,7 @@
 """The picture in the matrix unit's documentation shows the current behaviour of the unit."""
 
-from vitruvian.sim.bench.cube.waveform import PICTURE, Row, draw, read_vcd, rows, simulate
+from vitruvian.sim.bench.cube.waveform import PICTURE, read_vcd, rows, simulate
+from vitruvian.sim.bench.timing_diagram import Row, draw
 
 VCD = """$timescale 1ps $end
 $scope module TOP $end

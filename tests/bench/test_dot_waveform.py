@@ -4,8 +4,8 @@ import numpy as np
 
 from vitruvian.golden.fp import fused_dot
 from vitruvian.golden.fp.spec import PRESETS
-from vitruvian.sim.bench.cube.waveform import draw
 from vitruvian.sim.bench.fp.waveform import PICTURE, rows, simulate
+from vitruvian.sim.bench.timing_diagram import draw
 
 
 def test_the_picture_is_up_to_date():

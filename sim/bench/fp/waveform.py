@@ -12,7 +12,7 @@ from amaranth.sim import Simulator
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.fp.spec import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.cube.waveform import Row, draw
+from vitruvian.sim.bench.timing_diagram import Row, draw
 
 __all__ = ["PICTURE", "rows", "simulate"]
 

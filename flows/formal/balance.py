@@ -18,6 +18,7 @@ from vitruvian.hdl.balance import Path, paths, signals_on_paths
 from vitruvian.hdl.bus.axi import StreamUnit
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.serial import SerialUnit
+from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Configuration, Unit, Variant
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
 from vitruvian.hdl.cube.grid import Grid
@@ -253,7 +254,7 @@ def sweep(unit: Unit, *, every: bool = False) -> list[Variant]:
                 if variant is not None:
                     found.setdefault(_signature(variant), variant)
 
-    for base in _listed(unit):
+    for base in (*_listed(unit), *_of_own_classes(unit)):
         add(base, ends=False)
     for base in _with_values(unit).values() if every else ():
         add(base, ends=True)
@@ -263,6 +264,19 @@ def sweep(unit: Unit, *, every: bool = False) -> list[Variant]:
 def _listed(unit: Unit) -> list[Configuration]:
     """Return the partial configurations in the description of a unit, and the default."""
     return [{}, *unit.checked, *unit.rows(), *unit.more(), *unit.documented.values()]
+
+
+def _of_own_classes(unit: Unit) -> list[Configuration]:
+    """Return a configuration for each class that no configuration in a description builds."""
+    known = {
+        other.component(other.default(c))[0] for other in UNITS.values() for c in _listed(other)
+    }
+    found: dict[type, Configuration] = {}
+    for given in _with_values(unit).values():
+        built = unit.component(unit.default(given))[0]
+        if built not in known:
+            found.setdefault(built, given)
+    return list(found.values())
 
 
 def _with_values(unit: Unit) -> dict[tuple[str, str], Configuration]:

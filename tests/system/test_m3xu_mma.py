@@ -405,7 +405,7 @@ def test_the_list(capsys):
 def test_a_wrong_unit(capsys):
     assert main(["mma", "m4xu"]) == 2
     assert capsys.readouterr().err == (
-        f"error: unit must be one of {', '.join(UNITS)}, not 'm4xu'\n"
+        f"error: unit must be one of {', '.join(UNITS)}, not 'm4xu' (did you mean m3xu?)\n"
     )
     with pytest.raises(SystemExit, match="2"):
         main(["mma", "--count", "1"])

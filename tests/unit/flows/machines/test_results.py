@@ -122,7 +122,7 @@ def test_the_command_writes_tables_into_a_page(tmp_path, capsys, monkeypatch):
         (["--no-cache"], "--no-cache must come with --errors or --area"),
         (["--check", "--errors"], "--check must come without --errors and --area"),
         (["amx_tdpbssd", "--errors"], "NAME must be a row with floating point"),
-        (["xmx", "--area"], "NAME must be a row with floating point"),
+        (["xmx", "--area"], "NAME must have a known rule, not xmx"),
     ],
 )
 def test_options_that_do_not_fit(words, message, capsys):

@@ -360,7 +360,7 @@ def open_whole(path: str | Path) -> Generator[BinaryIO]:
             with suppress(OSError):  # another process has put a file into it
                 folder.rmdir()
         # A full disk has no name in its error, and the temporary file's name tells a user nothing.
-        if isinstance(error, OSError) and error.filename in (None, name):
+        if isinstance(error, OSError) and error.errno and error.filename in (None, name):
             error.filename = str(path)
         raise
 

@@ -87,7 +87,7 @@ def test_the_windowed_order_shows_its_progress(monkeypatch):
     """Regression: it was silent for the 13 s that a large matrix takes."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=80)
-    monkeypatch.setattr(progress, "Console", lambda stderr: console)
+    monkeypatch.setattr(progress, "SafeConsole", lambda stderr: console)
     shown = threading.Event()
 
     def slow(*arguments):

@@ -273,7 +273,9 @@ def _of_own_classes(unit: Unit) -> list[Configuration]:
     }
     found: dict[type, Configuration] = {}
     for given in _with_values(unit).values():
-        built = unit.component(unit.default(given))[0]
+        variant = _smallest(unit, given, None)
+        assert variant is not None, "the unit has accepted the value"
+        built = unit.component(variant.configuration)[0]
         if built not in known:
             found.setdefault(built, given)
     return list(found.values())

@@ -48,6 +48,8 @@ def features() -> tuple[list[str], set[str]]:
 def environments(dispatched: Sequence[str], present: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the variables of each environment by its name.
 
+    A setting stands in one environment, together with settings of other libraries.
+
     Parameters
     ----------
     dispatched : sequence of str
@@ -57,21 +59,16 @@ def environments(dispatched: Sequence[str], present: Iterable[str]) -> dict[str,
         has these only.
     """
     present = set(present)
-    found: dict[str, dict[str, str]] = {}
-    if {"AVX2", "X86_V3"} & present:
-        found["haswell"] = {"OPENBLAS_CORETYPE": "Haswell"}
-        found["zen"] = {"OPENBLAS_CORETYPE": "Zen"}
-    if {"AVX512_SKX", "X86_V4"} & present:
-        found["skylakex"] = {"OPENBLAS_CORETYPE": "SkylakeX"}
+    one, four = (dict.fromkeys(_THREADS, number) for number in "14")
     # The names differ between versions of NumPy; all that is not the baseline includes AVX-512
     # and FMA.
-    chosen = [name for name in dispatched if name in present]
-    if chosen:
-        found["no-simd"] = {"NPY_DISABLE_CPU_FEATURES": " ".join(chosen)}
-    found["generic"] = {"NUMBA_CPU_NAME": "generic"}
-    found["one-thread"] = dict.fromkeys(_THREADS, "1")
-    found["four-threads"] = dict.fromkeys(_THREADS, "4")
-    return found
+    chosen = " ".join(name for name in dispatched if name in present)
+    plain = {"NUMBA_CPU_NAME": "generic"} | ({"NPY_DISABLE_CPU_FEATURES": chosen} if chosen else {})
+    if {"AVX2", "X86_V3"} & present:
+        one["OPENBLAS_CORETYPE"], plain["OPENBLAS_CORETYPE"] = "Haswell", "Zen"
+    if {"AVX512_SKX", "X86_V4"} & present:
+        four["OPENBLAS_CORETYPE"] = "SkylakeX"
+    return {"haswell-one-thread": one, "zen-generic": plain, "skylakex-four-threads": four}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -90,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{name}: {text}", flush=True)
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-n", options.jobs, "--dist", "worksteal"]
+            [sys.executable, "-m", "pytest", "-q", "-m", "not slow"]
+            + ["-n", options.jobs, "--dist", "worksteal"]
             + ["-p", "no:cacheprovider", *options.tests],
             cwd=ROOT,
             env={**os.environ, **variables},
@@ -99,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         state = "passed" if done.returncode == 0 else f"FAILED (exit {done.returncode})"
         results[name] = f"{state}, {time.monotonic() - began:.0f} s"
     for name, state in results.items():
-        print(f"{name:12} {state}")
+        print(f"{name:24} {state}")
     return int(any("FAILED" in state for state in results.values()))
 
 

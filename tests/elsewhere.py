@@ -36,7 +36,12 @@ TESTS = (
     "tests/system/test_train_digits.py",
 )
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS")
+_THREADS: tuple[str, ...] = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "MKL_NUM_THREADS",
+)
 
 
 def features() -> tuple[list[str], set[str]]:

@@ -40,7 +40,7 @@ _NETS_PER_PORT = 12
 
 @dataclass
 class _Driver:
-    """What drives a net: a cell, the statements of a process, or a value."""
+    """The driver of a net: a cell, the statements of a process, or a value."""
 
     net: str
     place: int

@@ -172,7 +172,7 @@ def gmres_graph(steps: int, *, recompute: bool = True) -> Graph:
     recompute : bool
         If True, the residual of each restart is computed from x by one more product, which can
         share its pass over the matrix with the first product of the next iteration. If False, the
-        body updates the residual by recursion, and a run may report a convergence that is none.
+        body updates the residual by recursion, and a run may report convergence that it lacks.
 
     Notes
     -----

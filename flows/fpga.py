@@ -7,7 +7,7 @@ is large. Nothing is placed or routed: the counts are those of the netlist.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from math import ceil
 from vitruvian.cache import ResultCache, digest
 from vitruvian.errors import UserError
 from vitruvian.flows import verilog
+from vitruvian.flows.synth import SynthesisError
 from vitruvian.hdl.catalogue.unit import Variant
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "count",
     "is_large",
     "resources",
+    "run",
     "table",
 ]
 
@@ -60,11 +62,14 @@ class Family:
         Kind of resource -> cell name, or pattern of names, -> resources that each such cell takes.
     carry_luts : int
         LUTs inside a carry cell, or that a carry cell displaces.
+    before : tuple of str
+        Yosys commands that go before the recipe if it ends in an error without them.
     """
 
     recipe: str
     cells: dict[str, dict[str, float]]
     carry_luts: int = 0
+    before: tuple[str, ...] = ()
 
     def commands(self, top: str, *, by_module: bool = False) -> list[str]:
         """Return the Yosys commands that map the module ``top``.
@@ -116,6 +121,13 @@ FAMILIES: dict[str, Family] = {
             "dsp": {"SB_MAC16": 1},
             "bram": {"SB_RAM40_4K*": 1},
         },
+        # Yosys 0.70 ends its process in `ice40_dsp` when a product of operands without registers of
+        # their own goes through two registers. One of them then stays outside the block.
+        before=(
+            "proc",
+            "opt_clean",
+            "setattr -set keep 1 t:$mul %co:+[Y] w:* %i %co:+[D] t:$*ff* %i %co:+[Q] w:* %i",
+        ),
     ),
     "gowin": Family(
         recipe="synth_gowin",
@@ -256,26 +268,54 @@ def count(
         If Yosys ends with an error.
     """
     known = FAMILIES[family]
-    script = [
-        "read_verilog design.v",
-        *known.commands(top, by_module=by_module),
-        "tee -q -o stat.json stat -json",
-    ]
+    script = [*known.commands(top, by_module=by_module), "tee -q -o stat.json stat -json"]
     store = ResultCache(kind="fpga", enabled=cache)
-    key = digest(text, *script, version("pyosys"), "1")
+    key = digest(text, "read_verilog design.v", *script, version("pyosys"), "1")
     cells = store.get(key)
     if cells is None:
-        cells = _run(text, script)
+        cells = _cells(run(text, script, "stat.json", family, task="map the design"))
         store.put(key, cells)
     return Resources(**known.count(cells))
 
 
-def _run(text: str, script: list[str]) -> dict[str, int]:
-    """Run the script and return cell name -> number of cells in the whole design.
+def run(text: str, script: Sequence[str], result: str, family: str, *, task: str) -> str:
+    """Run a script on a Verilog text and return the text of the file that it writes.
+
+    If Yosys ends with an error, the script runs once more behind ``Family.before``.
+
+    Parameters
+    ----------
+    text : str
+        Verilog of the whole design.
+    script : sequence of str
+        Commands of a ``Family``, and the command that writes ``result``.
+    result : str
+        Name of the file that the script writes.
+    family : str
+        A key of ``FAMILIES``.
+    task : str
+        Completes the error message "Yosys could not …".
+
+    Raises
+    ------
+    SynthesisError
+        If Yosys ends with an error.
+    """
+    read = "read_verilog design.v"
+    try:
+        return verilog.run_yosys("design.v", text, [read, *script], result, task=task)
+    except SynthesisError:
+        if not FAMILIES[family].before:
+            raise
+    script = [read, *FAMILIES[family].before, *script]
+    return verilog.run_yosys("design.v", text, script, result, task=task)
+
+
+def _cells(stat: str) -> dict[str, int]:
+    """Return cell name -> number of cells in the whole design, by the text of ``stat -json``.
 
     The instances of modules that are left are among the names.
     """
-    stat = verilog.run_yosys("design.v", text, script, "stat.json", task="map the design")
     return {k: int(v) for k, v in json.loads(stat)["design"]["num_cells_by_type"].items()}
 
 

@@ -193,14 +193,13 @@ def synth(work: Design, *, cache: bool = True) -> tuple[fpga.Resources, str]:
             work = replace(work, by_module=fpga.is_large(counts, work.board.family))
     recipe = family.commands(TOP, by_module=work.by_module)
     recipe += ["flatten", "opt_clean"] if work.by_module else []
-    script = ["read_verilog design.v", *recipe, "write_json netlist.json"]
+    script = [*recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
-    key = digest(text, *script, version("pyosys"), "2")
+    key = digest(text, "read_verilog design.v", *script, version("pyosys"), "2")
     netlist = store.get(key)
     if netlist is None:
-        netlist = verilog.run_yosys(
-            "design.v", text, script, "netlist.json", task=f"map {work.name}"
-        )
+        task = f"map {work.name}"
+        netlist = fpga.run(text, script, "netlist.json", work.board.family, task=task)
         if work.by_module and work.board.family == "ecp5":
             netlist = absorb(netlist, TOP)
         store.put(key, netlist)

@@ -49,6 +49,19 @@ def test_a_dot_product_takes_a_dsp_block_for_each_product(monkeypatch, k, family
     assert 0 < _luts(resources, family) <= 1.05 * _luts(reference, family)
 
 
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_ice40_takes_products_with_any_registers_behind_them(stage):
+    """Two registers end Yosys 0.70's own recipe; one of them then stays outside the block."""
+    text = "module product(input clk, input [10:0] a, b, output [21:0] q);\n"
+    text += "  wire [21:0] r0 = a * b;\n"
+    for rank in range(stage):
+        text += f"  reg [21:0] r{rank + 1};\n  always @(posedge clk) r{rank + 1} <= r{rank};\n"
+    text += f"  assign q = r{stage};\nendmodule\n"
+    counts = fpga.count(text, "product", "ice40")
+    assert counts.dsp == 1 and counts.lut == 0
+    assert counts.ff == (22 if stage == 2 else 0)
+
+
 @pytest.mark.parametrize("family", ["ecp5", "ice40", "gowin", "xilinx7"])
 def test_equal_modules_are_mapped_once_on_demand(family):
     """Yosys merges equal registers of different modules only if it maps them in one piece."""

@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitruvian.errors import WorkError
-from vitruvian.flows import fpga, place, report, verilog
-from vitruvian.flows.board import Board, TooSmall, load_board
-from vitruvian.flows.default_design import default_design, suited
+from vitruvian.common.errors import WorkError
+from vitruvian.common.table import filled
+from vitruvian.common.validate import one_of
+from vitruvian.flows.asic import report
+from vitruvian.flows.fpga import mapping, place
+from vitruvian.flows.fpga.board import Board, TooSmall, load_board
+from vitruvian.flows.fpga.default_design import default_design, suited
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.flows.verilog import emit
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.table import filled
-from vitruvian.validate import one_of
 
 #: Boards that are routed, and one for the estimates of Xilinx 7.
 BOARDS = ("ulx3s", "icebreaker", "tangnano9k", "arty-100t")
@@ -69,7 +71,7 @@ class Preset:
 
     variant: Variant
     text: str
-    estimate: fpga.Resources
+    estimate: mapping.Resources
 
     @property
     def name(self) -> str:
@@ -173,8 +175,8 @@ def by_size(only: str) -> list[Preset]:
     found: list[Preset] = []
     for variant in presets({name for name in only.split(",") if name}):
         start = time.monotonic()
-        text = verilog.emit(variant)
-        estimate = fpga.count(text, variant.module, "ecp5", by_module=True)
+        text = emit.emit(variant)
+        estimate = mapping.count(text, variant.module, "ecp5", by_module=True)
         found.append(Preset(variant, text, estimate))
         say(f"{found[-1].name}: {found[-1].luts} LUTs, {time.monotonic() - start:.0f} s")
     return sorted(found, key=lambda each: each.luts)

@@ -11,10 +11,12 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from vitruvian.flows import cells, verilog
-from vitruvian.flows.report import markdown
-from vitruvian.flows.synth import synthesize
+from vitruvian.flows.asic import cells
+from vitruvian.flows.asic.report import markdown
+from vitruvian.flows.asic.synth import synthesize
 from vitruvian.flows.units import variants
+from vitruvian.flows.verilog import emit
+from vitruvian.flows.yosys import run_yosys
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import to_rtlil
 
@@ -31,7 +33,7 @@ def texts() -> str:
     """Return the table of lines, comments and modules."""
     rows = []
     for variant in (variant for name, given in UNITS.items() for variant in variants(name, given)):
-        text = verilog.emit(variant)
+        text = emit.emit(variant)
         lines = text.splitlines()
         counts = [
             len(lines),
@@ -52,8 +54,8 @@ def areas() -> str:
         (variant,) = variants("dot", {"preset": ["a100"], "k": [k]})
         sources = {
             "RTLIL": to_rtlil(variant.build(), name=variant.module),
-            "plain text": _read(variant, verilog.emit(variant, plain=True)),
-            "text with lanes": _read(variant, verilog.emit(variant)),
+            "plain text": _read(variant, emit.emit(variant, plain=True)),
+            "text with lanes": _read(variant, emit.emit(variant)),
         }
         for source, rtlil in sources.items():
             library = cells.library().path
@@ -75,7 +77,7 @@ def _read(variant: Variant, text: str) -> str:
         path = Path(folder) / "design.v"
         path.write_text(text)
         script = [f"read_verilog {path}", f"hierarchy -top {variant.module}", "write_rtlil out.il"]
-        return verilog.run_yosys("design.v", text, script, "out.il", task="read the text")
+        return run_yosys("design.v", text, script, "out.il", task="read the text")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.kernel import KernelInstance

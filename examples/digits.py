@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig

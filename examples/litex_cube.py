@@ -33,14 +33,14 @@ PINS = (
 
 def unit_verilog(folder: Path) -> Path:
     """Write the Verilog of the default unit behind AXI4-Lite into a folder; return its path."""
-    from vitruvian.errors import UserError
-    from vitruvian.flows import verilog
+    from vitruvian.common.errors import UserError
     from vitruvian.flows.units import UNITS, variants
+    from vitruvian.flows.verilog import emit
 
     if "axi-lite" not in UNITS:
         raise UserError("--rtl must name the Verilog of a unit behind AXI4-Lite")
     (variant,) = variants("axi-lite", {})
-    return verilog.write(variant, folder)
+    return emit.write(variant, folder)
 
 
 def top_of(text: str) -> str:
@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ImportError:
         print("error: LiteX must be installed: pip install litex==2024.12", file=sys.stderr)
         return 2
-    from vitruvian.errors import UserError
+    from vitruvian.common.errors import UserError
 
     try:
         rtl = options.rtl or unit_verilog(options.out)

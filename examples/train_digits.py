@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-from vitruvian.errors import UserError
-from vitruvian.files import write_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_whole
 from vitruvian.golden.machines import Arithmetic
 from vitruvian.sim.host.problems import TRAINED
 from vitruvian.sim.roofline.plot import write_figure

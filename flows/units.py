@@ -5,10 +5,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.validate import one_of
 
 __all__ = ["MOST", "UNITS", "reported", "variants"]
 

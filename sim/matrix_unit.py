@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.m3xu.isa import Opcode
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["INSTRUCTIONS", "Cost", "Unit"]
 

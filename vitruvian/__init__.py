@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitruvian.errors import UserError
+    from vitruvian.common.errors import UserError
     from vitruvian.golden.cube import mmad
     from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
     from vitruvian.golden.simd2 import mmo

@@ -17,10 +17,10 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO, cast
 
-from vitruvian import interrupt
-from vitruvian.errors import UserError, WorkError
-from vitruvian.files import OutputPath, reason_of, write_whole
-from vitruvian.validate import nearest, printable
+from vitruvian.common import interrupt
+from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.files import OutputPath, reason_of, write_whole
+from vitruvian.common.validate import nearest, printable
 
 __all__ = ["COMMANDS", "build_parser", "main", "write_json"]
 

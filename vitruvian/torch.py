@@ -28,7 +28,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.machines import Arithmetic
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, whole
 

@@ -13,7 +13,7 @@ from typing import Any
 from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import wiring
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.hdl.balance import Path, paths, signals_on_paths
 from vitruvian.hdl.bus.axi import StreamUnit
 from vitruvian.hdl.bus.lite import LiteUnit

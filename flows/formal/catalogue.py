@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import shortened
 from vitruvian.flows.formal import (
     addresses,
     arithmetic,
@@ -18,7 +19,6 @@ from vitruvian.flows.formal import (
     streams_vector,
 )
 from vitruvian.flows.formal.proof import Proof
-from vitruvian.validate import shortened
 
 __all__ = ["PROOFS", "matching"]
 

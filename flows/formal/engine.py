@@ -18,11 +18,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from vitruvian.cache import ResultCache, digest
-from vitruvian.errors import UserError
+from vitruvian.common.cache import ResultCache, digest
+from vitruvian.common.errors import UserError
+from vitruvian.common.interrupt import run_killable
 from vitruvian.flows.formal.harness import RULE, STARTED
-from vitruvian.flows.synth import WORKER, SynthesisError
-from vitruvian.interrupt import run_killable
+from vitruvian.flows.yosys import WORKER, SynthesisError
 
 __all__ = ["LIMIT_S", "Outcome", "check_packages", "prove"]
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitruvian.files import write_whole
+from vitruvian.common.files import write_whole
 from vitruvian.flows.formal.engine import LIMIT_S, Outcome, prove
 from vitruvian.flows.formal.proof import Mutation, Proof
 

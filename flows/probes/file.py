@@ -28,8 +28,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.errors import UserError
-from vitruvian.files import read_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import read_whole
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import (
     FORMATS,

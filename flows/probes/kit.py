@@ -4,13 +4,13 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from vitruvian.errors import UserError
-from vitruvian.files import write_all
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_all
+from vitruvian.common.validate import nearest, one_of
 from vitruvian.flows.probes import cuda, hip, python, x86
 from vitruvian.flows.probes.file import Section, pack
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases
-from vitruvian.validate import nearest, one_of
 
 __all__ = ["TARGETS", "chosen", "write"]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.errors import UserError
-from vitruvian.files import reason_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import reason_of
+from vitruvian.common.npz import Header, Misfit, read_arrays
 from vitruvian.flows.probes.file import Section
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import (
@@ -19,7 +20,6 @@ from vitruvian.golden.fp.formats import (
 )
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import Results
-from vitruvian.npz import Header, Misfit, read_arrays
 
 __all__ = ["read_npz"]
 

@@ -2,10 +2,10 @@
 
 import re
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, shortened
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import format_of
-from vitruvian.validate import check_int, shortened
 
 __all__ = ["EXAMPLE", "instructions", "program"]
 

@@ -7,13 +7,13 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_type
 from vitruvian.golden.cube.chopped import chopped_mmad, fits_chopped
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.dot import sum_bits
-from vitruvian.validate import check_type
 
 __all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
 

@@ -18,12 +18,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_type, one_of
 from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import as_codes, to_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
-from vitruvian.validate import check_type, one_of
 
 __all__ = ["BLOCK_FORMATS", "BlockFormat", "Blocks", "dequantise", "quantise"]
 

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import hifloat8
 from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.blocks import BLOCK_FORMATS, BlockFormat, Blocks
 from vitruvian.golden.fp.codec import check_codes, to_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, Specials
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
-from vitruvian.validate import one_of
 
 __all__ = ["Blocks", "decode", "encode", "facts", "names", "table"]
 

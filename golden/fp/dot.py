@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_type
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.round import jam, round_pack
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.terms import Terms
-from vitruvian.validate import check_type
 
 __all__ = ["fused_dot"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from vitruvian.validate import check_int, check_type, one_of
+from vitruvian.common.validate import check_int, check_type, one_of
 
 __all__ = [
     "FORMATS",

@@ -2,9 +2,9 @@
 
 import re
 
+from vitruvian.common.validate import check_type
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, Preset
-from vitruvian.validate import check_type
 
 __all__ = ["parse_preset_name"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
-from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "bit_length", "jam", "round_pack", "round_shift"]
 

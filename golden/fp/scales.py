@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.validate import check_int, one_of
+from vitruvian.common.validate import check_int, one_of
 
 __all__ = [
     "SCALES",

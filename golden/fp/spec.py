@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.scales import ScaleFormat, as_scale
 from vitruvian.golden.fp.window import ieee_window
-from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = ["PRESETS", "DotSpec", "IntDotSpec", "Preset"]
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_type
 from vitruvian.golden.m3xu.gemm import gemm
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
-from vitruvian.validate import check_type
 
 __all__ = ["execute"]
 

@@ -28,9 +28,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsInt
 
+from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
-from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = [
     "FIELDS",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["LANE_BITS", "PRECISIONS", "Precision", "as_precision"]
 

@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.chopped import all_cores
 from vitruvian.golden.cube.shapes import check_addend, check_factors
@@ -22,7 +23,6 @@ from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute, unpacked
 from vitruvian.golden.machines.scaled import in_blocks
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, output_of, spec
-from vitruvian.validate import check_int
 
 __all__ = ["multiply", "rule_of"]
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
-from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = ["TERMS", "ChainSpec", "IntPhaseSpec", "PhaseSpec", "fma_step"]
 

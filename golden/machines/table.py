@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step

@@ -6,11 +6,11 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import shortened
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
-from vitruvian.validate import shortened
 
 __all__ = ["EVIDENCE", "check_file", "place_of"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.validate import check_int
+from vitruvian.common.validate import check_int
 
 __all__ = ["ROWS", "Patches"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden import vector
 from vitruvian.golden.scu.patches import ROWS, Patches
-from vitruvian.validate import check_int
 
 __all__ = ["col2im", "col2im_add", "im2col", "im2col_load"]
 

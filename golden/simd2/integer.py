@@ -5,8 +5,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, as_op
-from vitruvian.validate import one_of
 
 __all__ = ["INT_BITS", "int_identity", "int_mmo"]
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import is_short, sums
@@ -13,7 +14,6 @@ from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, number_dtype
 from vitruvian.golden.simd2.op import PARTS, Op, as_op
 from vitruvian.golden.simd2.plain import plain_mmo, truth
 from vitruvian.golden.simd2.squares import square_sums
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
 

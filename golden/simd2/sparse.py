@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.simd2.matrix import OPERANDS, mmo
 from vitruvian.golden.simd2.op import GROUP, KEPT, Op, as_op
 from vitruvian.golden.simd2.plain import truth
-from vitruvian.validate import check_int
 
 __all__ = ["GROUP", "KEPT", "compress", "expand", "is_two_of_four", "mmo_sparse"]
 

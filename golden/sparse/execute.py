@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS, apply
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Operand, Swap, Vxm
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["Run", "Tensors", "begin", "confirmed", "ended", "execute", "finish", "operand", "run"]
 

@@ -15,10 +15,10 @@ Zhang 2024, §4.2.1, Figs. 4.2 and 4.3.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Semiring
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.golden.sparse.semirings import as_semiring
-from vitruvian.validate import one_of
 
 __all__ = ["Ewise", "Graph", "Node", "Operand", "Reduce", "Swap", "Vxm", "inputs", "outputs"]
 

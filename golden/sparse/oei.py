@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.dependency import Pair, pairs
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, apply
 from vitruvian.golden.sparse.execute import (
@@ -39,7 +40,6 @@ from vitruvian.golden.sparse.products import codes
 from vitruvian.golden.sparse.products_compiled import gather, scatter, scatter_between
 from vitruvian.golden.sparse.semirings import as_semiring
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["Occupancy", "run_oei", "sweep"]
 

@@ -7,10 +7,10 @@ A semiring is a reduction ⊕ (one of ``PLUS``) and an operator ⊗ (one of ``TI
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.arith import add, maximum_number, minimum_number, mul
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.validate import one_of
 
 __all__ = ["FORMATS", "PLUS", "TIMES", "combine", "identity", "product", "truth"]
 

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, Semiring
 from vitruvian.golden.sparse.products_compiled import gather, scatter
 from vitruvian.golden.sparse.semirings import PLUS, TIMES, as_semiring
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import one_of
 
 __all__ = ["STATIONARY", "codes", "mxv", "vxm"]
 

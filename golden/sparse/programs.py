@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.arith import compare
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import combine, truth
-from vitruvian.validate import check_int, one_of
 
 __all__ = [
     "BINARY", "INPUTS", "OPERATIONS", "OUTPUTS", "Instruction", "Outcome", "Step", "Write", "run",

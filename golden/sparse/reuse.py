@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.oei_compiled import count_lives
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["Held", "held_elements"]
 

@@ -1,7 +1,7 @@
 """The semirings of sparse products: those of SIMD², and one that selects rows."""
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, Semiring
-from vitruvian.validate import one_of
 
 __all__ = ["ARIL", "PLUS", "SEMIRINGS", "TIMES", "as_semiring"]
 

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.sparse.storage_compiled import place
-from vitruvian.validate import one_of
 
 __all__ = ["DUPLICATES", "Sparse"]
 

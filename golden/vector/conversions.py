@@ -9,10 +9,10 @@ and a NaN gives 0. Integers saturate when converted to narrower integers.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import convert as convert_codes
 from vitruvian.golden.fp import from_int
 from vitruvian.golden.vector.formats import DTYPES, canonical, codes, dtype_of
-from vitruvian.validate import one_of
 
 __all__ = ["ROUNDINGS", "convert"]
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vitruvian.validate import one_of
+from vitruvian.common.validate import one_of
 
 __all__ = ["DTYPES", "canonical", "codes", "dtype_of"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.vector.formats import check_same
-from vitruvian.validate import one_of
 
 __all__ = [
     "BLOCK_BYTES",

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_int
+from vitruvian.common.validate import check_int
 
 from .frames import REQUEST, RESPONSE, Crc16, Status, command_layout
 from .registers import ADDRESS_BITS, WORD_BITS, RegisterBus

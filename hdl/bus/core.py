@@ -5,8 +5,8 @@ from typing import Any
 
 from amaranth.hdl import Shape
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.simd2.op import Op
-from vitruvian.validate import check_int
 
 from ..cube.choices import LANE_BITS, PRECISIONS
 from ..cube.config import MatrixUnitConfig

@@ -7,8 +7,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.errors import UserError
-from vitruvian.validate import check_int
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 
 __all__ = ["LEAST_DIVISOR", "Receiver", "Transmitter", "divisor_of"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER
 from vitruvian.hdl.catalogue.unit import Configuration, Unit, named, number

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.hdl.bus.core import KINDS, Core
 from vitruvian.hdl.catalogue.matrix import UNITS as MATRIX_UNITS
 from vitruvian.hdl.catalogue.matrix import mma_config
@@ -12,7 +13,6 @@ from vitruvian.hdl.catalogue.semirings import int_config, operations_of
 from vitruvian.hdl.catalogue.unit import Configuration, Option, named
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
-from vitruvian.validate import one_of
 
 __all__ = ["CORE", "PRESET", "WIDTH", "core_of"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
 from vitruvian.golden.machines.table import find, machines

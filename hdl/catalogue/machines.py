@@ -7,12 +7,12 @@ from typing import Any
 
 from amaranth.lib import wiring
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.machines.table import find, machines
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
 from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
-from vitruvian.validate import one_of
 
 __all__ = ["UNITS", "rows_with_units"]
 

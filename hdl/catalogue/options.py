@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of, shortened
 from vitruvian.hdl.catalogue.unit import Configuration, Option, number
 from vitruvian.hdl.cube.choices import PRECISIONS as KNOWN
 from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
 from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, PIPELINES
-from vitruvian.validate import one_of, shortened
 
 __all__ = [
     "DEEP_PIPELINE",

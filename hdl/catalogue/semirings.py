@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import shortened
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.catalogue.options import given
 from vitruvian.hdl.catalogue.unit import Configuration, Option
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.simd2.intconfig import IntConfig
-from vitruvian.validate import shortened
 
 __all__ = [
     "CHECKED",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue.cores import CORE, PRESET, WIDTH, core_of
 from vitruvian.hdl.catalogue.matrix import UNITS as MATRIX_UNITS

@@ -9,9 +9,9 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of, shortened
 from vitruvian.hdl.elaborate import only_described
-from vitruvian.validate import one_of, shortened
 
 __all__ = [
     "Configuration",

@@ -1,13 +1,13 @@
 """The vector unit."""
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of, shortened
 from vitruvian.hdl.catalogue.options import MULTIPLIER, given, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, named, number
 from vitruvian.hdl.vector import VectorConfig, VectorUnit
 from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
 from vitruvian.hdl.vector.operations import GROUPS
 from vitruvian.hdl.vector.tables import DESIGNS
-from vitruvian.validate import one_of, shortened
 
 __all__ = ["UNITS", "vector_config"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from amaranth.hdl import Module, Value
 from amaranth.lib import data
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
 from ..fp.blocks import RULES, block_spec
 from ..fp.units import unit_of

@@ -8,11 +8,11 @@ values that they need.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import as_format
 from vitruvian.golden.fp.spec import PRESETS
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.simd2.op import PARTS, Op
-from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
 from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, RETIMED

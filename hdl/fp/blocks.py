@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.validate import one_of
 
 __all__ = ["FP4", "RULES", "SMALL", "BlockRule", "block_spec"]
 

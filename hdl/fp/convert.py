@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat
-from vitruvian.validate import one_of
 
 from .core.finish import ROUNDINGS, Exact, finish
 from .parts.align import shift_right

@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_int
+from vitruvian.common.validate import check_int
 
 from ..cube.config import MatrixUnitConfig
 from ..cube.ports import beat_layout, fractal_layout

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from amaranth.hdl import Shape, signed
 from amaranth.lib import data, enum
 
-from vitruvian.validate import check_int, one_of
+from vitruvian.common.validate import check_int, one_of
 
 __all__ = ["FILL_BITS", "ConversionConfig", "Mode", "check_config"]
 

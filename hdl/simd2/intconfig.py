@@ -4,8 +4,8 @@ from dataclasses import dataclass, fields
 
 from amaranth.lib import data
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.simd2.op import Op
-from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
 from ..parameters import without_later_options

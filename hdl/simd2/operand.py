@@ -17,9 +17,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.simd2.op import GROUP, KEPT, PARTS, Op
-from vitruvian.validate import check_int
 
 from ..fp.parts.normalise import normalise
 from ..fp.parts.unpack import unpack

@@ -7,7 +7,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_type
+from vitruvian.common.validate import check_type
 
 from .oei_config import OEIConfig, Refusal
 

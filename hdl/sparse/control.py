@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_type
+from vitruvian.common.validate import check_type
 
 from .oei_config import OEIConfig, Refusal
 

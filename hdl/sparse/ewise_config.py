@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from amaranth.lib import data, enum
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
 from .config import FORMATS, check_lanes

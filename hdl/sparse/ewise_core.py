@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_type
+from vitruvian.common.validate import check_type
 
 from ..fp.compare import Compare
 from .config import Plus, Times

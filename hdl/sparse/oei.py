@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from vitruvian.validate import check_type
+from vitruvian.common.validate import check_type
 
 from .buffer import DualBuffer
 from .config import Kind as Access

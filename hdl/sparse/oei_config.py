@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from amaranth.lib import data, enum
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.validate import check_int
 
 from .config import ISConfig, OSConfig, Plus, Times, check_lanes, check_power
 from .ewise_config import EwiseConfig

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.validate import check_type
+from vitruvian.common.validate import check_type
 
 from .config import OSConfig, Plus
 from .operators import ProcessingElement, Reduction, identity_of

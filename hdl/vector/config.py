@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from vitruvian.validate import one_of
+from vitruvian.common.validate import one_of
 
 from ..fp.parts.multiply import check_multiplier
 from .operations import GROUPS, OPERATIONS, Format, Operation

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
 
-from vitruvian.validate import one_of
+from vitruvian.common.validate import one_of
 
 __all__ = ["DESIGNS", "FunctionDesign", "exp_table", "ln_table", "log2_of_e", "ln_of_2"]
 

@@ -1,9 +1,9 @@
-"""Arrays of .npz files as codes of number formats; ``vitruvian.npz`` reads the files."""
+"""Arrays of .npz files as codes of number formats; ``vitruvian.common.npz`` reads the files."""
 
 import numpy as np
 
+from vitruvian.common.npz import MAX_BYTES, Header, Misfit, read_arrays
 from vitruvian.golden.fp import FloatFormat, convert
-from vitruvian.npz import MAX_BYTES, Header, Misfit, read_arrays
 
 __all__ = ["MAX_BYTES", "Header", "Misfit", "allowed_dtypes", "codes", "read_arrays", "rounded"]
 

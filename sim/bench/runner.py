@@ -21,7 +21,7 @@ import cocotb_tools.config
 from amaranth.lib import wiring
 from cocotb_tools.runner import get_runner
 
-from vitruvian.cache import digest, entry
+from vitruvian.common.cache import digest, entry
 from vitruvian.sim.bench.scoreboard import COUNTS
 from vitruvian.sim.rtl.build import LIBRARY
 from vitruvian.sim.rtl.emit import to_verilog

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import fused_dot
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnit
@@ -22,7 +23,6 @@ from vitruvian.hdl.simd2.integer import IntTile
 from vitruvian.hdl.vector import VectorUnit
 from vitruvian.sim.rtl.emit import interface_of
 from vitruvian.sim.rtl.ports import Interface
-from vitruvian.validate import one_of
 
 from .arrays import Arrays, words_of_port
 from .bus import vectors as bus

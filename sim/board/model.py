@@ -7,10 +7,10 @@ from typing import Any
 
 from amaranth.lib import wiring
 
-from vitruvian.cache import entry
+from vitruvian.common.cache import entry
+from vitruvian.common.validate import check_int
 from vitruvian.sim.rtl.build import LIBRARY
 from vitruvian.sim.rtl.emit import to_rtlil, verilog_of
-from vitruvian.validate import check_int
 
 __all__ = ["LineModel"]
 

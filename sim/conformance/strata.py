@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines import Machine, compute

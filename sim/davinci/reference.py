@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from vitruvian.errors import UserError
-from vitruvian.files import write_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_whole
 from vitruvian.sim.davinci.program.reference import builder_page
 from vitruvian.sim.davinci.report.counters import TABLES, meaning
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.collector import paused_collector
+from vitruvian.common.collector import paused_collector
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.chip.model import Chip

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from vitruvian.errors import UserError, WorkError
+from vitruvian.common.errors import UserError, WorkError
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.bus.core import KINDS
 from vitruvian.hdl.bus.registers import IDENTITY, MAP, VERSION

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vitruvian.errors import UserError, WorkError
+from vitruvian.common.errors import UserError, WorkError
 from vitruvian.hdl.bus.registers import MAP
 
 from .frames import MOST_WORDS, Reader, Request, Response

@@ -9,7 +9,7 @@ import termios
 import tty
 from typing import Protocol
 
-from vitruvian.errors import UserError, WorkError
+from vitruvian.common.errors import UserError, WorkError
 
 __all__ = ["ByteStream", "SerialPort"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import from_float, to_float
-from vitruvian.validate import one_of
 
 from .board import Board
 from .products import expected, matmul, operations_of, precisions_of

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.golden.cube.mmad import mmad_any
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.simd2 import mmo
@@ -14,7 +15,6 @@ from vitruvian.hdl.cube import MatrixUnitConfig, Start
 from vitruvian.hdl.cube.choices import WIDE
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.sim.rtl.tiles import INT8, cut_fractals, cut_operands, join_fractals, phases_of
-from vitruvian.validate import one_of
 
 from .board import Board
 from .integers import cut_addends, cut_integers, integer_expected, join_integers

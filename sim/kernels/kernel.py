@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vitruvian.collector import paused_collector
+from vitruvian.common.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.chip.file import chip_names

@@ -14,14 +14,14 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from time import monotonic
 
-from vitruvian.cache import digest, entry
+from vitruvian.common.cache import digest, entry
+from vitruvian.common.workers import Call, WorkerKilled, Workers
 from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.davinci.chip.file import chip_text, read_chip
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.kernels.bounds import estimate, lower_bound
 from vitruvian.sim.kernels.sequences import lower_matmul, steps_of
 from vitruvian.sim.kernels.tiling import Plan, Tiling, blocks_of, candidates, feasible, plan
-from vitruvian.workers import Call, WorkerKilled, Workers
 
 __all__ = ["Candidate", "Problem", "SearchError", "Tuned", "exhaustive", "guided", "tune"]
 

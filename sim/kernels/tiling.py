@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import isqrt, prod
 
+from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import complete_kind
-from vitruvian.validate import one_of
 
 __all__ = [
     "DTYPES",

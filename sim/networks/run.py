@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vitruvian.collector import paused_collector
+from vitruvian.common.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs

@@ -5,7 +5,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import (
     ConvShape,
@@ -19,7 +20,6 @@ from vitruvian.sim.kernels.convolution import (
 )
 from vitruvian.sim.kernels.kernel import Needs
 from vitruvian.sim.ops.run import batched, half_array, images, pair, returned, run_tiled, unpack
-from vitruvian.validate import one_of
 
 __all__ = ["METHODS", "conv2d", "shape_of"]
 

@@ -4,8 +4,9 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.collector import paused_collector
-from vitruvian.errors import UserError
+from vitruvian.common.collector import paused_collector
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import MOST
 from vitruvian.sim.kernels.kselection.shape import METRICS, KnnShape
@@ -16,7 +17,6 @@ from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
 from vitruvian.sim.kernels.selbknn.refine import refined
 from vitruvian.sim.kernels.selbknn.registered import needs
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["knn", "search"]
 

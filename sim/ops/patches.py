@@ -4,7 +4,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import ConvShape

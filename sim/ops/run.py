@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
 from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind

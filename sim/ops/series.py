@@ -6,8 +6,9 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.collector import paused_collector
-from vitruvian.errors import UserError
+from vitruvian.common.collector import paused_collector
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
@@ -18,7 +19,6 @@ from vitruvian.sim.kernels.series import build as series
 from vitruvian.sim.kernels.series.functions import MOST_TERMS, Function, as_functions
 from vitruvian.sim.ops.reduction import Plan
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
-from vitruvian.validate import check_int, check_type, one_of
 
 __all__ = ["METHODS", "built", "divergence", "inaccuracies", "stated_error", "taylor"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.ops.run import pack, pair
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.files import write_whole
+from vitruvian.common.files import write_whole
 from vitruvian.sim.roofline.components import ComponentKind
 from vitruvian.sim.roofline.model import Analysis, Bound, Row
 from vitruvian.sim.roofline.naive import naive_points

@@ -184,7 +184,7 @@ def _latency(value: Any, interface: Interface) -> int:
 
 
 def _load(key: str, build: Any, name: str, interface: Interface, latency: int) -> CompiledModel:
-    from vitruvian.cache import entry
+    from vitruvian.common.cache import entry
 
     folder, facts = entry("rtl", key, build)
     return CompiledModel(

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitruvian.cache import cache_root, digest, entry
-from vitruvian.files import write_whole
+from vitruvian.common.cache import cache_root, digest, entry
+from vitruvian.common.files import write_whole
 
 if TYPE_CHECKING:
     from amaranth.lib import wiring

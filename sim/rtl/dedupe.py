@@ -8,7 +8,7 @@ to the names of some ports.
 
 import re
 
-from vitruvian.cache import digest
+from vitruvian.common.cache import digest
 
 __all__ = ["deduplicate"]
 

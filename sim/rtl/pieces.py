@@ -8,7 +8,7 @@ design and calls this model, with one object for each instance; see ``sim.rtl.sh
 import re
 from collections import Counter
 
-from vitruvian.cache import digest
+from vitruvian.common.cache import digest
 
 from .shell import can_be_wrapped
 

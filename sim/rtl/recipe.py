@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vitruvian.cache import digest, entry, settled
+from vitruvian.common.cache import digest, entry, settled
 
 from .pieces import split
 from .shell import Shell

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from vitruvian.errors import UserError, WorkError
-from vitruvian.interrupt import run_killable
+from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.interrupt import run_killable
 
 __all__ = ["BuildError", "ToolError", "Verilator", "compiler", "run_tool", "verilator"]
 

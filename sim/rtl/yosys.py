@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vitruvian.cache import digest, settled
-from vitruvian.interrupt import run_killable
+from vitruvian.common.cache import digest, settled
+from vitruvian.common.interrupt import run_killable
 
 from .toolchain import BuildError, run_tool
 

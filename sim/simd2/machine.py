@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op, as_op
 from vitruvian.golden.simd2 import mmo as golden_mmo
 from vitruvian.golden.simd2 import mmo_sparse as golden_mmo_sparse
 from vitruvian.golden.simd2.matrix import OPERANDS, SQUARES
 from vitruvian.sim.backends import check_name, compute
 from vitruvian.sim.matrix_unit import Unit
-from vitruvian.validate import one_of
 
 from .backends import BACKENDS, SPARSE_BACKENDS
 from .instructions import DEEP, KINDS, TILE, Counts, Fragment, tiles

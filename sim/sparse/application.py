@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.sparse.applications import Problem
 from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.storage import Sparse
@@ -13,7 +14,6 @@ from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import schedule
 from vitruvian.sim.sparse.simulate import simulate
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["pattern_of_sparse", "simulate_application"]
 

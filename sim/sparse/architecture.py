@@ -12,10 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci.chip.table import Table
 from vitruvian.sim.davinci.chip.toml import TomlReader
-from vitruvian.validate import check_int
 
 __all__ = ["DEFAULT", "Architecture", "ArchitectureError", "load_architecture", "read_architecture"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.errors import UserError
-from vitruvian.files import MOST_BYTES, read_bounded
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import MOST_BYTES, read_bounded
+from vitruvian.common.memory import free_bytes
+from vitruvian.common.validate import shortened
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.memory import free_bytes
 from vitruvian.sim.sparse import matrix_market_compiled as scanner
-from vitruvian.validate import shortened
 
 __all__ = ["read_matrix"]
 

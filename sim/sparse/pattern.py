@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from vitruvian.validate import check_int
+from vitruvian.common.validate import check_int
 
 __all__ = ["BLOCK_SIDES", "Pattern", "blocked", "check_square", "pattern_of", "permuted"]
 

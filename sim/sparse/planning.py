@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.applications import APPLICATIONS, Problem
 from vitruvian.golden.sparse.applications.solvers import gmres_graph
@@ -21,7 +22,6 @@ from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import Schedule, schedule
 from vitruvian.sim.sparse.simulate import simulate
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["plan", "simulate_pattern", "small_problem"]
 

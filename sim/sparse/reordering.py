@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vitruvian.progress import Progress
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.sparse.pattern import Pattern, check_square
 from vitruvian.sim.sparse.reordering_compiled import windowed
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["ORDERS", "degree_order", "order_of", "window_order"]
 

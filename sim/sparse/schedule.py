@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.dependency import Pair, pairs
 from vitruvian.golden.sparse.graph import Graph, inputs, outputs
 from vitruvian.sim.sparse.operators import Operator, Shape, View, final_shapes, unrolled
-from vitruvian.validate import check_int
 
 __all__ = ["Gathered", "Schedule", "Section", "Sweep", "Work", "schedule"]
 

@@ -36,8 +36,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.sparse.originals import ORIGINALS
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["stand_in"]
 

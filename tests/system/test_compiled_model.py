@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tests.support.toys import DelayedDot, Mode, Shapes, StreamAdder, Wide
-from vitruvian import cache
+from vitruvian.common import cache
 from vitruvian.sim import rtl
 from vitruvian.sim.rtl import toolchain
 from vitruvian.sim.rtl.emit import to_verilog

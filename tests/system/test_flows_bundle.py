@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.flows import bundle, verilog
-from vitruvian.flows.bench_text import bench, memories
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.flows.verilog import bundle, emit
+from vitruvian.flows.verilog.bench_text import bench, memories
 from vitruvian.hdl.bus.registers import MAP
 from vitruvian.sim.bench.vectors import WITH_VECTORS, GoldenVectors
 from vitruvian.sim.rtl import toolchain
@@ -97,7 +97,7 @@ def write(unit: str, folder: Path) -> Path:
 def spoil(unit: str, rtl: Path) -> None:
     """Replace the RTL of a bundle by that of another configuration under the same name."""
     (wrong,) = variants(unit, SMALL[unit] | FAULTS[unit])
-    text = verilog.emit(wrong)
+    text = emit.emit(wrong)
     assert wrong.module != rtl.stem and wrong.module in text
     rtl.write_text(text.replace(wrong.module, rtl.stem))
 

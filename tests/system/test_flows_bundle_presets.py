@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.flows import bundle
 from vitruvian.flows.units import UNITS, reported
+from vitruvian.flows.verilog import bundle
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.sim.rtl import toolchain
 

@@ -10,7 +10,7 @@ import pytest
 
 from vitruvian.cli import build_parser, main
 from vitruvian.commands import hardware
-from vitruvian.flows import baseline
+from vitruvian.flows.asic import baseline
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.golden.fp import PRESETS
 from vitruvian.hdl.cube import CONFIGS

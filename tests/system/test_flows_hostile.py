@@ -16,8 +16,9 @@ import pytest
 
 from vitruvian.cli import build_parser, main
 from vitruvian.commands import hardware
-from vitruvian.flows import cells, docs, liberty, liberty_text, synth
-from vitruvian.flows.liberty_text import LibertyError
+from vitruvian.flows.asic import cells, liberty, liberty_text, synth
+from vitruvian.flows.asic.liberty_text import LibertyError
+from vitruvian.flows.pages import docs
 from vitruvian.flows.units import MOST, UNITS, variants
 from vitruvian.hdl.elaborate import only_described
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.errors import UserError
-from vitruvian.flows import new_unit, verilog
+from vitruvian.common.errors import UserError
 from vitruvian.flows.units import variants
+from vitruvian.flows.verilog import new_unit
+from vitruvian.flows.yosys import run_yosys
 from vitruvian.sim.rtl import toolchain
 
 SMALL = ["add", "--format", "fp8e4m3", "--pipeline", "1"]
@@ -87,7 +88,7 @@ def test_the_board_top_is_clean_under_verilator_and_yosys(unit, given, tmp_path:
     assert done.returncode == 0, done.stderr
     both = "\n".join(texts[name] for name in sources)
     script = ["read_verilog both.v", "hierarchy -check -top my_unit_top", "write_rtlil done.il"]
-    verilog.run_yosys("both.v", both, script, "done.il", task="read the top")
+    run_yosys("both.v", both, script, "done.il", task="read the top")
 
 
 @pytest.mark.parametrize(

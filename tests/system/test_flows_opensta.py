@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from vitruvian.flows import cells, measure
+from vitruvian.flows.asic import cells, measure
 from vitruvian.flows.units import variants
 
 CLASSES = {

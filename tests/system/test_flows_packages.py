@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.system.test_flows_bundle import flip, needs_icarus, output, write
-from vitruvian.flows import bundle, ipxact, packages
 from vitruvian.flows.units import variants
+from vitruvian.flows.verilog import bundle, ipxact, packages
 from vitruvian.sim.rtl import toolchain
 from vitruvian.sim.rtl.emit import declared_ports
 

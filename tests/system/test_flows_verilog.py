@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.flows import cells, new_unit, verilog
-from vitruvian.flows.measure import Settings, measure
-from vitruvian.flows.synth import WORKER, synthesize
+from vitruvian.flows.asic import cells
+from vitruvian.flows.asic.measure import Settings, measure
+from vitruvian.flows.asic.synth import synthesize
 from vitruvian.flows.units import UNITS, variants
-from vitruvian.flows.verilog_header import header
+from vitruvian.flows.verilog import emit, new_unit
+from vitruvian.flows.verilog.header import header
+from vitruvian.flows.yosys import WORKER
 from vitruvian.golden.fp import PRESETS, fused_dot
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import CONFIGS
@@ -43,7 +45,7 @@ LARGE = ("mma",)
 )
 def emitted(request, tmp_path_factory) -> tuple[Path, str]:
     (variant,) = variants(request.param, CASES[request.param])
-    path = verilog.write(variant, tmp_path_factory.mktemp("verilog"))
+    path = emit.write(variant, tmp_path_factory.mktemp("verilog"))
     return path, path.read_text()
 
 
@@ -85,7 +87,7 @@ def smaller(path: Path, folder: Path) -> Path:
     (variant,) = variants("mma", CASES["mma"])
     config = replace(MMA_UNITS["m3xu"], m=2, n=1, pipeline=0)
     unit = replace(variant.unit, component=lambda _: (MmaUnit, {"config": config}))
-    return verilog.write(replace(variant, unit=unit), folder)
+    return emit.write(replace(variant, unit=unit), folder)
 
 
 def test_lints_clean_under_verilator(emitted, tmp_path):
@@ -253,7 +255,7 @@ def test_the_verilog_has_the_area_that_is_reported(unit, given, target, tmp_path
     (variant,) = variants(unit, given)
     settings = Settings(library=cells.library(), targets_ps=(target,), cut="whole")
     (row,) = measure([variant], settings)
-    text = verilog.emit(variant)
+    text = emit.emit(variant)
     path = tmp_path / "design.v"
     path.write_text(text)
     script = [f"read_verilog {path}", f"hierarchy -top {variant.module}", "write_rtlil design.il"]
@@ -304,7 +306,7 @@ endmodule
 def test_icarus_computes_what_golden_says(preset: str, k: int, pipeline: int, tmp_path: Path):
     values = {"preset": [preset], "k": [k], "pipeline": [pipeline]}
     (variant,) = variants("dot", values)
-    unit = verilog.write(variant, tmp_path)
+    unit = emit.write(variant, tmp_path)
     count, generator = 300, np.random.default_rng(2)
     a, b = generator.integers(0, 1 << 16, (2, count, k))
     c = generator.integers(0, 1 << 32, count)
@@ -328,13 +330,13 @@ def test_icarus_computes_what_golden_says(preset: str, k: int, pipeline: int, tm
 
 def test_the_text_is_generated_once_and_stored(own_cache, monkeypatch, tmp_path, capsys):
     emitted = []
-    real = verilog.emit
+    real = emit.emit
 
-    def emit(variant):
+    def record(variant):
         emitted.append(variant.module)
         return real(variant)
 
-    monkeypatch.setattr(verilog, "emit", emit)
+    monkeypatch.setattr(emit, "emit", record)
     command = ["verilog", "intdot", "--k", "2", "--out", str(tmp_path / "out")]
     for _ in range(2):
         assert main(command) == 0
@@ -345,9 +347,9 @@ def test_the_text_is_generated_once_and_stored(own_cache, monkeypatch, tmp_path,
     assert main([*command, "--no-cache"]) == 0 and emitted == [module] * 2
     # Another configuration, another name and other sources have texts of their own.
     (other,) = variants("intdot", {"k": [2], "saturate": [True]})
-    assert verilog.stored(other) != verilog.stored(variant)
+    assert emit.stored(other) != emit.stored(variant)
     named = new_unit.NamedVariant(variant.unit, variant.configuration, "mine")
-    assert "module mine (" in verilog.stored(named)
+    assert "module mine (" in emit.stored(named)
     before = len(emitted)
-    monkeypatch.setattr(verilog, "_sources", lambda: "changed")
-    assert verilog.stored(variant) == path.read_text() and len(emitted) == before + 1
+    monkeypatch.setattr(emit, "_sources", lambda: "changed")
+    assert emit.stored(variant) == path.read_text() and len(emitted) == before + 1

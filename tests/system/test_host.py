@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.errors import UserError, WorkError
+from vitruvian.common.errors import UserError, WorkError
 from vitruvian.golden.fp import from_float
 from vitruvian.golden.simd2.integer import int_mmo
 from vitruvian.hdl.bus.core import Core
@@ -83,7 +83,7 @@ def test_products_on_the_smallest_board(tmp_path, capsys):
 
 
 def test_a_long_product_shows_its_progress(monkeypatch, capsys):
-    monkeypatch.setattr("vitruvian.progress._PAUSE_S", 0.0)
+    monkeypatch.setattr("vitruvian.common.progress._PAUSE_S", 0.0)
     with terminal(line_model(INT8)) as board:
         assert main(["host", "matmul", "--port", board.path, "--size", "4x2x3"]) == 0
     lines = capsys.readouterr().err.splitlines()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.workers import Call, WorkerKilled, Workers
+from vitruvian.common.workers import Call, WorkerKilled, Workers
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 

@@ -7,7 +7,7 @@ import pytest
 
 from vitruvian import gemm, machines
 from vitruvian.cli import main
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 
 
 @pytest.mark.parametrize(

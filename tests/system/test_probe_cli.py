@@ -182,7 +182,9 @@ def error_of(arguments, capsys):
 
 
 def test_results_that_fit_no_rule_are_a_finding(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vitruvian.progress._PAUSE_S", 0.0)  # a line at each step of the search
+    monkeypatch.setattr(
+        "vitruvian.common.progress._PAUSE_S", 0.0
+    )  # a line at each step of the search
     d = np.random.default_rng(0).integers(0, 1 << 32, 760, np.uint32)
     path = tmp_path / "outputs.bin"
     from vitruvian.flows.probes.kit import chosen
@@ -262,7 +264,7 @@ def test_arrays_that_do_not_fit_are_one_line(changed, message, tmp_path, capsys)
 
 
 def test_a_small_file_that_unpacks_to_much_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vitruvian.npz.MAX_BYTES", 1000)
+    monkeypatch.setattr("vitruvian.common.npz.MAX_BYTES", 1000)
     path = npz_of(tmp_path / "x.npz", rows=100)
     assert "x.npz must hold at most 1,000 bytes of arrays" in error_of(
         ["probe", "read", path, "--input", "fp16"], capsys

@@ -62,7 +62,7 @@ def test_standard_output_needs_no_writable_file(karate, capsys, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("vitruvian.files._try", refuse)
+    monkeypatch.setattr("vitruvian.common.files._try", refuse)
     assert main(["run", "mst", "--graph", karate, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["problem"] == "mst"
     with pytest.raises(SystemExit):

@@ -16,9 +16,9 @@ from amaranth.hdl import Cat, Const
 
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
-from vitruvian import workers
-from vitruvian.cache import CacheError
 from vitruvian.cli import build_parser, main
+from vitruvian.common import workers
+from vitruvian.common.cache import CacheError
 from vitruvian.golden.fp import PRESETS, convert, fused_dot
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim import rtl

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.flows import verilog
+from vitruvian.flows.verilog import emit
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.sim.rtl import toolchain
@@ -78,7 +78,7 @@ def lint(path: Path) -> str:
 
 @pytest.mark.parametrize("variant", catalogued())
 def test_every_configuration_is_lint_clean_and_has_no_escaped_name(variant, tmp_path: Path):
-    path = verilog.write(variant, tmp_path)
+    path = emit.write(variant, tmp_path)
     text = path.read_text()
     assert "\\" not in text
     assert max(map(len, text.splitlines())) <= 100
@@ -88,7 +88,7 @@ def test_every_configuration_is_lint_clean_and_has_no_escaped_name(variant, tmp_
 def test_the_lint_sees_a_mistake(tmp_path: Path):
     """Show that the check can fail: a register gets a value in its declaration and another one."""
     unit = UNITS["scu-im2col"]
-    path = verilog.write(Variant(unit, unit.default({})), tmp_path)
+    path = emit.write(Variant(unit, unit.default({})), tmp_path)
     text = path.read_text()
     changed = text.replace("  reg [14:0] s1_base;", "  reg [14:0] s1_base = 15'h0000;")
     assert changed != text

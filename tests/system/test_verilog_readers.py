@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.flows import verilog
-from vitruvian.flows.netlist.names import poor
-from vitruvian.flows.netlist.rtlil import parse
-from vitruvian.flows.netlist.simplify import Netlist
-from vitruvian.flows.synth import SynthesisError
 from vitruvian.flows.units import variants
+from vitruvian.flows.verilog import emit
+from vitruvian.flows.verilog.netlist.names import poor
+from vitruvian.flows.verilog.netlist.rtlil import parse
+from vitruvian.flows.verilog.netlist.simplify import Netlist
+from vitruvian.flows.yosys import SynthesisError, run_yosys
 from vitruvian.hdl.elaborate import to_rtlil
 from vitruvian.sim.rtl import toolchain
 
@@ -42,7 +42,7 @@ LARGE = ("m3xu", "simd2")
 )
 def text(request) -> tuple[str, str]:
     chosen = variant(request.param)
-    return chosen.module, verilog.emit(chosen)
+    return chosen.module, emit.emit(chosen)
 
 
 def verilator(path: Path) -> str:
@@ -70,7 +70,7 @@ def yosys(path: Path) -> str:
         *("opt_clean", "check -assert", "write_rtlil design.il"),
     ]
     try:
-        verilog.run_yosys("design.v", path.read_text(), script, "design.il", task="read it")
+        run_yosys("design.v", path.read_text(), script, "design.il", task="read it")
     except SynthesisError as error:
         return str(error)
     return ""
@@ -116,7 +116,7 @@ MUTATIONS = {
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_notices_a_mistake(reader: str, tmp_path: Path):
     chosen = variant("dot")
-    body = verilog.emit(chosen)
+    body = emit.emit(chosen)
     old, new = MUTATIONS[reader]
     assert body.count(old) == 1
     path = tmp_path / f"{chosen.module}.v"
@@ -127,7 +127,7 @@ def test_a_reader_notices_a_mistake(reader: str, tmp_path: Path):
 def registers(rtlil: str) -> dict[str, set[str]]:
     """Return module -> its ports, and the registers that something reads, by their names."""
     names: dict[str, set[str]] = {}
-    for name, module in parse(verilog._readable(rtlil, "top", [])).items():
+    for name, module in parse(emit._readable(rtlil, "top", [])).items():
         netlist = Netlist(module)
         netlist.simplify()
         names[name] = {register for register in netlist.registers if not poor(register)}

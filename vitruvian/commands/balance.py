@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vitruvian.cli import write_json
-from vitruvian.errors import UserError
-from vitruvian.files import write_whole
-from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
-from vitruvian.validate import one_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_whole
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
+from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.hdl.catalogue.unit import Unit, Variant
@@ -65,7 +65,7 @@ def count(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace, header: Sequence[str], lines: list[list[str]]) -> None:
     """Print a table, and write it where the options want it."""
-    from vitruvian.flows.report import markdown
+    from vitruvian.flows.asic.report import markdown
 
     to_stdout = "-" in (options.json, options.markdown)
     console = open_console(sys.stderr if to_stdout else None, plain_width=200)

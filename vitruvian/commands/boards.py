@@ -7,14 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vitruvian.errors import UserError
-from vitruvian.files import write_all
-from vitruvian.flows import floorplan, fpga, nextpnr, place, report, vivado
-from vitruvian.flows.board import Board, TooSmall, board_names, load_board
-from vitruvian.flows.default_design import default_design, ranks_note, suited
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_all
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of
+from vitruvian.flows.asic import report
+from vitruvian.flows.fpga import floorplan, mapping, nextpnr, place, vivado
+from vitruvian.flows.fpga.board import Board, TooSmall, board_names, load_board
+from vitruvian.flows.fpga.default_design import default_design, ranks_note, suited
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of
 
 __all__ = ["refuse_without_board", "run"]
 
@@ -207,7 +208,9 @@ def _job(
     return line, files, floorplan.draw(work, best) if options.svg else None
 
 
-def _meets_clock(work: place.Design, routed: place.Routed, counts: fpga.Resources) -> bool | None:
+def _meets_clock(
+    work: place.Design, routed: place.Routed, counts: mapping.Resources
+) -> bool | None:
     """Return whether a design reaches the clock of its board, or None if that is not known.
 
     A wrapped unit is not meant to run, and a frequency that is only a bound may be too high.
@@ -221,7 +224,7 @@ def _meets_clock(work: place.Design, routed: place.Routed, counts: fpga.Resource
 def _table(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the designs that fit."""
     header = ["unit", "configuration", "board"]
-    for kind in fpga.KINDS:
+    for kind in mapping.KINDS:
         header += [kind, "of it"] if kind in ("lut", "ff") else [kind]
     header += ["lut %", "ff %", "dsp %", "bram %", "fmax"]
     seeds = max((line.get("seeds", 1) for line in lines), default=1)
@@ -231,7 +234,7 @@ def _table(lines: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]
         if "too_small" in line:
             continue
         row = [line["unit"], line["label"], line["board"]]
-        for kind in fpga.KINDS:
+        for kind in mapping.KINDS:
             row += [str(line[kind])]
             row += [str(line[f"wrapper_{kind}"])] if kind in ("lut", "ff") else []
         for kind in ("lut", "ff", "dsp", "bram"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from vitruvian.commands.cce_arrays import array_argument, tolerance
 from vitruvian.commands.options import add_chip, add_seed, at_least
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 
 __all__ = [
     "DESCRIPTION",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitruvian.errors import UserError
-from vitruvian.files import reason_of
-from vitruvian.validate import shortened
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import reason_of
+from vitruvian.common.validate import shortened
 
 if TYPE_CHECKING:
     import numpy as np

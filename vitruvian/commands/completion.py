@@ -90,13 +90,13 @@ def _instructions() -> Iterable[str]:
 
 
 def _boards() -> Iterable[str]:
-    from vitruvian.flows.board import board_names
+    from vitruvian.flows.fpga.board import board_names
 
     return board_names()
 
 
 def _families() -> Iterable[str]:
-    from vitruvian.flows.fpga import FAMILIES
+    from vitruvian.flows.fpga.mapping import FAMILIES
 
     return FAMILIES
 

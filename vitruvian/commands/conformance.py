@@ -6,8 +6,8 @@ from typing import Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least
-from vitruvian.files import output_path, write_whole
-from vitruvian.table import open_console, print_table
+from vitruvian.common.files import output_path, write_whole
+from vitruvian.common.table import open_console, print_table
 
 __all__ = ["register"]
 

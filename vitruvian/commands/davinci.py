@@ -32,10 +32,10 @@ from vitruvian.commands.options import (
     at_least,
     numbers,
 )
-from vitruvian.errors import UserError
-from vitruvian.files import open_whole, output_path
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of, printable, refusal
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import open_whole, output_path
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of, printable, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report

@@ -10,16 +10,16 @@ from rich.console import Console
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, reason_of
-from vitruvian.interrupt import at_hard_end
-from vitruvian.progress import Progress
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, reason_of
+from vitruvian.common.interrupt import at_hard_end
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import refusal
+from vitruvian.common.workers import WorkerKilled
 from vitruvian.sim.verify.check import Outcome
-from vitruvian.validate import refusal
-from vitruvian.workers import WorkerKilled
 
 if TYPE_CHECKING:
-    from vitruvian.sim.exhaustive import Task
+    from vitruvian.sim.verify.exhaustive import Task
 
 __all__ = ["register"]
 
@@ -69,10 +69,10 @@ def register(name: str, commands: Any) -> None:
 
 
 def _exhaustive(options: argparse.Namespace) -> int:
-    from vitruvian.cache import cache_root, check_cache, sweep
     from vitruvian.commands.table import as_json, report
-    from vitruvian.sim.exhaustive import CHUNK_BITS, tasks
-    from vitruvian.sim.exhaustive import Progress as Done
+    from vitruvian.common.cache import cache_root, check_cache, sweep
+    from vitruvian.sim.verify.exhaustive import CHUNK_BITS, tasks
+    from vitruvian.sim.verify.exhaustive import Progress as Done
 
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
@@ -138,7 +138,7 @@ def _run(
         Options of the command.
     chosen : list of Task
         Tasks to run.
-    done : sim.exhaustive.Progress
+    done : sim.verify.exhaustive.Progress
         Record of the finished chunks.
     chunk_bits : int
         Base-2 logarithm of the number of inputs in a chunk.
@@ -152,7 +152,7 @@ def _run(
     minutes : float or None
         Estimated time for them; None if no chunk has finished.
     """
-    from vitruvian.sim.exhaustive import run_tasks
+    from vitruvian.sim.verify.exhaustive import run_tasks
 
     left_inputs = {task.name: task.inputs for task in chosen}
     began, speed, just_done = time.monotonic(), 0.0, 0

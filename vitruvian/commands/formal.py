@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, add_markdown, add_no_cache
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
-from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, write_whole
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.flows.formal.run import Row
@@ -70,10 +70,10 @@ def register(name: str, commands: Any) -> None:
 
 
 def _formal(options: argparse.Namespace) -> int:
+    from vitruvian.flows.asic.report import markdown
     from vitruvian.flows.formal.catalogue import matching
     from vitruvian.flows.formal.engine import check_packages
     from vitruvian.flows.formal.run import HEADER, cells, run
-    from vitruvian.flows.report import markdown
 
     if options.markdown and options.markdown == options.json:
         raise UserError(f"--markdown and --json must be different, not both {options.json!r}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json
-from vitruvian.table import open_console, print_table
+from vitruvian.common.table import open_console, print_table
 
 __all__ = ["register"]
 

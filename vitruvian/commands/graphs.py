@@ -15,10 +15,10 @@ from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import at_least, lanes
-from vitruvian.errors import UserError
-from vitruvian.files import output_path
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.golden.simd2 import Op

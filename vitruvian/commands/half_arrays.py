@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitruvian.errors import UserError
-from vitruvian.files import reason_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import reason_of
 
 if TYPE_CHECKING:
     import numpy as np

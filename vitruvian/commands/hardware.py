@@ -11,25 +11,18 @@ from typing import Any
 from vitruvian.cli import write_json
 from vitruvian.commands import boards
 from vitruvian.commands.hardware_options import add_command, described
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
-from vitruvian.flows import (
-    baseline,
-    cells,
-    fpga,
-    register_files,
-    report,
-    sv_package,
-    table35,
-    unit_file,
-    verilog,
-)
-from vitruvian.flows.measure import TARGETS_PS, Row, Settings, measure
-from vitruvian.flows.synth import Recipe
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, write_whole
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of, shortened
+from vitruvian.flows.asic import baseline, cells, report
+from vitruvian.flows.asic.measure import TARGETS_PS, Row, Settings, measure
+from vitruvian.flows.asic.synth import Recipe
+from vitruvian.flows.fpga import mapping
+from vitruvian.flows.pages import table35
 from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.flows.verilog import emit, register_files, sv_package, unit_file
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of, shortened
 
 __all__ = ["register"]
 
@@ -247,7 +240,7 @@ def _verilog(options: argparse.Namespace) -> int:
     with Progress() as progress:
         for number, variant in enumerate(selected):
             progress(f"write {variant.module}", number, len(selected))
-            text = verilog.stored(variant, enabled=not options.no_cache)
+            text = emit.stored(variant, enabled=not options.no_cache)
             path = folder / f"{variant.module}.v"
             if to_stdout:
                 # An empty line separates the designs.
@@ -272,7 +265,7 @@ def _verilog(options: argparse.Namespace) -> int:
 
 
 def _bundle(options: argparse.Namespace) -> int:
-    from vitruvian.flows import bundle
+    from vitruvian.flows.verilog import bundle
 
     selected = _variants(options)
     document: list[dict[str, Any]] = []
@@ -300,7 +293,7 @@ def _bundle(options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from vitruvian.flows import new_unit
+    from vitruvian.flows.verilog import new_unit
 
     new_unit.identifier(options.name)
     options.unit = [options.unit] if options.unit else []
@@ -330,22 +323,22 @@ def _fpga(options: argparse.Namespace) -> int:
     if options.board is not None:
         return _fpga_boards(options)
     boards.refuse_without_board(options)
-    names = dict.fromkeys((options.family or ",".join(fpga.FAMILIES)).split(","))
-    families = [one_of("family", name, fpga.FAMILIES) for name in names]
+    names = dict.fromkeys((options.family or ",".join(mapping.FAMILIES)).split(","))
+    families = [one_of("family", name, mapping.FAMILIES) for name in names]
     selected = _variants(options)
     with Progress() as progress:
-        lines = fpga.table(
+        lines = mapping.table(
             selected,
             families,
             element=options.element,
             cache=not options.no_cache,
             progress=progress,
         )
-    header = ["unit", "label", "family", *fpga.KINDS]
+    header = ["unit", "label", "family", *mapping.KINDS]
     texts = [[str(line[name]) for name in header] for line in lines]
     header[1] = "configuration"
     title = "Cells of one element on FPGAs" if options.element else "Cells on FPGAs"
-    report.show((header, texts), title=title, note=fpga.NOTE)
+    report.show((header, texts), title=title, note=mapping.NOTE)
     _store(lines, options)
     return 0
 
@@ -372,7 +365,7 @@ def _units(options: argparse.Namespace) -> int:
 
 
 def _docs(options: argparse.Namespace) -> int:
-    from vitruvian.flows import docs, notebooks
+    from vitruvian.flows.pages import docs, notebooks
     from vitruvian.sim.davinci import reference
 
     stale = docs.update(check=options.check)
@@ -387,7 +380,7 @@ def _docs(options: argparse.Namespace) -> int:
 
 
 def _cells(options: argparse.Namespace) -> int:
-    from vitruvian.flows.cells import compare, writer
+    from vitruvian.flows.asic.cells import compare, writer
 
     if options.markdown and not options.compare:
         raise UserError("--markdown must come with --compare, whose table it writes")

@@ -17,13 +17,13 @@ from vitruvian.commands.options import (
     add_svg,
     at_least,
 )
-from vitruvian.files import output_path
-from vitruvian.flows import fpga
-from vitruvian.flows.board import board_names
-from vitruvian.flows.measure import TARGETS_PS
+from vitruvian.common.files import output_path
+from vitruvian.common.validate import refusal, shortened
+from vitruvian.flows.asic.measure import TARGETS_PS
+from vitruvian.flows.fpga import mapping
+from vitruvian.flows.fpga.board import board_names
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Unit
-from vitruvian.validate import refusal, shortened
 
 __all__ = ["add_command", "described"]
 
@@ -104,7 +104,7 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--family",
         metavar="NAME",
-        help=f"Map onto these families: {', '.join(fpga.FAMILIES)} (default: all, with commas).",
+        help=f"Map onto these families: {', '.join(mapping.FAMILIES)} (default: all, with commas).",
     )
     command.add_argument(
         "--board",
@@ -168,7 +168,7 @@ def _add_verilog_options(command: argparse.ArgumentParser) -> None:
 
 def _add_bundle_options(command: argparse.ArgumentParser) -> None:
     # The golden vectors take long to import, and only this command needs them.
-    from vitruvian.flows.bundle import VECTORS
+    from vitruvian.flows.verilog.bundle import VECTORS
     from vitruvian.sim.bench.vectors import LEAST
 
     command.set_defaults(all=True)

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least, compiling
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import shortened
 from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Option, Variant
-from vitruvian.progress import Progress
 from vitruvian.sim.host.problems import PROBLEMS
-from vitruvian.validate import shortened
 
 __all__ = ["register"]
 
@@ -168,11 +168,11 @@ def _board(options: argparse.Namespace) -> int:
 
 def _host(options: argparse.Namespace) -> int:
     """Solve a problem; return 1 if a result differs from golden."""
+    from vitruvian.common.validate import one_of
     from vitruvian.golden.fp import PRESETS
     from vitruvian.sim.host.board import Board
     from vitruvian.sim.host.client import connect
     from vitruvian.sim.host.problems import solve
-    from vitruvian.validate import one_of
 
     one_of("accuracy", options.accuracy, [name for name in PRESETS if name != "exact"])
     with connect(options.port, baud=options.baud, timeout=options.timeout) as client:

@@ -21,9 +21,9 @@ from vitruvian.commands.options import (
     lanes,
     refuse_others,
 )
-from vitruvian.errors import UserError
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of, refusal
+from vitruvian.common.errors import UserError
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of, refusal
 
 if TYPE_CHECKING:
     from vitruvian.sim.studies import Cost, Kernel, Row, RunOptions, Study

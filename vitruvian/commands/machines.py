@@ -9,8 +9,8 @@ from vitruvian.cli import write_json
 from vitruvian.commands.machines_check import add_check, refuse_check_options, run_check
 from vitruvian.commands.machines_results import add_results, refuse_results_options, run_results
 from vitruvian.commands.options import add_json
-from vitruvian.errors import UserError
-from vitruvian.table import counted, open_console, print_table
+from vitruvian.common.errors import UserError
+from vitruvian.common.table import counted, open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.golden.machines import Machine

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, at_least
-from vitruvian.errors import UserError
-from vitruvian.progress import Progress
-from vitruvian.table import counted, open_console, print_table
+from vitruvian.common.errors import UserError
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import counted, open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.sim.machine_check import Checked, Source
-    from vitruvian.sim.machine_sets import Differences
+    from vitruvian.sim.machines.check import Checked, Source
+    from vitruvian.sim.machines.sets import Differences
 
 __all__ = ["add_check", "refuse_check_options", "run_check"]
 
@@ -46,7 +46,7 @@ def refuse_check_options(options: argparse.Namespace) -> None:
 
 def run_check(options: argparse.Namespace) -> int:
     """Compare, print the table, and return the exit code."""
-    from vitruvian.sim.machine_check import check, present
+    from vitruvian.sim.machines.check import check, present
 
     sources = _sources([Path(name) for name in options.names]) if options.names else present()
     found: dict[int, Checked] = {}
@@ -65,7 +65,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 def _sources(given: list[Path]) -> "list[Source]":
     """Return the files, and the files in the folders, that the user named."""
-    from vitruvian.sim.machine_check import Source
+    from vitruvian.sim.machines.check import Source
 
     sources: list[Source] = []
     for path in given:

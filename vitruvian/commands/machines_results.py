@@ -6,17 +6,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitruvian.cache import ResultCache, digest
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_liberty, add_no_cache
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
-from vitruvian.progress import Progress
-from vitruvian.table import filled, open_console, print_table
+from vitruvian.common.cache import ResultCache, digest
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, write_whole
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import filled, open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.flows.machines.costs import Cost
-    from vitruvian.flows.machines.results import Accuracy
+    from vitruvian.flows.pages.machines.costs import Cost
+    from vitruvian.flows.pages.machines.results import Accuracy
     from vitruvian.golden.machines import Machine
     from vitruvian.golden.machines.accuracy import Listed
 
@@ -59,7 +59,7 @@ def refuse_results_options(options: argparse.Namespace) -> None:
 
 def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
     """Print the tables of these rows, and write what is asked for."""
-    from vitruvian.flows.machines import results
+    from vitruvian.flows.pages.machines import results
     from vitruvian.golden.machines.accuracy import listed
 
     if options.liberty != "vt45" and not options.area:
@@ -101,7 +101,7 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
 def _accuracy(chosen: "list[Listed]", *, cache: bool) -> "list[Accuracy]":
     """Return the errors of every rule, from the cache where it has them."""
     from vitruvian import golden
-    from vitruvian.flows.machines.results import Accuracy
+    from vitruvian.flows.pages.machines.results import Accuracy
     from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, errors
 
     folder = Path(str(golden.__file__)).parent
@@ -125,9 +125,9 @@ def _accuracy(chosen: "list[Listed]", *, cache: bool) -> "list[Accuracy]":
 
 
 def _costs(chosen: "list[Listed]", options: argparse.Namespace) -> "list[Cost]":
-    from vitruvian.flows import cells
-    from vitruvian.flows.machines.costs import costs
-    from vitruvian.flows.measure import Settings
+    from vitruvian.flows.asic import cells
+    from vitruvian.flows.asic.measure import Settings
+    from vitruvian.flows.pages.machines.costs import costs
 
     settings = Settings(library=cells.library(options.liberty), cache=not options.no_cache)
     with Progress() as progress:
@@ -140,7 +140,7 @@ def _write(
     pictures: dict[str, str],
 ) -> None:
     """Write the pictures, and the tables into the page if there is one."""
-    from vitruvian.flows.report import markdown
+    from vitruvian.flows.asic.report import markdown
 
     for name, picture in pictures.items():
         write_whole(folder / name, picture)

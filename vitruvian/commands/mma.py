@@ -10,8 +10,8 @@ from rich.table import Table
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least, compiling, refuse_others
-from vitruvian.progress import Progress
-from vitruvian.validate import one_of
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.sim.rtl.mma import Rate

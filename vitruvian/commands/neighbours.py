@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.commands import davinci
 from vitruvian.commands.half_arrays import read_half
 from vitruvian.commands.options import at_least
-from vitruvian.errors import UserError
-from vitruvian.files import open_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import open_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,12 +75,12 @@ def run(options: argparse.Namespace) -> int:
     UserError
         If an option or a file is wrong.
     """
+    from vitruvian.common.validate import one_of
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels.kernel import MOST
     from vitruvian.sim.kernels.selbknn.build import METHODS
     from vitruvian.sim.kernels.selbknn.registered import instance, needs
     from vitruvian.sim.ops.neighbours import search
-    from vitruvian.validate import one_of
 
     one_of("--method", options.method, METHODS)
     one_of("--cube", options.cube, [cube for cube in davinci.CUBES if cube != "fast"])

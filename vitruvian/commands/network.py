@@ -9,11 +9,11 @@ from rich.markup import escape
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_chip, add_json
-from vitruvian.errors import UserError
-from vitruvian.files import output_path
-from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
-from vitruvian.validate import one_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
+from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
     from vitruvian.sim.networks import Network

@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from vitruvian.errors import UserError
-from vitruvian.files import output_path
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path
+from vitruvian.common.validate import shortened
+from vitruvian.common.workers import listening
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
-from vitruvian.validate import shortened
-from vitruvian.workers import listening
 
 __all__ = [
     "GRAPH_PROBLEMS",

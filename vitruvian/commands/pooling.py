@@ -8,8 +8,8 @@ from typing import Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_chip, add_json
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, write_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, write_whole
 
 __all__ = ["register"]
 
@@ -42,9 +42,9 @@ def register(name: str, commands: Any) -> None:
 
 
 def _pooling(options: argparse.Namespace) -> int:
+    from vitruvian.common.table import filled, open_console, print_table
     from vitruvian.sim.davinci import load_chip
     from vitruvian.sim.kernels.pooling import pages, study
-    from vitruvian.table import filled, open_console, print_table
 
     started = time.monotonic()
     try:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, reason_of, write_all
-from vitruvian.progress import Progress
-from vitruvian.table import open_console, print_table
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, reason_of, write_all
+from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.flows.probes.file import Section

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_json, add_size, at_least
-from vitruvian.errors import UserError
-from vitruvian.files import output_path
-from vitruvian.table import open_console, print_table
-from vitruvian.validate import one_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path
+from vitruvian.common.table import open_console, print_table
+from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from typing import Any
 
 from vitruvian.commands import davinci, graphs, neighbours, series
 from vitruvian.commands.options import add_json
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS, PATH_PROBLEMS
 
 __all__ = ["register"]

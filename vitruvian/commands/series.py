@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.commands import davinci
 from vitruvian.commands.half_arrays import read_half
 from vitruvian.commands.options import at_least
-from vitruvian.errors import UserError
-from vitruvian.files import open_whole
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import open_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,11 +59,11 @@ def run(options: argparse.Namespace) -> int:
     UserError
         If an option or the input is wrong.
     """
+    from vitruvian.common.validate import one_of
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels.series.functions import as_functions
     from vitruvian.sim.ops.reduction import Plan
     from vitruvian.sim.ops.series import built, divergence, inaccuracies
-    from vitruvian.validate import one_of
 
     one_of("--cube", options.cube, davinci.CUBES)
     if options.strict and options.no_checks:

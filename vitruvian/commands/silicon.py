@@ -8,8 +8,8 @@ from typing import Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, compiling
-from vitruvian.errors import UserError
-from vitruvian.files import reason_of
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import reason_of
 from vitruvian.sim.verify.check import Outcome
 
 __all__ = ["register"]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least
-from vitruvian.errors import UserError
-from vitruvian.files import output_path, read_arrays, read_bounded, write_whole
-from vitruvian.table import open_console, print_table
-from vitruvian.validate import one_of, shortened
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, read_arrays, read_bounded, write_whole
+from vitruvian.common.table import open_console, print_table
+from vitruvian.common.validate import one_of, shortened
 
 if TYPE_CHECKING:
     import numpy as np

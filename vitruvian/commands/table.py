@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from vitruvian.common.table import open_console, print_table
 from vitruvian.sim.verify.check import Outcome
-from vitruvian.table import open_console, print_table
 
 __all__ = ["as_json", "report"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
-from vitruvian.errors import UserError
-from vitruvian.interrupt import at_hard_end
-from vitruvian.progress import Progress
+from vitruvian.common.errors import UserError
+from vitruvian.common.interrupt import at_hard_end
+from vitruvian.common.progress import Progress
 from vitruvian.sim.verify.check import Check, Outcome
 from vitruvian.sim.verify.run import collect, run_checks
 
@@ -87,8 +87,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from vitruvian.cache import check_cache, sweep
     from vitruvian.commands.table import as_json, report
+    from vitruvian.common.cache import check_cache, sweep
 
     checks = _chosen(options.unit)
     check_cache(write=False)

@@ -15,9 +15,9 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-from vitruvian.errors import UserError, WorkError
-from vitruvian.files import open_whole
-from vitruvian.progress import Progress
+from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.files import open_whole
+from vitruvian.common.progress import Progress
 from vitruvian.sim.sparse.originals import ORIGINALS, Original
 
 __all__ = ["MATRICES", "fetch", "listing", "url"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse.matrix_market import read_matrix
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 
 __all__ = ["Result"]
 

@@ -7,7 +7,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, one_of, shortened
 from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.applications.problem import Problem
 from vitruvian.golden.sparse.execute import run
@@ -17,7 +18,6 @@ from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
 from vitruvian.sparse.options import OPTIONS, Options, shows_options
 from vitruvian.sparse.result import Result
-from vitruvian.validate import check_int, one_of, shortened
 
 __all__ = ["DATAFLOWS", "conventions", "problem", "solve"]
 

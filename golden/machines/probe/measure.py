@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.fp.codec import check_codes, code_dtype, number_dtype
 from vitruvian.golden.fp.formats import (
     FORMATS,
@@ -15,7 +16,6 @@ from vitruvian.golden.fp.formats import (
     as_format,
 )
 from vitruvian.golden.machines.probe.cases import Cases, Results, cases, with_results
-from vitruvian.validate import check_int
 
 __all__ = ["format_of", "measure"]
 

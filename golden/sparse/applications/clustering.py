@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
@@ -12,7 +13,6 @@ from vitruvian.golden.sparse.applications.problem import (
 )
 from vitruvian.golden.sparse.graph import Graph, Vxm
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["KMEANS", "kmeans"]
 

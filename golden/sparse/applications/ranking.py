@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
@@ -16,7 +17,6 @@ from vitruvian.golden.sparse.applications.problem import (
 )
 from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["LABELPROP", "PAGERANK", "gcn", "gcn_graph", "labelprop", "pagerank"]
 

@@ -9,7 +9,8 @@ not. GMRES computes it at each restart.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
@@ -21,7 +22,6 @@ from vitruvian.golden.sparse.applications.problem import (
 )
 from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["BICGSTAB", "CG", "bicgstab", "cg", "gmres", "gmres_graph"]
 

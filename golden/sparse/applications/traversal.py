@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
     check_finite,
@@ -14,7 +15,6 @@ from vitruvian.golden.sparse.applications.problem import (
 )
 from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
-from vitruvian.validate import check_int
 
 __all__ = ["BFS", "KCORE", "KNN", "KNN_ENDING", "SSSP", "bfs", "kcore", "knn", "sssp"]
 

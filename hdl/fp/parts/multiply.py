@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-from vitruvian.validate import one_of
+from vitruvian.common.validate import one_of
 
 from .carrysave import Row, add_rows, reduce_rows
 

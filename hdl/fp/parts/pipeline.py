@@ -5,7 +5,7 @@ from itertools import takewhile
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-from vitruvian.validate import check_int, one_of
+from vitruvian.common.validate import check_int, one_of
 
 __all__ = [
     "DEEP_PIPELINES",

@@ -13,7 +13,7 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.fp.scaled import ScaledDot
 from vitruvian.hdl.fp.units import unit_of
 from vitruvian.sim.bench.silicon import FOLDER
-from vitruvian.sim.machine_sets import read_set
+from vitruvian.sim.machines.sets import read_set
 from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
@@ -178,7 +178,7 @@ def checks() -> Iterator[Check]:
 
 
 def run_set(path: Path) -> Result:
-    """Compare a unit with the results in a file of ``sim.machine_sets``."""
+    """Compare a unit with the results in a file of ``sim.machines.sets``."""
     data = read_set(path)
     spec = data.machine.rule
     assert isinstance(spec, DotSpec)

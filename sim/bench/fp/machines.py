@@ -10,7 +10,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, PhaseSpec, compute, find
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.machines import realise
-from vitruvian.sim.machine_rtl import run_rtl
+from vitruvian.sim.machines.rtl import run_rtl
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from vitruvian.common.validate import nearest
 from vitruvian.sim.davinci.chip.interlocks import read_interlocks
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
@@ -18,7 +19,6 @@ from vitruvian.sim.davinci.chip.toml import TomlReader
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
-from vitruvian.validate import nearest
 
 __all__ = [
     "CHIPS",

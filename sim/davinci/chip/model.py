@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
-from vitruvian.validate import one_of
 
 __all__ = ["ATTO", "GM", "Chip", "CoreKind", "Timing"]
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci.isa.instruction import Unit
-from vitruvian.validate import one_of
 
 __all__ = ["Buffer", "Bus", "Cube", "Lane", "Rate", "Route"]
 

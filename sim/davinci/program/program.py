@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
@@ -27,7 +28,6 @@ from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
 from vitruvian.sim.davinci.program.gather_sort import GatherSort
 from vitruvian.sim.davinci.program.images import Images
 from vitruvian.sim.davinci.program.vector_methods import VectorMethods
-from vitruvian.validate import check_int
 
 __all__ = ["Core", "Program", "ProgramError"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.files import write_all
+from vitruvian.common.files import write_all
 from vitruvian.sim.davinci.chip.model import ATTO, GM, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.report.busy import busy_times

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import printable
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Position, Unit
 from vitruvian.sim.davinci.report.busy import busy_times
@@ -13,7 +14,6 @@ from vitruvian.sim.davinci.report.source import Sources
 from vitruvian.sim.davinci.report.work import moved_bytes
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
-from vitruvian.validate import printable
 
 __all__ = ["SourceLine", "lines_text", "source_lines"]
 

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from vitruvian.files import write_whole
+from vitruvian.common.files import write_whole
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.report.report import Report

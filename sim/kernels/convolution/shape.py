@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.scu import Patches
-from vitruvian.validate import check_int
 
 __all__ = ["ConvShape", "Tile"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.cubefx import golden, joined, split
@@ -14,7 +15,6 @@ from vitruvian.sim.kernels.cubefx.layout import packed_coefficients, unpacked_re
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
 from vitruvian.sim.kernels.cubefx.split import CubeCore, VectorCore, Workspace, pieces_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs
-from vitruvian.validate import check_int, one_of
 
 __all__ = ["CubeFx", "build", "needs"]
 

@@ -7,7 +7,7 @@ Tang 2024, §4.3, eq. 4.6 to 4.11.
 
 from dataclasses import dataclass, field
 
-from vitruvian.validate import check_int
+from vitruvian.common.validate import check_int
 
 __all__ = ["SIDE", "Mapping", "best"]
 

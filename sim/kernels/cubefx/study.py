@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from vitruvian.collector import paused_collector
+from vitruvian.common.collector import paused_collector
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.cubefx.build import CubeFx, build
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.golden import rows_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape

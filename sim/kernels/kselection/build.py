@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.kselection.bitonic import Bitonic
@@ -19,7 +20,6 @@ from vitruvian.sim.kernels.kselection.golden import (
 )
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
-from vitruvian.validate import one_of
 
 __all__ = ["METHODS", "build", "expected", "random_distances", "result", "tile_of"]
 

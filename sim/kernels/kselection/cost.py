@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci import Chip, Core, View
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
-from vitruvian.validate import check_int
 
 __all__ = ["HostSort", "heap_counts", "heap_seconds"]
 

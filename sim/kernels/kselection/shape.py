@@ -5,8 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci import View
-from vitruvian.validate import check_int
 
 __all__ = ["GROUP", "METRICS", "KnnShape", "Selector"]
 

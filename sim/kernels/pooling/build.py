@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.kernels.kernel import cores_of
@@ -13,7 +14,6 @@ from vitruvian.sim.kernels.pooling.forward import Forward
 from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
 from vitruvian.sim.kernels.pooling.plan import METHODS, Plan, Task, plan
 from vitruvian.sim.kernels.pooling.worker import Tensors
-from vitruvian.validate import one_of
 
 __all__ = ["Pooling", "build"]
 

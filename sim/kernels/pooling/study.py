@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from vitruvian.collector import paused_collector
+from vitruvian.common.collector import paused_collector
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Instruction, Kind, Program, Unit, simulate
 from vitruvian.sim.kernels.pooling.build import Pooling, build

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 
 __all__ = ["as_distances", "prepared", "random_points"]
 

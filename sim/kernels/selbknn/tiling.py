@@ -18,8 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
+from vitruvian.common.validate import check_int
 from vitruvian.sim.kernels.selbknn.golden import Best, k_selection
-from vitruvian.validate import check_int
 
 __all__ = [
     "Fit",

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci import simulate
 from vitruvian.sim.kernels.kernel import KernelInstance
 from vitruvian.sim.kernels.series.functions import Function
-from vitruvian.validate import check_int
 
 __all__ = [
     "FEATURES",

@@ -14,7 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
@@ -24,7 +25,6 @@ from vitruvian.sim.kernels.series.functions import Function
 from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
 from vitruvian.sim.kernels.series.motzkin import Motzkin
 from vitruvian.sim.kernels.series.polynomials import Estrin, Horner, Method, Naive, Piece
-from vitruvian.validate import check_int, one_of
 
 __all__ = [
     "ITERATIONS",

@@ -21,12 +21,12 @@ from math import atan, atanh, log, pi, sqrt
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.series.lanes import Lanes
 from vitruvian.sim.kernels.series.polynomials import Method, Piece
-from vitruvian.validate import check_int
 
 __all__ = ["CIRCULAR", "HYPERBOLIC", "LARGEST_ANGLE", "Cordic"]
 

@@ -18,9 +18,9 @@ from math import factorial, inf, isfinite, isqrt, pi
 import numpy as np
 from scipy import special
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import check_int, refusal, shortened
 from vitruvian.golden.fp.reference import encode
-from vitruvian.validate import check_int, refusal, shortened
 
 __all__ = ["FUNCTIONS", "MOST_TERMS", "Function", "as_functions"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.series.build import METHODS, build, evaluators, needs

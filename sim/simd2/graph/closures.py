@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op, compress
 from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.sim.simd2 import Machine
 from vitruvian.sim.simd2.graph.inputs import FORMATS
-from vitruvian.validate import one_of
 
 __all__ = [
     "ALGORITHMS",

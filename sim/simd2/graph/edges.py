@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import listed
 from vitruvian.golden.simd2 import Op
-from vitruvian.validate import listed
 
 __all__ = [
     "DUPLICATES",

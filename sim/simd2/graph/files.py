@@ -12,10 +12,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from vitruvian.files import reason_of
-from vitruvian.memory import free_bytes
+from vitruvian.common.files import reason_of
+from vitruvian.common.memory import free_bytes
+from vitruvian.common.validate import listed, shortened
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
-from vitruvian.validate import listed, shortened
 
 __all__ = [
     "EDGE_SUFFIXES",

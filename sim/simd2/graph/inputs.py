@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op
 from vitruvian.sim.simd2.graph.edges import (
     DUPLICATES,
@@ -23,7 +24,6 @@ from vitruvian.sim.simd2.graph.edges import (
 )
 from vitruvian.sim.simd2.graph.files import is_edge_file, read_edges, read_matrix
 from vitruvian.sim.simd2.graph.memory import PAIR_BYTES, check_memory
-from vitruvian.validate import one_of
 
 __all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_edges", "as_graph", "rounded"]
 

@@ -2,7 +2,7 @@
 
 from math import isqrt
 
-from vitruvian.memory import free_bytes
+from vitruvian.common.memory import free_bytes
 
 __all__ = ["PAIR_BYTES", "POINT_BYTES", "check_memory"]
 

@@ -7,13 +7,13 @@ source, or states that it is assumed.
 
 from dataclasses import dataclass, field, fields
 
+from vitruvian.common.validate import check_int
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.simd2 import Op, as_op
 from vitruvian.golden.simd2.op import PARTS
 from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.simd2 import TILE, Counts
 from vitruvian.sim.simd2.graph.closures import BLOCK, most_iterations
-from vitruvian.validate import check_int
 
 __all__ = ["Assumption", "Core", "Cycles", "Estimate", "closure_counts", "estimate"]
 

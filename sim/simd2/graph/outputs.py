@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.files import open_whole
+from vitruvian.common.files import open_whole
 from vitruvian.sim.simd2.graph.paths import Paths
 from vitruvian.sim.simd2.graph.points import Neighbours
 

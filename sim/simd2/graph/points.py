@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op
 from vitruvian.sim.simd2 import Counts, Machine
 from vitruvian.sim.simd2.graph.files import read_matrix
 from vitruvian.sim.simd2.graph.inputs import FORMATS, rounded
 from vitruvian.sim.simd2.graph.memory import POINT_BYTES, check_memory
 from vitruvian.sim.studies.neighbours import nearest
-from vitruvian.validate import one_of
 
 __all__ = ["Neighbours", "nearest_neighbours"]
 

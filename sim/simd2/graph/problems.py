@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
+from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op
 from vitruvian.sim.graph_problems import PATH_PROBLEMS
 from vitruvian.sim.simd2 import Machine
@@ -19,7 +20,6 @@ from vitruvian.sim.simd2.graph.inputs import (
 )
 from vitruvian.sim.simd2.graph.paths import Paths, Problem, Reachability, SpanningForest
 from vitruvian.sim.simd2.graph.routes import find_cycle, lost_paths, negative_cycle
-from vitruvian.validate import one_of
 
 __all__ = ["PROBLEMS", "Options", "read_graph", "solve"]
 

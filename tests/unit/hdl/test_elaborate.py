@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tests.support.toys import Array, Multiply
-from vitruvian.flows.hierarchy import Design
+from vitruvian.flows.asic.hierarchy import Design
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.elaborate import to_rtlil
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.machines import Arithmetic
 
 torch: Any = pytest.importorskip("torch", reason="the extra vitruvian[torch] is not installed")

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from vitruvian.validate import printable
+from vitruvian.common.validate import printable
 
 __all__ = ["CceError", "Position", "nearest", "shown"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.probes import answered, probe_file
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.flows.probes import kit
 from vitruvian.flows.probes.file import Section, pack, read
 from vitruvian.flows.probes.npz import read_npz

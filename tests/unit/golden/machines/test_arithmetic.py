@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import vitruvian
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.machines import Arithmetic
 
 RNG = np.random.default_rng(2)

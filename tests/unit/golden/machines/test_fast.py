@@ -15,7 +15,7 @@ from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import machines as table
-from vitruvian.sim.machine_samples import samples
+from vitruvian.sim.machines.samples import samples
 
 #: At least one row of each family, with every parameter that its loops have.
 ROWS = (

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from vitruvian import machines
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.machines import ChainSpec
-from vitruvian.sim.machine_samples import FOLDER, read_samples, samples
-from vitruvian.sim.machine_sets import compare_set, differences, examples, read_set
+from vitruvian.sim.machines.samples import FOLDER, read_samples, samples
+from vitruvian.sim.machines.sets import compare_set, differences, examples, read_set
 
 EXAMPLES = {data.machine.stem: data for data in examples()}
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data"

@@ -6,7 +6,7 @@ import pytest
 
 import vitruvian
 from vitruvian import machines
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import DotSpec, FloatFormat, from_float
 from vitruvian.golden.fp.blocks import dequantise, quantise
 from vitruvian.golden.fp.codec import unpack, unpack_pairs

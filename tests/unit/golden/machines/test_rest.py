@@ -5,7 +5,7 @@ import pytest
 
 from vitruvian import machines
 from vitruvian.cli import main
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.codec import to_float
 from vitruvian.golden.machines import multiply
 from vitruvian.golden.machines.phases import widen_shared

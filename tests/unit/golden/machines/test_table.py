@@ -5,11 +5,11 @@ from collections import defaultdict
 
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.machines import table
 from vitruvian.golden.machines.table import machines, read_rows
-from vitruvian.sim.machine_samples import samples
+from vitruvian.sim.machines.samples import samples
 
 FILE = """
 maker = "Zoo"

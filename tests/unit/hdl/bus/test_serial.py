@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.errors import UserError, WorkError
-from vitruvian.flows.verilog import run_yosys
+from vitruvian.common.errors import UserError, WorkError
+from vitruvian.flows.yosys import run_yosys
 from vitruvian.hdl.bus import bridge, uart
 from vitruvian.hdl.bus.frames import MOST_WORDS, REQUEST, RESPONSE
 from vitruvian.sim.bench.bus.serial import Faults, SummingRegisters, soak

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import FORMATS, PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.catalogue import PARTS, UNITS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.machines.table import machines
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.machines import rows_with_units

@@ -12,7 +12,7 @@ from vitruvian.hdl.machines import realise
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import checks, run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
-from vitruvian.sim.machine_rtl import run_rtl
+from vitruvian.sim.machines.rtl import run_rtl
 
 SEED = 20261121
 CHECKS = [check for check in checks() if check.unit == "fp.ExactDotProduct"]

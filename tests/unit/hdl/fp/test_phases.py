@@ -12,7 +12,7 @@ from vitruvian.hdl.fp import phases
 from vitruvian.hdl.fp.phases import PIPELINES, MatrixPhase
 from vitruvian.hdl.machines import Realisation
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
-from vitruvian.sim.machine_rtl import run_rtl
+from vitruvian.sim.machines.rtl import run_rtl
 from vitruvian.sim.rtl import compile as compile_rtl
 
 SEED = 20261125

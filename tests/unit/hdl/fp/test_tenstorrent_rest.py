@@ -9,7 +9,7 @@ from vitruvian.golden.machines import IntPhaseSpec, PhaseSpec, compute, find
 from vitruvian.hdl.fp import int_phases, phases
 from vitruvian.hdl.machines import realise
 from vitruvian.sim.bench.fp.machines import unit_vectors
-from vitruvian.sim.machine_rtl import run_rtl
+from vitruvian.sim.machines.rtl import run_rtl
 from vitruvian.sim.rtl import compile as compile_rtl
 from vitruvian.sim.rtl import compile_unit
 

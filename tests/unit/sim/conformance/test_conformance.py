@@ -25,7 +25,7 @@ from vitruvian.sim.conformance import (
     to_text,
     wrong_rules,
 )
-from vitruvian.sim.machine_sets import compare_set, read_set
+from vitruvian.sim.machines.sets import compare_set, read_set
 
 #: Rows of RVBNA and the number of mistakes that their operands can show.
 ROWS = [

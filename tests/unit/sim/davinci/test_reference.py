@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Program, ProgramError, load_chip, reference
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
 from vitruvian.sim.davinci.cce import build, build_mixed, read
 from vitruvian.sim.davinci.timing import engine

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vitruvian import ops
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.kernels.selbknn.golden import distances, smallest
 from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
 from vitruvian.sim.ops import neighbours

@@ -12,7 +12,7 @@ import scipy.io
 import scipy.sparse
 from hypothesis import given, settings, strategies
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.sparse import matrix_market
 from vitruvian.sim.sparse.matrix_market import read_matrix
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from scipy import sparse
 
-from vitruvian import progress
+from vitruvian.common import progress
 from vitruvian.sim.sparse import reordering
 from vitruvian.sim.sparse.pattern import Pattern, pattern_of, permuted
 from vitruvian.sim.sparse.reordering import degree_order, order_of, window_order

@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 
-from vitruvian.errors import UserError, WorkError
+from vitruvian.common.errors import UserError, WorkError
 from vitruvian.sparse import collection
 
 

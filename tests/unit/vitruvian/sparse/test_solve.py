@@ -17,7 +17,7 @@ import scipy.sparse.csgraph
 
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian import sparse
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
 from vitruvian.sparse.options import OPTIONS, Options

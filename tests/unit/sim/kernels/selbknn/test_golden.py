@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.golden import vector
 from vitruvian.sim.kernels.kselection.shape import KnnShape
 from vitruvian.sim.kernels.selbknn import golden, whole

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from examples import audio_features
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.kernels.series.audio import (
     FEATURES,

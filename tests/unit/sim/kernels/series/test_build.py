@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Program, load_chip, simulate
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.kernels import KERNELS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from vitruvian.errors import UserError
+from vitruvian.common.errors import UserError
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function, as_functions
 
 #: The functions as functions of complex numbers.

@@ -1,0 +1,306 @@
+"""Logic synthesis of one component onto a cell library: area and mapped netlist.
+
+One recipe produces every figure that this project reports, and the figures of other projects that
+it compares with::
+
+    synth -flatten -top TOP; dfflibmap -liberty L; abc -liberty L -constr C -D PS
+
+The constraint file C drives every input with BUF_X4 and loads every output with 5 fF. The recipe
+runs at two delay targets: at 10000 ps ABC is free to save area, and at 500 ps it must be fast.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from vitruvian.common.cache import ResultCache, digest
+from vitruvian.flows.yosys import WORKER, SynthesisError
+
+RELAXED_PS = 10000
+TIGHT_PS = 500
+
+
+#: The scripts that Yosys 0.70 gives to ABC for gates and for cells, without ``&fraig``.
+_GATES = "+strash;scorr;dc2;dretime;strash;&get,-n;&dch,-f;&nf;&put"
+_CELLS = (
+    "+strash;scorr;dc2;dretime;retime,-o,{D};strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;"
+    "upsize,{D};dnsize,{D};stime,-p"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The conditions under which a design is mapped.
+
+    Parameters
+    ----------
+    driving_cell : str
+        Library cell that drives every input.
+    load_ff : float
+        Load on every output, femtofarads (the unit of ABC's ``set_load``).
+    booth : bool
+        If True, run Yosys' ``booth`` before technology mapping. The published recipe does not.
+    sweep : bool
+        If False, ABC leaves out its SAT sweeping (``&fraig``), which takes minutes and more
+        on wide windows and wide multipliers and changes areas by a few per cent.
+    """
+
+    driving_cell: str = "BUF_X4"
+    load_ff: float = 5.0
+    booth: bool = False
+    sweep: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the parameters without those that only other recipes have."""
+        return {name: value for name, value in asdict(self).items() if name != "sweep" or not value}
+
+    def constraint(self) -> str:
+        """Return the text of ABC's constraint file."""
+        return f"set_driving_cell {self.driving_cell}\nset_load {self.load_ff:g}\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mapped:
+    """One design mapped at one delay target.
+
+    Members
+    -------
+    delay_target_ps : int
+    area_um2 : float
+        Sum of the areas of all cells.
+    sequential_area_um2 : float
+        The part of ``area_um2`` that belongs to flip-flops and latches.
+    cells : dict
+        Library cell name -> number of instances.
+    abc_delay_ps : float or None
+        ABC's own figure for the longest path inside combinational logic; None without logic.
+        It contains neither clock-to-output nor set-up time; ``flows.asic.sta`` adds both.
+    netlist : dict
+        The module as Yosys' ``write_json`` gives it (ports, cells, netnames), and the instances of
+        modules that are synthesised on their own.
+    peak_mib : float
+        Peak memory of the worker process, in MiB.
+    """
+
+    delay_target_ps: int
+    area_um2: float
+    sequential_area_um2: float
+    cells: dict[str, int]
+    abc_delay_ps: float | None
+    netlist: dict[str, Any] = field(repr=False)
+    peak_mib: float
+
+    @property
+    def cell_count(self) -> int:
+        """Total number of cells."""
+        return sum(self.cells.values())
+
+
+def synthesize(
+    rtlil: str,
+    *,
+    top: str = "top",
+    liberty: Path,
+    targets_ps: Sequence[int] = (RELAXED_PS, TIGHT_PS),
+    recipe: Recipe | None = None,
+    cache: bool = True,
+) -> dict[int, Mapped]:
+    """Map the RTLIL text onto the cells of ``liberty``, once for each delay target.
+
+    Parameters
+    ----------
+    rtlil : str
+        One or several modules; everything below ``top`` is flattened into it.
+    top : str
+        Name of the top module, without the backslash.
+    liberty : Path
+        Liberty file of the cell library.
+    targets_ps : sequence of int
+        Delay targets for ABC, picoseconds, positive.
+    recipe : Recipe, optional
+    cache : bool
+        If True, reuse stored results and store new ones.
+
+    Returns
+    -------
+    dict of int to Mapped
+        Delay target -> mapped design.
+
+    Raises
+    ------
+    SynthesisError
+        If Yosys ends with an error, or if its output lacks a figure.
+    """
+    recipe = recipe or Recipe()
+    store = ResultCache(kind="synth", enabled=cache)
+    common = digest(rtlil, top, liberty.read_bytes(), recipe.as_dict(), version("pyosys"), "2")
+    keys = {target: digest(common, target) for target in targets_ps}
+    entries = {target: store.get(key) for target, key in keys.items()}
+    missing = [target for target, entry in entries.items() if entry is None]
+    if missing:
+        for target, entry in _run(rtlil, top, liberty.resolve(), missing, recipe).items():
+            entries[target] = entry
+            store.put(keys[target], entry)
+    return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
+
+
+def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:
+    lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
+    booth = " -booth" if recipe.booth else ""
+    if recipe.sweep:
+        lines.append(f"synth -flatten{booth} -top {top}")
+    else:
+        lines += [f"synth -flatten{booth} -noabc -top {top}", f"abc -script {_GATES}", "opt -fast"]
+    script = "" if recipe.sweep else f" -script {_CELLS}"
+    lines.append(f'dfflibmap -liberty "{liberty}"')
+    if len(targets_ps) > 1:
+        lines.append("design -save unmapped")
+    for number, target in enumerate(targets_ps):
+        # ``abc`` replaces the design, so each further target starts from the saved one.
+        if number:
+            lines.append("design -load unmapped")
+        lines += [
+            f"log @@TARGET {target}",
+            f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
+            "opt_clean -purge",
+            f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
+            f"write_json netlist_{target}.json",
+        ]
+    return lines
+
+
+def _run(
+    rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe
+) -> dict[int, dict[str, Any]]:
+    """Run the worker in a fresh directory and collect the results for each target."""
+    with tempfile.TemporaryDirectory(prefix="synth-") as name:
+        folder = Path(name)
+        (folder / "design.il").write_text(rtlil)
+        (folder / "constraint").write_text(recipe.constraint())
+        # The library's own path may contain characters that a Yosys script cannot quote.
+        (folder / "cells.lib").symlink_to(liberty)
+        script = _script(top, folder / "cells.lib", targets_ps, recipe)
+        (folder / "script").write_text("\n".join(script))
+        environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": name}
+        with open(folder / "log", "wb") as log:
+            code = _start(
+                [sys.executable, str(WORKER), "script", "usage.json"],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        text = (folder / "log").read_text(errors="replace")
+        if code < 0:
+            signal_name = signal.Signals(-code).name
+            raise SynthesisError(f"Yosys was ended on {top!r} by {signal_name} (lack of memory?)")
+        if code:
+            raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, code)}")
+        usage = json.loads((folder / "usage.json").read_text())
+        logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
+        return {
+            target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"], rtlil)
+            for target in targets_ps
+        }
+
+
+#: The workers that are running.
+_running: set[subprocess.Popen[Any]] = set()
+
+
+def _start(command: list[str], **settings: Any) -> int:
+    """Run a worker, which ``stop`` can end, and return its exit code."""
+    # A session of its own lets ``stop`` end Yosys together with ABC.
+    with subprocess.Popen(command, start_new_session=True, **settings) as worker:
+        _running.add(worker)
+        try:
+            return worker.wait()
+        finally:
+            _running.discard(worker)
+            if worker.poll() is None:
+                os.killpg(worker.pid, signal.SIGKILL)
+
+
+def stop() -> None:
+    """Kill every running worker together with the ABC process that it started."""
+    for worker in list(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
+
+
+def _reason(log: str, code: int) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:") or "Assertion" in line]
+    mapper = [line for line in lines if line.startswith("ABC:") and "rror" in line]
+    return (mapper or errors or lines or ["no output"])[-1] + f" (exit code {code})"
+
+
+def _collect(
+    folder: Path, top: str, target: int, log: str, peak_mib: float, rtlil: str
+) -> dict[str, Any]:
+    """Return the figures that the worker wrote for one target.
+
+    Raises
+    ------
+    SynthesisError
+        If a figure is missing, or if the design did not map onto library cells.
+    """
+    stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
+    # The recipe does not map memories, and their area would be missing.
+    if stat.get("num_memories"):
+        raise SynthesisError(f"{top!r} must map onto cells, not onto memories")
+    if "num_cells_by_type" not in stat:
+        raise SynthesisError(f"stat of {top!r} must hold num_cells_by_type")
+    # Cells of a blackboxed type are pieces that are synthesised on their own.
+    boxes = set(re.findall(r"(?m)^attribute \\blackbox 1\nmodule \\(\S+)$", rtlil))
+    cells = {k: int(v) for k, v in stat["num_cells_by_type"].items() if k not in boxes}
+    # A module that contains only instances has no cells, and stat then reports no area.
+    areas = [stat.get(name, 0.0 if not cells else None) for name in ("area", "sequential_area")]
+    if None in areas:
+        raise SynthesisError(f"stat of {top!r} must hold area and sequential_area")
+    unmapped = [kind for kind in cells if kind.startswith("$")]
+    if unmapped:
+        raise SynthesisError(f"{top!r} must map onto library cells, but none exists for {unmapped}")
+    netlist = json.loads((folder / f"netlist_{target}.json").read_text())["modules"][top]
+    delays = re.findall(r"ABC: .*?Delay\s*=\s*([0-9.]+)\s*ps", log)
+    return {
+        "delay_target_ps": target,
+        "area_um2": float(areas[0]),
+        "sequential_area_um2": float(areas[1]),
+        "cells": dict(sorted(cells.items())),
+        "abc_delay_ps": max(map(float, delays)) if delays else None,
+        "netlist": _slim(netlist, boxes),
+        "peak_mib": float(peak_mib),
+    }
+
+
+def _slim(netlist: dict[str, Any], boxes: set[str]) -> dict[str, Any]:
+    """Return the parts of a netlist that timing needs: ports, cells with their pins, net names.
+
+    Pins of modules that are synthesised elsewhere become ports of this one: an output of such a
+    module is an input here. ``instances`` says which module and which pins these are.
+    """
+    ports = dict(netlist["ports"])
+    cells, instances = {}, {}
+    for name, cell in netlist["cells"].items():
+        if cell["type"] not in boxes:
+            cells[name] = {"type": cell["type"], "connections": cell["connections"]}
+            continue
+        instances[name] = {"type": cell["type"], "connections": cell["connections"]}
+        for pin, bits in cell["connections"].items():
+            # An input of that module is an output of this one.
+            way = {"input": "output", "output": "input"}[cell["port_directions"][pin]]
+            ports[f"{name}.{pin}"] = {"direction": way, "bits": bits}
+    names = {name: net["bits"] for name, net in netlist["netnames"].items()}
+    return {"ports": ports, "cells": cells, "instances": instances, "netnames": names}

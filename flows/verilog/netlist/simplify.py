@@ -1,0 +1,395 @@
+"""Simplification of a module: equal operators once, constants folded, unread bits cut off."""
+
+from collections.abc import Callable, Iterator
+
+from vitruvian.flows.verilog.netlist.fold import constant, folded, ones
+from vitruvian.flows.verilog.netlist.process import tidied
+from vitruvian.flows.verilog.netlist.rtlil import (
+    Body,
+    Case,
+    Cell,
+    Chunk,
+    Module,
+    Process,
+    Sig,
+    Switch,
+    cut,
+    joined,
+    width_of,
+)
+
+__all__ = ["COMBINATIONAL", "Netlist", "mapped", "reads"]
+
+COMBINATIONAL = (
+    *("$and", "$or", "$xor", "$not", "$reduce_or", "$reduce_and", "$reduce_xor", "$reduce_bool"),
+    *("$add", "$sub", "$mul", "$neg", "$shl", "$shr", "$sshr", "$shift", "$mux"),
+    *("$eq", "$ne", "$lt", "$le", "$gt", "$ge", "$div", "$divfloor", "$mod", "$modfloor"),
+)
+_EVEN = ("$and", "$or", "$xor", "$not")
+_UPWARD = ("$add", "$sub", "$mul", "$neg", "$shl")  # a bit depends on no higher bit
+
+
+def reads(body: Body) -> Iterator[Sig]:
+    """Yield every value that the statements of a process read."""
+    for item in body:
+        if isinstance(item, Switch):
+            yield item.select
+            for case in item.cases:
+                yield from reads(case.body)
+        else:
+            yield item[1]
+
+
+def targets(body: Body) -> Iterator[tuple[Sig, Sig]]:
+    """Yield every assignment of a process."""
+    for item in body:
+        if isinstance(item, Switch):
+            for case in item.cases:
+                yield from targets(case.body)
+        else:
+            yield item
+
+
+def mapped(body: Body, change: Callable[[Sig], Sig]) -> Body:
+    """Return the statements with ``change`` applied to every value that they read."""
+    result: Body = []
+    for item in body:
+        if isinstance(item, Switch):
+            cases = [Case(case.patterns, mapped(case.body, change)) for case in item.cases]
+            result.append(Switch(change(item.select), cases))
+        else:
+            result.append((item[0], change(item[1])))
+    return result
+
+
+class Netlist:
+    """A module whose wires have one driver each.
+
+    Attributes
+    ----------
+    wires : dict of str to Wire
+    operators : dict of str to Cell
+        Wire -> the combinational operator that drives it.
+    processes : dict of str to list
+        Wire -> the statements that drive it.
+    registers : dict of str to Cell
+        Wire -> its register.
+    values : dict of str to Sig
+        Wire -> the value that it is connected to.
+    others : list of Cell
+        Instances and memory ports.
+    """
+
+    def __init__(self, module: Module):
+        self.module = module
+        self.name = module.name
+        self.wires = module.wires
+        self.memories = module.memories
+        self.operators: dict[str, Cell] = {}
+        self.registers: dict[str, Cell] = {}
+        self.processes: dict[str, Body] = {}
+        self.values: dict[str, Sig] = {}
+        self.others: list[Cell] = []
+        for cell in module.cells:
+            if cell.kind in COMBINATIONAL:
+                if cell.ports["Y"]:  # an operator may have no bits
+                    self.operators[cell.ports["Y"][0].name] = cell
+            elif cell.kind == "$dff":
+                self.registers[cell.ports["Q"][0].name] = cell
+            else:
+                self.others.append(cell)
+        for target, source in module.connects:
+            if target:
+                self.values[target[0].name] = source
+        for process in module.processes:
+            self._add(process)
+        for name in [n for n, cell in self.operators.items() if not width_of(cell.ports["Y"])]:
+            del self.operators[name]
+
+    def _add(self, process: Process, old: str = "") -> None:
+        """Store a process in place of ``old``; without a switch it is a value."""
+        self.processes.pop(old, None)
+        all_targets = [target for target, _ in targets(process.body) if target]
+        if not all_targets:
+            return
+        name = all_targets[0][0].name
+        if any(isinstance(item, Switch) for item in process.body):
+            self.processes[name] = process.body
+            return
+        value = constant(0, self.wires[name].width)
+        for item in process.body:
+            if isinstance(item, Switch) or not item[0]:
+                continue
+            (chunk,), source = item
+            above = chunk.low + chunk.width
+            rest = cut(value, above, self.wires[name].width - above)
+            value = joined((*cut(value, 0, chunk.low), *source, *rest))
+        self.values[name] = value
+
+    def is_output(self, cell: Cell, port: str) -> bool:
+        """Return whether a port of an instance or memory port drives its wire."""
+        if cell.kind == "$memrd_v2":
+            return port == "DATA"
+        return not cell.kind.startswith("$") and port in self.outputs.get(cell.kind, ())
+
+    outputs: dict[str, set[str]] = {}
+
+    def read(self) -> list[Sig]:
+        """Return every value that an operator, process, register, memory or instance reads."""
+        cells = (*self.operators.values(), *self.registers.values())
+        sigs = [sig for cell in cells for port, sig in cell.ports.items() if port not in ("Y", "Q")]
+        for cell in self.others:
+            sigs += [sig for port, sig in cell.ports.items() if not self.is_output(cell, port)]
+        for body in self.processes.values():
+            sigs += reads(body)
+        return sigs
+
+    def as_module(self) -> Module:
+        """Return a module with the present drivers and all wires."""
+        return Module(
+            self.name,
+            self.wires,
+            [*self.operators.values(), *self.registers.values(), *self.others],
+            [Process(body) for body in self.processes.values()],
+            [(self.wires[name].whole, value) for name, value in self.values.items()],
+            self.memories,
+            self.module.src,
+        )
+
+    # ------------------------------------------------------------------ folding
+
+    def simplify(self) -> None:
+        """Fold constants and merge equal operators until nothing changes, then cut unread bits."""
+        known: dict[str, Sig] = {}
+        for _ in range(8):
+            before = len(known)
+            self._pass(known)
+            if len(known) == before:
+                break
+        self._demand()
+
+    def resolved(self, sig: Sig, known: dict[str, Sig]) -> Sig:
+        """Return a value without the wires that ``known`` maps to other values."""
+        if all(chunk.name not in known for chunk in sig):
+            return sig
+        chunks: list[Chunk] = []
+        for chunk in sig:
+            if chunk.name in known:
+                inner = cut(known[chunk.name], chunk.low, chunk.width)
+                chunks += self.resolved(inner, known)
+            else:
+                chunks.append(chunk)
+        return joined(tuple(chunks))
+
+    def _pass(self, known: dict[str, Sig]) -> None:
+        seen: dict[object, str] = {}
+        # The values of wires without a name take their place.
+        for name in [name for name in self.values if not self.wires[name].named]:
+            known[name] = self.values.pop(name)
+        for name in self.order():
+            if name in self.values:
+                continue
+            if name in self.processes:
+                body = mapped(self.processes[name], lambda sig: self.resolved(sig, known))
+                self._add(Process(tidied(body)), name)
+                continue
+            cell = self.operators[name]
+            inputs = {p: self.resolved(s, known) for p, s in cell.ports.items() if p != "Y"}
+            cell.ports = {**inputs, "Y": cell.ports["Y"]}
+            self._ranges(cell)
+            width = self.wires[name].width
+            value = folded(cell, width)
+            if value is None and cell.kind in ("$eq", "$ne"):
+                cell = self._inverted(name, cell)
+            if value is None and cell.kind == "$not":
+                inner = cell.ports["A"]
+                source = self.operators.get(inner[0].name) if len(inner) == 1 else None
+                whole = len(inner) == 1 and inner[0].width == self.wires[inner[0].name].width
+                if source and whole and source.kind == "$not" and inner[0].width == width:
+                    value = source.ports["A"] if width_of(source.ports["A"]) == width else None
+            if value is not None:
+                del self.operators[name]
+                if self.wires[name].named:
+                    self.values[name] = value
+                else:
+                    known[name] = value
+                continue
+            key = (cell.kind, width, *sorted(cell.numbers.items()), *sorted(inputs.items()))
+            if key not in seen:
+                seen[key] = name
+            elif not self.wires[name].named:
+                known[name] = self.wires[seen[key]].whole
+                del self.operators[name]
+            elif not self.wires[seen[key]].named:
+                known[seen[key]] = self.wires[name].whole
+                del self.operators[seen[key]]
+                seen[key] = name
+        for cell in (*self.registers.values(), *self.others):
+            for port, sig in cell.ports.items():
+                if port != "Q" and not self.is_output(cell, port):
+                    cell.ports[port] = self.resolved(sig, known)
+        for name, value in self.values.items():
+            self.values[name] = self.resolved(value, known)
+
+    def _ranges(self, cell: Cell) -> None:
+        """Store the widths that follow from the operands."""
+        for port in ("A", "B"):
+            if f"{port}_WIDTH" in cell.numbers:
+                cell.numbers[f"{port}_WIDTH"] = width_of(cell.ports[port])
+
+    def _inverted(self, name: str, cell: Cell) -> Cell:
+        """Return ``x == 0`` of one bit as ``~x``."""
+        a, b = cell.ports["A"], cell.ports["B"]
+        zero = constant(int(cell.kind == "$ne"), 1)
+        if self.wires[name].width == 1 and width_of(a) == 1 and b == zero:
+            cell = Cell("$not", cell.name, {"A_SIGNED": 0}, {"A": a, "Y": cell.ports["Y"]})
+            self.operators[name] = cell
+        return cell
+
+    def order(self) -> list[str]:
+        """Return the wires that are not registers, each after what it reads."""
+        result: list[str] = []
+        state: dict[str, bool] = {}
+        for root in [*self.operators, *self.processes, *self.values]:
+            stack = [(root, iter(self._sources(root)))] if root not in state else []
+            state.setdefault(root, False)
+            while stack:
+                name, rest = stack[-1]
+                for source in rest:
+                    if source not in state:
+                        state[source] = False
+                        stack.append((source, iter(self._sources(source))))
+                        break
+                else:
+                    stack.pop()
+                    state[name] = True
+                    if name in self.operators or name in self.processes or name in self.values:
+                        result.append(name)
+        return result
+
+    def _sources(self, name: str) -> list[str]:
+        if name in self.operators:
+            ports = self.operators[name].ports
+            sigs = [sig for port, sig in ports.items() if port != "Y"]
+        elif name in self.processes:
+            sigs = list(reads(self.processes[name]))
+        else:
+            sigs = [self.values[name]] if name in self.values else []
+        return [chunk.name for sig in sigs for chunk in sig if chunk.name]
+
+    # ------------------------------------------------------------------ unread bits
+
+    def _demand(self) -> None:
+        """Remove what nothing reads, and the unread high bits of nets without a name."""
+        demand: dict[str, int] = {}
+        work: list[tuple[str, int]] = []
+
+        def want(sig: Sig, mask: int = -1) -> None:
+            for name, low, width in sig:
+                bits = (mask & ones(width)) << low if name else 0
+                mask >>= width
+                if bits & ~demand.get(name, 0):
+                    demand[name] = demand.get(name, 0) | bits
+                    work.append((name, demand[name]))
+
+        for wire in self.wires.values():
+            if wire.way == "output" or wire.keep:
+                want(wire.whole)
+        readers: dict[str, Cell] = {}
+        for cell in self.others:
+            for port, sig in cell.ports.items():
+                if cell.kind == "$memrd_v2" and port == "DATA":
+                    readers[sig[0].name] = cell
+                elif not self.is_output(cell, port) and cell.kind != "$memrd_v2":
+                    want(sig)
+        while work:
+            name, mask = work.pop()
+            if name in self.operators:
+                self._want_operands(self.operators[name], mask, want)
+            elif name in self.registers:
+                want(self.registers[name].ports["D"], mask)
+                want(self.registers[name].ports["CLK"])
+            elif name in self.values:
+                want(self.values[name], mask)
+            elif name in readers:
+                for port, sig in readers[name].ports.items():
+                    if port != "DATA":
+                        want(sig)
+            elif name in self.processes:
+                for (chunk,), source in targets(self.processes[name]):
+                    want(source, mask >> chunk.low)
+                for sig in _selects(self.processes[name]):
+                    want(sig)
+        self.demand = demand
+        narrow: dict[str, int] = {}
+        for table in (self.operators, self.processes, self.registers):
+            for name in [name for name in table if not demand.get(name)]:
+                del table[name]
+                # Unread bits of a net that is kept whole may come from it.
+                narrow[name] = 0
+        self.others = [
+            cell
+            for cell in self.others
+            if cell.kind != "$memrd_v2" or demand.get(cell.ports["DATA"][0].name)
+        ]
+        # A name of the source keeps the width that it has there.
+        least = {
+            v[0].name: v[0].width for v in self.values.values() if len(v) == 1 and not v[0].low
+        }
+        for name, cell in self.operators.items():
+            wire, bits = self.wires[name], max(demand[name].bit_length(), least.get(name, 0))
+            if not wire.named and bits < wire.width and cell.kind in (*_EVEN, *_UPWARD, "$mux"):
+                wire.width = bits
+                cell.ports["Y"] = wire.whole
+                narrow[name] = bits
+        if narrow:
+            self.replace(lambda sig: _within(sig, narrow))
+
+    def replace(self, change: Callable[[Sig], Sig]) -> None:
+        """Apply ``change`` to every value that something in the netlist reads."""
+        for cell in (*self.operators.values(), *self.registers.values()):
+            for port, sig in cell.ports.items():
+                if port not in ("Y", "Q"):
+                    cell.ports[port] = change(sig)
+        for cell in self.others:
+            for port, sig in cell.ports.items():
+                if not self.is_output(cell, port):
+                    cell.ports[port] = change(sig)
+        for name, body in self.processes.items():
+            self.processes[name] = mapped(body, change)
+        for name, value in self.values.items():
+            self.values[name] = change(value)
+
+    @staticmethod
+    def _want_operands(cell: Cell, mask: int, want: Callable[..., None]) -> None:
+        signed = bool(cell.numbers.get("A_SIGNED"))
+        for port, sig in cell.ports.items():
+            if port == "Y":
+                continue
+            bits = -1
+            if cell.kind in _EVEN or (cell.kind == "$mux" and port != "S"):
+                bits = mask
+            elif cell.kind in _UPWARD and not (cell.kind == "$shl" and port == "B"):
+                bits = ones(mask.bit_length())
+            if signed and bits >= 1 << width_of(sig):
+                bits |= 1 << width_of(sig) - 1
+            want(sig, bits)
+
+
+def _selects(body: Body) -> Iterator[Sig]:
+    for item in body:
+        if isinstance(item, Switch):
+            yield item.select
+            for case in item.cases:
+                yield from _selects(case.body)
+
+
+def _within(sig: Sig, widths: dict[str, int]) -> Sig:
+    """Return a value with zeros for the bits that nets of these widths do not have."""
+    chunks: list[Chunk] = []
+    for name, low, width in sig:
+        size = widths.get(name, low + width)
+        if low < size:
+            chunks.append(Chunk(name, low, min(width, size - low)))
+        chunks += constant(0, min(width, max(0, low + width - size)))
+    return joined(tuple(chunks))

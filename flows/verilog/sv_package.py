@@ -1,0 +1,175 @@
+"""Name the fields of wide ports: a SystemVerilog package of packed structures, and bit ranges.
+
+A port ``i__payload`` whose payload is a structure has the type ``i_payload_t`` in the package
+``MODULE_pkg``. The first member of a packed structure is the uppermost one, so that the members
+stand in falling order of their place. Element 0 of an array is the lowest one.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from vitruvian.flows.verilog.netlist.keywords import KEYWORDS
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.elaborate import only_described
+
+__all__ = ["Range", "files", "package", "ranges"]
+
+
+class Range(NamedTuple):
+    """The bits of a field: ``path`` has the port first, and elements of arrays are not in it.
+
+    ``low`` is the place of the lowest bit, in element 0 of every array; ``bits`` is the width,
+    with all elements. ``stride`` is the width of an element if the field is an array, else 0.
+    """
+
+    path: tuple[str, ...]
+    low: int
+    bits: int
+    stride: int
+
+
+def files(variant: Variant) -> dict[str, str]:
+    """Return the package of a unit by its file name, or nothing if no port has fields.
+
+    Parameters
+    ----------
+    variant : Variant
+    """
+    text = package(variant.module, only_described(variant.build()))
+    return {f"{variant.module}_pkg.sv": text} if text else {}
+
+
+def package(module: str, component: Any) -> str:
+    """Return a package with a type for each port that has fields, or an empty text.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module; the package has the name ``{module}_pkg``.
+    component : wiring.Component
+        Supplies the ports.
+    """
+    lines = [line for name, shape in _structured(component) for line in _types(name, shape)]
+    if not lines:
+        return ""
+    head = [
+        f"// Types of the ports of {module} that have fields.",
+        "//",
+        "// A port has the bits of its type: connect a variable of the type to it.",
+        f"package {module}_pkg;",
+    ]
+    return "\n".join([*head, *(f"  {line}".rstrip() for line in lines), "endpackage", ""])
+
+
+def ranges(component: Any) -> Iterator[Range]:
+    """Yield the bits of every field of the ports that have fields.
+
+    Parameters
+    ----------
+    component : wiring.Component
+    """
+    for name, shape in _structured(component):
+        yield from _ranges((name,), shape, 0)
+
+
+def _structured(component: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the layout of every port that has a structure in it."""
+    for path, _, value in component.signature.flatten(component):
+        layout = _layout(value.shape())
+        inner = layout
+        while isinstance(inner, data.ArrayLayout):
+            inner = _layout(inner.elem_shape)
+        if isinstance(inner, data.StructLayout) and Shape.cast(inner).width:
+            yield "__".join(map(str, path)), layout
+
+
+def _layout(shape: Any) -> Any:
+    """Return the layout of a structure or an array, or the shape itself."""
+    try:
+        return data.Layout.cast(shape)
+    except TypeError:
+        return shape
+
+
+def _fields(layout: data.StructLayout) -> list[tuple[str, data.Field]]:
+    """Return the fields that have bits, the lowest first."""
+    fields = [(str(name), field) for name, field in layout if field.width]
+    return sorted(fields, key=lambda item: item[1].offset)
+
+
+def _ranges(path: tuple[str, ...], shape: Any, low: int) -> Iterator[Range]:
+    while isinstance(shape, data.ArrayLayout):
+        shape = _layout(shape.elem_shape)
+    if not isinstance(shape, data.StructLayout):
+        return
+    for name, field in _fields(shape):
+        inner, stride = _layout(field.shape), 0
+        if isinstance(inner, data.ArrayLayout):
+            stride = Shape.cast(inner.elem_shape).width
+        place = (*path, name)
+        yield Range(place, low + field.offset, field.width, stride)
+        yield from _ranges(place, inner, low + field.offset)
+
+
+def _types(name: str, layout: Any) -> Iterator[str]:
+    """Yield the lines that define the type of a port, and those of the structures in it."""
+    base = name.replace("__", "_")
+    text, dimensions, before = _type(base, layout)
+    yield from before
+    if dimensions or not text.endswith("_t"):
+        yield f"typedef {text}{dimensions} {base}_t;  // port {name}"
+    else:
+        yield f"// {text} is the type of port {name}."
+    yield ""
+
+
+def _type(base: str, shape: Any) -> tuple[str, str, list[str]]:
+    """Return a type, its dimensions, and the lines that define structures and codes for it."""
+    dimensions = ""
+    shape = _layout(shape)
+    array = isinstance(shape, data.ArrayLayout)
+    while isinstance(shape, data.ArrayLayout):
+        dimensions += f" [{shape.length - 1}:0]"
+        shape = _layout(shape.elem_shape)
+    if isinstance(shape, data.StructLayout):
+        name = f"{base}_element_t" if array else f"{base}_t"
+        return name, dimensions, list(_structure(base, name, shape))
+    cast = Shape.cast(shape)
+    lines = [] if cast.signed else list(_codes(base, cast.width, shape))
+    sign = " signed" if cast.signed else ""
+    width = f" [{cast.width - 1}:0]" if cast.width > 1 or array else ""
+    return f"logic{sign}", dimensions + width, lines
+
+
+def _codes(base: str, width: int, shape: Any) -> Iterator[str]:
+    """Yield the lines that name the codes of an enumeration; fields keep the type of bits."""
+    members = getattr(shape, "__members__", None) or {}
+    codes = {int(member.value): name for name, member in reversed(members.items())}
+    if not codes:
+        return
+    yield f"typedef enum logic [{width - 1}:0] {{"
+    lines = [f"  {base.upper()}_{name.upper()} = {width}'d{code}" for code, name in codes.items()]
+    yield from (f"{line}," for line in lines[:0:-1])
+    yield lines[0]
+    yield f"}} {base}_e;"
+
+
+def _structure(base: str, name: str, layout: data.StructLayout) -> Iterator[str]:
+    """Yield the definition of a structure, after those of the structures in it."""
+    members: list[str] = []
+    top = layout.size
+    for field_name, field in reversed(_fields(layout)):
+        text, dimensions, before = _type(f"{base}_{field_name}", field.shape)
+        yield from before
+        if top > field.offset + field.width:
+            raise ValueError(f"fields of {base} must touch, not leave bits free")
+        top = field.offset
+        member = f"{field_name}_v" if field_name in KEYWORDS else field_name
+        width = f"[{field.offset} +: {field.width}]"
+        members.append(f"  {text}{dimensions} {member};  // {width}")
+    yield "typedef struct packed {"
+    yield from members
+    yield f"}} {name};"

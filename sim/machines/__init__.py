@@ -1,0 +1,1 @@
+"""The rules of ``golden.machines`` as compiled RTL, and measured sets that both must reproduce."""

@@ -1,0 +1,106 @@
+"""The compiled RTL of a machine's rule, as a function on arrays of codes."""
+
+from typing import Any
+
+import numpy as np
+
+from vitruvian.golden.fp.formats import FloatFormat, IntFormat
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines import Rule
+from vitruvian.golden.machines.table import output_format
+from vitruvian.hdl.machines import Realisation, realise
+from vitruvian.sim.bench.fp.batch import depth_for
+from vitruvian.sim.machines.sets import Differences, MachineSet, differences
+from vitruvian.sim.rtl import compile_unit
+
+__all__ = ["compare_rtl", "run_rtl", "unit_of"]
+
+
+def unit_of(rule: Rule, terms: int | None = None) -> Realisation:
+    """Return the unit that realises a rule, for ``terms`` products if the rule takes any number.
+
+    Its pipeline depth is that of the units which ``vitruvian verify`` checks, if one has the rule,
+    because the model of that unit is built anyway.
+
+    Raises
+    ------
+    NoUnit
+        If no unit realises the rule; the message says why.
+    """
+    depth = depth_for(rule) if isinstance(rule, DotSpec) else None
+    return realise(rule, pipeline=depth, terms=terms)
+
+
+def run_rtl(
+    unit: Realisation,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    scale_a: np.ndarray | None = None,
+    scale_b: np.ndarray | None = None,
+    *,
+    zeros: tuple[int, int] = (0, 0),
+) -> np.ndarray:
+    """Return D = C + Σ_k A_k·B_k as a compiled unit computes it.
+
+    Parameters
+    ----------
+    unit : Realisation
+    a, b : (n, K) ndarray of unsigned int
+    c : (n,) ndarray of unsigned int
+    scale_a, scale_b : (n, K / block) ndarray of uint8, optional
+        Scales of the blocks, for units that have them.
+    zeros : (int, int)
+        Codes of A and B whose product changes no sum. They follow the last products if K is not a
+        multiple of the products of a step.
+    """
+    model = compile_unit(unit.component, **unit.parameters)
+    terms = a.shape[1]
+    missing = -terms % unit.k
+    a, b = (
+        np.pad(x, ((0, 0), (0, missing)), constant_values=zero)
+        for x, zero in zip((a, b), zeros, strict=True)
+    )
+    for step in unit.steps(a.shape[1]):
+        inputs: dict[str, Any] = {"a": a[:, step.terms], "b": b[:, step.terms], "c": c}
+        for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
+            if scale is not None:
+                each = terms // scale.shape[1]
+                part = scale[:, step.terms.start // each : step.terms.stop // each]
+                inputs[name] = part[:, 0] if part.shape[1] == 1 else part
+        c = model.run(**inputs, **step.inputs)
+    return c
+
+
+def compare_rtl(data: MachineSet, unit: Realisation | None = None) -> Differences:
+    """Compare a compiled unit with a set.
+
+    Parameters
+    ----------
+    data : MachineSet
+    unit : Realisation, optional
+        By default the unit of the set's rule.
+
+    Raises
+    ------
+    NoUnit
+        If no unit realises the rule; the message says why.
+    """
+    machine = data.machine
+    a, b = _narrow(data.a, machine.input), _narrow(data.b, machine.input_b)
+    zeros = (_negative_zero(machine.input), 0)
+    output = output_format(machine)
+    c = data.c.astype(np.uint32) if output is None else _narrow(data.c, output)
+    unit = unit_of(machine.rule, a.shape[1]) if unit is None else unit
+    got = run_rtl(unit, a, b, c, data.scale_a, data.scale_b, zeros=zeros)
+    return differences(np.asarray(got), data.d, output)
+
+
+def _negative_zero(format: FloatFormat | IntFormat) -> int:
+    return format.negative_zero if isinstance(format, FloatFormat) else 0
+
+
+def _narrow(codes: np.ndarray, format: FloatFormat | IntFormat) -> np.ndarray:
+    """Return codes in the type of the port that takes them."""
+    bits = format.storage_bits if isinstance(format, FloatFormat) else 8
+    return codes.astype(f"u{bits // 8}")

@@ -1,0 +1,1 @@
+"""What lies under every package: errors, validation, files, cache, workers, progress and tables."""

@@ -10,8 +10,6 @@ from vitruvian.common.validate import one_of
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["MOST", "UNITS", "reported", "variants"]
-
 #: The largest number of configurations of one unit that a command accepts at once.
 MOST = 1000
 

@@ -19,8 +19,6 @@ from amaranth.lib import wiring
 
 from .elaborate import elaborating
 
-__all__ = ["NotAPipeline", "Path", "paths", "signals_on_paths"]
-
 
 class NotAPipeline(ValueError):
     """A register depends on itself and is not named as state."""

@@ -19,8 +19,6 @@ from amaranth.lib import wiring
 
 from .quick import quick
 
-__all__ = ["elaborating", "only_described", "snake", "state_of", "to_rtlil"]
-
 C = TypeVar("C", bound=wiring.Component)
 
 #: Frames of Python while a component is converted. Amaranth follows combinational paths by

@@ -3,8 +3,6 @@
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["without_later_options"]
-
 #: The options that units got later, and the values with which a unit is as before.
 _LATER = {"multiplier": "booth", "fast": False, "slot_memory": False, "buffered": False}
 

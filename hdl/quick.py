@@ -13,8 +13,6 @@ from typing import Any
 from amaranth.hdl import _ast, _nir
 from amaranth.lib import data
 
-__all__ = ["quick"]
-
 _KNOWN = "_vitruvian_known"
 
 

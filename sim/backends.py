@@ -9,16 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from vitruvian.sim.matrix_unit import Unit
 
-__all__ = [
-    "Backend",
-    "ChecksUnits",
-    "MeasuresCycles",
-    "check_callable",
-    "check_name",
-    "check_unit",
-    "compute",
-]
-
 #: A function with the parameters of a golden function such as ``golden.m3xu.gemm``; it returns D.
 #: It may also implement ``MeasuresCycles`` or ``ChecksUnits``.
 Backend = Callable[..., Any]

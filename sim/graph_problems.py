@@ -4,8 +4,6 @@ The command line needs the names for its help texts. They are in a module of the
 ``sim.simd2`` imports NumPy and Numba, which would make every command slower to start.
 """
 
-__all__ = ["GRAPH_PROBLEMS", "NEAREST_NEIGHBOURS", "PATH_PROBLEMS"]
-
 #: Problems of paths between vertices: title by name. The names are those of Zhang 2024 (Table 3.4).
 PATH_PROBLEMS = {
     "apsp": "all-pairs shortest paths",

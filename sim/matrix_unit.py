@@ -7,8 +7,6 @@ from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.m3xu.isa import Opcode
 
-__all__ = ["INSTRUCTIONS", "Cost", "Unit"]
-
 #: (M, N, K) of the matrix instruction of each precision. TF32 has two instructions (Zhang 2024,
 #: Table 2.2, and Ampere's longer m16n8k8); the longer one is counted.
 INSTRUCTIONS = {

@@ -5,8 +5,6 @@ import os
 import sys
 from typing import NoReturn
 
-__all__ = ["run"]
-
 
 def run() -> NoReturn:
     """Run the command in ``sys.argv`` and end the process with the command's exit code."""

@@ -22,8 +22,6 @@ from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.files import OutputPath, reason_of, write_whole
 from vitruvian.common.validate import nearest, printable
 
-__all__ = ["COMMANDS", "build_parser", "main", "write_json"]
-
 #: Module in ``vitruvian.commands`` and help line of every command. The module's function
 #: ``register`` adds the command to the parser.
 COMMANDS = {

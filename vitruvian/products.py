@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["gemm"]
-
 
 def gemm(
     a: ArrayLike,

@@ -14,8 +14,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["MEANINGS", "REFUSED", "classify", "whole"]
-
 #: Namespaces of operators without products: primitives, annotations, sums over processes.
 _PLAIN = (
     *("prim", "prims", "rngprims", "profiler", "c10d", "_c10d_functional"),

@@ -19,8 +19,6 @@ import numpy as np
 
 from vitruvian.flows.asic.liberty import Arc, Cell, Library
 
-__all__ = ["Load", "Planner", "Tree"]
-
 #: The slew at the input of the driver while a tree is planned, ps.
 _INPUT_SLEW_PS = 20.0
 #: A tree may be this much slower than the fastest one if it is smaller.

@@ -18,8 +18,6 @@ from vitruvian.flows.asic import sta
 from vitruvian.flows.asic.buffers import Load, Planner
 from vitruvian.flows.asic.liberty import Cell, Library
 
-__all__ = ["Module", "Tile", "assemble"]
-
 #: The first part of the names of inserted buffers.
 BUFFER = "buffer$"
 

@@ -16,8 +16,6 @@ from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.scu.address import AddressGenerator
 from vitruvian.hdl.scu.config import ConversionConfig, Mode
 
-__all__ = ["PROOFS"]
-
 #: Sizes with which a row of patches has from 1 to more than ``rows`` patches.
 _SMALL = ConversionConfig(
     rows=2,

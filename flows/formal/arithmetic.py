@@ -17,8 +17,6 @@ from vitruvian.hdl.fp.core import dotcore, finish, terms
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.mul import Multiplier
 
-__all__ = ["PROOFS"]
-
 
 class Number:
     """The fields and the class of a code.

@@ -20,8 +20,6 @@ from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.cube.presets import CONFIGS
 from vitruvian.hdl.cube.unit import MatrixUnit
 
-__all__ = ["PROOFS"]
-
 _M3XU = replace(CONFIGS["m3xu"], m=1, n=1, k=4)
 _FP64 = replace(CONFIGS["m3xu_fp64"], m=1, n=1, k=8)
 

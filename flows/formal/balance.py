@@ -32,18 +32,6 @@ from vitruvian.hdl.sparse.os_core import OSCore
 from vitruvian.hdl.vector.slice import Slice
 from vitruvian.hdl.vector.unit import VectorUnit
 
-__all__ = [
-    "NO_PIPELINE",
-    "Finding",
-    "Mutants",
-    "Pipeline",
-    "coverage",
-    "findings",
-    "mutants",
-    "pipeline_of",
-    "sweep",
-]
-
 #: Units without a fixed number of cycles from an input to an output, and why. Their benches and
 #: proofs compare the order and the contents of their streams.
 NO_PIPELINE = {

@@ -20,8 +20,6 @@ from vitruvian.flows.formal import (
 )
 from vitruvian.flows.formal.proof import Proof
 
-__all__ = ["PROOFS", "matching"]
-
 PROOFS: tuple[Proof, ...] = (
     *streams_cube.PROOFS,
     *streams_mma.PROOFS,

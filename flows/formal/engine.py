@@ -24,8 +24,6 @@ from vitruvian.common.interrupt import run_killable
 from vitruvian.flows.formal.harness import RULE, STARTED
 from vitruvian.flows.yosys import WORKER, SynthesisError
 
-__all__ = ["LIMIT_S", "Outcome", "check_packages", "prove"]
-
 #: Seconds after which ABC gives up a proof without a bound.
 LIMIT_S = 600
 #: Part of the cache's keys; a change of the flow changes it.

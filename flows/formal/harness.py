@@ -15,8 +15,6 @@ from amaranth.lib.wiring import In
 
 from vitruvian.hdl.quick import quick
 
-__all__ = ["RULE", "STARTED", "Harness", "Tracker", "transfers"]
-
 #: Prefix of the signals that hold rules, and the register that is 0 in the cycle of the reset.
 RULE, STARTED = "rule_", "started"
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from vitruvian.flows.formal.harness import Harness
 
-__all__ = ["Mutation", "Proof", "proof_of_cases"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:

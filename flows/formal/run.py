@@ -9,8 +9,6 @@ from vitruvian.common.files import write_whole
 from vitruvian.flows.formal.engine import LIMIT_S, Outcome, prove
 from vitruvian.flows.formal.proof import Mutation, Proof
 
-__all__ = ["HEADER", "Row", "cells", "run", "write_waveform"]
-
 HEADER = ("property", "component", "method", "result", "seconds", "mutation", "caught")
 
 

@@ -24,8 +24,6 @@ from vitruvian.hdl.fp.core import dotcore, finish
 from vitruvian.hdl.fp.core.terms import Terms
 from vitruvian.hdl.fp.dot import DotProduct
 
-__all__ = ["PROOFS", "add_reference", "dot_reference"]
-
 
 def _odd(word: Value, places: Value, name: str, m: Module) -> Value:
     """Return a word shifted right, with its last bit set if a one was lost."""

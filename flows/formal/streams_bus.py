@@ -16,8 +16,6 @@ from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.unit import MatrixUnit
 
-__all__ = ["PROOFS"]
-
 #: A result of two words, and operands of one.
 _CORE = Core(config=MatrixUnitConfig(m=1, n=2, k=1, precisions=("int8",), slots=2))
 

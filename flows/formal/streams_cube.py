@@ -16,8 +16,6 @@ from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.unit import MatrixUnit
 
-__all__ = ["PROOFS"]
-
 #: One INT8 element of the matrix unit, the smallest datapath with accumulators.
 _UNIT = MatrixUnitConfig(m=1, n=1, k=1, precisions=("int8",), pipeline=1, slots=2)
 #: The same with its slots in a memory, which are read one cycle after the operands.

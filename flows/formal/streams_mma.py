@@ -12,8 +12,6 @@ from vitruvian.hdl.cube.unit import MatrixUnit
 from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
 from vitruvian.hdl.mma.unit import MmaUnit
 
-__all__ = ["PROOFS"]
-
 _CONFIG = CONFIGS["m3xu"]
 #: One element, so that the streams of fractals are narrow.
 _SMALL = replace(_CONFIG, m=1, n=1, k=4)

@@ -12,8 +12,6 @@ from vitruvian.hdl.scu.config import ConversionConfig
 from vitruvian.hdl.scu.im2col import Im2Col
 from vitruvian.hdl.scu.reader import Reader
 
-__all__ = ["PROOFS"]
-
 _SMALL = ConversionConfig(
     rows=8,
     c0_bytes=2,

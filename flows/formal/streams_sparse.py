@@ -21,8 +21,6 @@ from vitruvian.hdl.sparse.oei_config import OEIConfig, Refusal
 from vitruvian.hdl.sparse.operators import ProcessingElement, Reduction
 from vitruvian.hdl.sparse.os_core import OSCore
 
-__all__ = ["PROOFS"]
-
 _OS = OSConfig(lanes=2, format="fp16")
 _IS = ISConfig(lanes=2, depth=2, format="fp16")
 

@@ -10,8 +10,6 @@ from vitruvian.hdl.vector.sequencer import Sequencer
 from vitruvian.hdl.vector.slice import Slice
 from vitruvian.hdl.vector.unit import VectorUnit
 
-__all__ = ["PROOFS"]
-
 _CONFIG = VectorConfig(lanes=4, groups=("add", "reduce"), pipeline=2)
 
 

@@ -10,8 +10,6 @@ from types import MappingProxyType
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 
-__all__ = ["BOARDS", "Board", "TooSmall", "board_names", "load_board"]
-
 #: The folder of the boards; each file gives the source of every number.
 BOARDS = Path(__file__).with_name("boards")
 

@@ -8,8 +8,6 @@ from vitruvian.flows.fpga.board import Board
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["default_design", "ranks_note", "suited"]
-
 
 def default_design(board: Board) -> Variant:
     """Return the default design of a board: the unit ``serial``, whose ports are pins."""

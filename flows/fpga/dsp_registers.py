@@ -13,8 +13,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["absorb"]
-
 _BLOCK, _FLIP_FLOP = "MULT18X18D", "TRELLIS_FF"
 _BITS = 18
 #: Ending of a register's parameters -> port that controls it.

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from vitruvian.flows.fpga.place import Design, Routed
 
-__all__ = ["draw", "kind_of"]
-
 #: Kind of cell -> colour, in the order in which the legend names them. The colours differ in
 #: brightness as well, so that they can be told apart without their hue.
 _COLOURS = {

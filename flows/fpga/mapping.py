@@ -19,21 +19,6 @@ from vitruvian.flows.verilog import emit
 from vitruvian.flows.yosys import SynthesisError, run_yosys
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = [
-    "FAMILIES",
-    "KINDS",
-    "MOST_FLAT",
-    "NOTE",
-    "Family",
-    "Resources",
-    "apart",
-    "count",
-    "is_large",
-    "resources",
-    "run",
-    "table",
-]
-
 NOTE = (
     "Yosys synth_ecp5, synth_ice40 -device u -dsp, synth_gowin and synth_xilinx -family xc7, "
     "not placed; flat, or by module where these take more than 110 000 LUTs; lut: LUT4, or LUT1 to "

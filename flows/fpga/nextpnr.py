@@ -19,8 +19,6 @@ from typing import Any
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.flows.fpga.board import Board, TooSmall
 
-__all__ = ["LARGE", "REACHING", "check_tools", "place_and_route", "versions"]
-
 #: Options of nextpnr for large designs on an ECP5.
 LARGE = ("--placer", "static", "--router", "router2")
 

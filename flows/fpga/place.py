@@ -23,20 +23,6 @@ from vitruvian.flows.verilog import emit
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = [
-    "ENDINGS",
-    "HOPELESS",
-    "SITES",
-    "Design",
-    "Routed",
-    "check_fit",
-    "constraints",
-    "design",
-    "is_bound",
-    "route",
-    "synth",
-]
-
 #: Frequency that the placer aims at if the design is wrapped, MHz. It is out of reach, so that the
 #: placer treats the longest paths as urgent.
 _AIM_MHZ = 400

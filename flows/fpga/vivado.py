@@ -5,8 +5,6 @@ from pathlib import PurePosixPath
 from vitruvian.flows.fpga.place import Design, constraints
 from vitruvian.flows.fpga.wrapper import TOP
 
-__all__ = ["project"]
-
 #: Steps of an implementation in Vivado, with the reports that are written after each.
 _SCRIPT = """\
 # {name}: {description}

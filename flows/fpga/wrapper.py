@@ -28,8 +28,6 @@ from amaranth.lib import wiring
 from vitruvian.flows.fpga.board import Board
 from vitruvian.hdl.bus.clock import CLOCK_PORTS
 
-__all__ = ["TOP", "Port", "Top", "ports_of"]
-
 #: The pins of a board that are inputs of the FPGA.
 INPUTS = ("rx",)
 

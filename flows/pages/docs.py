@@ -38,8 +38,6 @@ from vitruvian.hdl.cube import BLACKWELL, CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = ["FOLDER", "TUTORIALS", "generate", "port_rows", "update"]
-
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "units"
 TUTORIALS = FOLDER.parent / "tutorials"
 

@@ -6,8 +6,6 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic import baseline
 
-__all__ = ["PUBLISHED", "m3xu_area", "m3xu_ratios"]
-
 #: Areas of whole units relative to a 16-bit matrix unit, by variant (Zhang 2024, Table 2.4).
 PUBLISHED = {"fp32": 1.37, "fp32c": 1.41, "pipelined": 1.47, "naive-fp32": 3.55}
 _LABELS = {

@@ -7,8 +7,6 @@ from typing import Any
 
 from vitruvian.common.files import write_whole
 
-__all__ = ["notebook", "update"]
-
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -12,8 +12,6 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 
-__all__ = ["README", "included", "on_page_markdown", "parts"]
-
 README = Path(__file__).resolve().parents[2] / "README.md"
 
 _PART = re.compile(r"^<!-- part: (\w+) -->\n(.*?)^<!-- /part -->$", re.MULTILINE | re.DOTALL)

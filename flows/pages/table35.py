@@ -8,8 +8,6 @@ from vitruvian.flows.asic.measure import Row
 from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
-__all__ = ["tables"]
-
 Table = tuple[str, tuple[list[str], list[list[str]]]]
 
 _TARGET = 10000

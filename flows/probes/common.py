@@ -2,8 +2,6 @@
 
 from vitruvian.golden.machines.probe import KIT_VERSION
 
-__all__ = ["COMMON", "MAIN"]
-
 COMMON = f"""\
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

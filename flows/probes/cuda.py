@@ -8,8 +8,6 @@ from vitruvian.flows.probes.cuda_device import DEVICE, HOST
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.flows.probes.ptx import FP8, SMALL, format_bits, instruction
 
-__all__ = ["INSTRUCTIONS", "program"]
-
 
 def _dense() -> list[Instruction]:
     found: list[Instruction] = []

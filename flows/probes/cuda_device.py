@@ -1,7 +1,5 @@
 """Functions of the CUDA program that load and store fragments, and those of its host side."""
 
-__all__ = ["DEVICE", "HOST"]
-
 DEVICE = r"""
 #include <cuda_runtime.h>
 

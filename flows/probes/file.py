@@ -41,8 +41,6 @@ from vitruvian.golden.fp.formats import (
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases, Results, with_results
 
-__all__ = ["Section", "pack", "read"]
-
 _MAGIC = b"VTPROBE\0"
 _HEADER = struct.Struct("<8sIIQQ32s64s")
 _SECTION = struct.Struct("<64s32s32s32s32sIIIIIIIIQ24x")

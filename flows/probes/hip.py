@@ -3,8 +3,6 @@
 from vitruvian.flows.probes.common import COMMON, MAIN
 from vitruvian.flows.probes.instruction import Instruction
 
-__all__ = ["INSTRUCTIONS", "program"]
-
 
 def _one(name: str, a: str, b: str, out: str, terms: int, text: str, device: int) -> Instruction:
     return Instruction(f"mfma_{name}", a, b, out, terms, text=text, device=device, kind=_kind(text))

@@ -12,8 +12,6 @@ from vitruvian.golden.fp.formats import (
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import Cases, cases
 
-__all__ = ["Instruction"]
-
 
 @dataclass(frozen=True)
 class Instruction:

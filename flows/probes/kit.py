@@ -12,8 +12,6 @@ from vitruvian.flows.probes.file import Section, pack
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases
 
-__all__ = ["TARGETS", "chosen", "write"]
-
 #: Instructions of each target.
 TARGETS: dict[str, tuple[Instruction, ...]] = {
     "cuda": cuda.INSTRUCTIONS,

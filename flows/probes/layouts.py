@@ -19,17 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "Fragment",
-    "Shared",
-    "mfma",
-    "mma",
-    "mma_fp64",
-    "shared",
-    "tensor_scales",
-    "volta",
-]
-
 
 @dataclass(frozen=True)
 class Fragment:

@@ -21,8 +21,6 @@ from vitruvian.golden.fp.formats import (
 from vitruvian.golden.fp.scales import SCALES
 from vitruvian.golden.machines.probe import Results
 
-__all__ = ["read_npz"]
-
 _OUTPUTS = ("d", "d_fp32", "d_fp16")
 _KNOWN = ("a", "b", "c", *_OUTPUTS, "scale_a", "scale_b", "header")
 _SIZES = {1: "fp8e4m3", 2: "fp16", 4: "fp32", 8: "fp64"}

@@ -2,8 +2,6 @@
 
 from vitruvian.flows.probes.instruction import Instruction
 
-__all__ = ["FP8", "SMALL", "format_bits", "instruction"]
-
 #: Name in PTX -> name in the files, and bits in a register.
 _FORMATS = {
     "f16": ("fp16", 16),

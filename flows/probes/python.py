@@ -7,8 +7,6 @@ from vitruvian.common.validate import check_int, shortened
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.golden.machines.probe import format_of
 
-__all__ = ["EXAMPLE", "instructions", "program"]
-
 #: A name of an instruction, for messages.
 EXAMPLE = "fp16_fp32_k8"
 _NAME = re.compile(r"([a-z0-9]+?)(?:x([a-z0-9]+))?_([a-z0-9]+)_k([0-9]{1,4})")

@@ -14,8 +14,6 @@ from itertools import product
 from vitruvian.flows.probes.instruction import Instruction
 from vitruvian.flows.probes.ptx import SMALL, instruction
 
-__all__ = ["DEVICE", "INSTRUCTIONS", "descriptor", "element", "kernel"]
-
 _ROWS, _COLUMNS = 128, 16
 #: Code of a format in the descriptor, by the instruction's kind.
 _CODES = {

@@ -3,8 +3,6 @@
 from vitruvian.flows.probes.common import COMMON, MAIN
 from vitruvian.flows.probes.instruction import Instruction
 
-__all__ = ["AMX", "AVX512", "program"]
-
 AMX = (
     Instruction("amx_tdpbf16ps", "bf16", "bf16", "fp32", 32),
     *(

@@ -2,8 +2,6 @@
 
 from string import Template
 
-__all__ = ["line"]
-
 
 class _Text(Template):
     """A text with places like ``@name``, because Verilog uses the dollar sign and braces itself."""

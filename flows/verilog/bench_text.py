@@ -12,8 +12,6 @@ from vitruvian.flows.verilog.bench_line import line
 from vitruvian.sim.bench.vectors import GoldenVectors
 from vitruvian.sim.rtl.ports import Stream
 
-__all__ = ["bench", "memories"]
-
 #: Port -> the net of the bench that is its clock or its reset.
 _CLOCKS = {"clk": "clk", "rst": "rst", "aclk": "clk", "aresetn": "~rst"}
 

@@ -17,8 +17,6 @@ from vitruvian.flows.verilog.register_files import register_files
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.sim.bench.vectors import GoldenVectors, golden_vectors
 
-__all__ = ["VECTORS", "files", "write"]
-
 #: Number of vectors by default.
 VECTORS = 500
 

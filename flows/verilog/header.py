@@ -24,8 +24,6 @@ from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.hdl.simd2.integer import IntTile
 
-__all__ = ["header"]
-
 _HAND_SHAKE = (
     "Hand-shake: a payload passes at each rising edge of clk at which its valid and its ready are",
     "  1. A sender does not wait for ready before it raises valid, and then holds valid and the",

@@ -12,8 +12,6 @@ from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.vector import VectorUnit
 from vitruvian.hdl.vector.operations import GROUPS, Format
 
-__all__ = ["stated"]
-
 _ROUNDING = "  Rounding: once for each operation, RNE (to nearest, ties to even); subnormal numbers"
 _KEPT = "    are kept, and overflow gives infinity."
 

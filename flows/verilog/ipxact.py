@@ -6,8 +6,6 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-__all__ = ["NAMESPACE", "VerilogPort", "component", "ports_of"]
-
 #: Namespace of the elements.
 NAMESPACE = "http://www.accellera.org/XMLSchema/IPXACT/1685-2014"
 

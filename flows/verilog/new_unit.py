@@ -16,8 +16,6 @@ from vitruvian.flows.verilog import bundle, unit_file
 from vitruvian.flows.verilog.netlist.keywords import KEYWORDS
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["NamedVariant", "files", "identifier", "write"]
-
 _MOST = 64
 
 _TOP = """\

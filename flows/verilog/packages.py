@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from string import Template
 
-__all__ = ["VERILATOR_FLAGS", "VERSION", "buses_of", "core", "core_name", "ip_script"]
-
 #: Version of the packages; it is that of the RTL's interface.
 VERSION = "0.1.0"
 

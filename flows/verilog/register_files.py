@@ -15,8 +15,6 @@ from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = ["Constant", "c_header", "map_constants", "python_module", "register_files", "table"]
-
 
 @dataclass(frozen=True)
 class Constant:

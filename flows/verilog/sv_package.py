@@ -15,8 +15,6 @@ from vitruvian.flows.verilog.netlist.keywords import KEYWORDS
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = ["Range", "files", "package", "ranges"]
-
 
 class Range(NamedTuple):
     """The bits of a field: ``path`` has the port first, and elements of arrays are not in it.

@@ -10,8 +10,6 @@ from vitruvian.common.validate import nearest, shortened
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["read", "written"]
-
 _MOST_BYTES = 1 << 20
 
 

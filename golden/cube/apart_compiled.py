@@ -12,8 +12,6 @@ not notice a change in another file.
 import numba
 import numpy as np
 
-__all__ = ["apart_rows", "two_rows"]
-
 STRIP = 256  # columns whose working arrays stay in the first-level cache
 _TILE = 64  # rows of D between two blocks of terms
 _LEAST = -600  # E_max of products that are all zero, below that of any others

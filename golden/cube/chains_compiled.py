@@ -14,8 +14,6 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-__all__ = ["chains", "exact_rows", "pairs"]
-
 STRIP = 256  # columns whose working arrays stay in the first-level cache
 _TILE = 64  # rows of D between two blocks of terms
 _PARTS = 40  # numbers whose sum is any exact sum

@@ -17,8 +17,6 @@ from vitruvian.golden.fp.codec import code_dtype, to_float, unpack
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["ZERO", "all_cores", "chopped_mmad", "decoded", "fits_chopped", "loop_numbers"]
-
 #: The exponent of a zero operand, below every sum of two others.
 ZERO = -(1 << 13)
 _LOOKED_UP_BITS = 16  # widest codes that are decoded with a table

@@ -15,8 +15,6 @@ sums of 16 products with scales.
 import numba
 import numpy as np
 
-__all__ = ["STRIP", "aligned_rows", "grouped_rows", "rows"]
-
 STRIP = 256  # columns whose working arrays stay in the first-level cache
 _TILE = 64  # rows of D between two blocks of terms
 _NONE = -(1 << 14)  # the largest exponent of no terms

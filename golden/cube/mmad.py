@@ -15,8 +15,6 @@ from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.dot import sum_bits
 
-__all__ = ["fits", "mmad", "mmad_any", "plain_mmad"]
-
 _TERMS = 1 << 22  # terms per step of the plain version, which bounds its memory
 
 # The compiled version loads Numba, which takes seconds; so it is used only if that is worth while.

@@ -22,8 +22,6 @@ from vitruvian.golden.fp.dot import sum_bits
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["compiled_mmad"]
-
 _LANES = 128  # elements in a strip
 _JAM = 60  # bits of a sum before it is rounded; the last one is the OR of all bits below
 _LIMB = (1 << 27) - 1

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["check_addend", "check_factors"]
-
 
 def check_factors(a: np.ndarray, b: np.ndarray, *, least: int = 0) -> tuple[int, int]:
     """Return (M, N), the shape of A·B.

@@ -13,8 +13,6 @@ from vitruvian.golden.fp.codec import as_codes, to_float
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["fits_floats", "float_mmad", "is_short", "sums"]
-
 _LOOKED_UP_BITS = 16  # widest codes that are decoded with a table
 
 

@@ -20,8 +20,6 @@ off. Together e = ((K + 2)·2⁻⁵² + (K + 1)·2⁻ᶠ)·S, increased by a tho
 import numba
 import numpy as np
 
-__all__ = ["norms", "products", "squares"]
-
 #: Columns and rows of the part of B that is copied to a panel, which fits into the level-1 cache
 STRIP, DEPTH = 256, 16
 

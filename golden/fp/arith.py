@@ -18,20 +18,6 @@ from vitruvian.golden.fp.round import check_rounding, round_pack, round_shift
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
 
-__all__ = [
-    "UNORDERED",
-    "add",
-    "compare",
-    "convert",
-    "fma",
-    "from_float",
-    "from_int",
-    "maximum_number",
-    "minimum_number",
-    "mul",
-    "to_int",
-]
-
 #: Result of ``compare`` if an operand is a NaN
 UNORDERED = 2
 

@@ -25,8 +25,6 @@ from vitruvian.golden.fp.codec import as_codes, to_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
 
-__all__ = ["BLOCK_FORMATS", "BlockFormat", "Blocks", "dequantise", "quantise"]
-
 
 @dataclass(frozen=True)
 class BlockFormat:

@@ -9,12 +9,10 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import hifloat8
 from vitruvian.golden.fp.arith import from_float
-from vitruvian.golden.fp.blocks import BLOCK_FORMATS, BlockFormat, Blocks
+from vitruvian.golden.fp.blocks import BLOCK_FORMATS, BlockFormat
 from vitruvian.golden.fp.codec import check_codes, to_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, Specials
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
-
-__all__ = ["Blocks", "decode", "encode", "facts", "names", "table"]
 
 _FLOATS = {**FORMATS, **OTHER_FORMATS}
 _ALIASES = {alias: f.name for f in _FLOATS.values() for alias in f.aliases}

@@ -8,17 +8,6 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 
-__all__ = [
-    "Unpacked",
-    "as_codes",
-    "check_codes",
-    "code_dtype",
-    "number_dtype",
-    "to_float",
-    "unpack",
-    "unpack_pairs",
-]
-
 
 class Unpacked(NamedTuple):
     """Decoded codes: a finite value is (−1)^sign · significand · 2^(exponent − fraction_bits)."""

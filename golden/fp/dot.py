@@ -19,8 +19,6 @@ from vitruvian.golden.fp.round import jam, round_pack
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.terms import Terms
 
-__all__ = ["fused_dot"]
-
 # Marks in place of an exponent for a zero (_ZERO) and for an infinity or NaN (_SPECIAL). They are
 # so far from all exponents that a mark still shows after the exponents of two factors are added:
 # the sum is below _ALL_ZERO for a zero product, and above _ANY_SPECIAL for a special one.

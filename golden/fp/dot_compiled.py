@@ -17,8 +17,6 @@ from vitruvian.golden.fp.round import JAM_BITS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.terms import Terms
 
-__all__ = ["compiled_sum"]
-
 _LOW = np.uint64(0xFFFFFFFF)
 _LIMB = np.uint64(32)  # bits
 _NO_TERM = 1 << 20  # beyond the exponents of all terms

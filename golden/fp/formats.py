@@ -6,17 +6,6 @@ from typing import Any, TypeVar
 
 from vitruvian.common.validate import check_int, check_type, one_of
 
-__all__ = [
-    "FORMATS",
-    "INT_FORMATS",
-    "OTHER_FORMATS",
-    "FloatFormat",
-    "IntFormat",
-    "Specials",
-    "as_format",
-    "as_int_format",
-]
-
 T = TypeVar("T", "FloatFormat", "IntFormat")
 C = TypeVar("C")
 

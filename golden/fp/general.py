@@ -18,8 +18,6 @@ from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
 
-__all__ = ["add_rounded", "evaluate_general"]
-
 _NONE = -(1 << 20)  # the largest exponent of no terms
 _FAR = 62  # a right shift that leaves no bit of any term
 _GROUP = 16  # products in an exact sum of the lanes "sixteens"

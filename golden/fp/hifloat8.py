@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.fp.codec import check_codes
 from vitruvian.golden.fp.scales import nearest
 
-__all__ = ["INFINITY", "NAN", "VALUES", "decode", "encode"]
-
 #: The codes of +∞ and of the only NaN
 INFINITY, NAN = 0x6F, 0x80
 

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["int_dot"]
-
 
 def _integers(values: ArrayLike, bits: int, signed: bool, thing: str) -> np.ndarray:
     """Return the low ``bits`` of integers, which are values or codes, as int64 values."""

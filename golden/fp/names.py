@@ -6,8 +6,6 @@ from vitruvian.common.validate import check_type
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, Preset
 
-__all__ = ["parse_preset_name"]
-
 _MACHINES = {
     "volta": "v100",
     "ampere": "a100",

@@ -6,8 +6,6 @@ from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, Specials, as_format
 
-__all__ = ["ROUNDINGS", "bit_length", "jam", "round_pack", "round_shift"]
-
 ROUNDINGS = ("RNE", "RNA", "RZ", "RU", "RD", "RTO")
 # Magnitudes must stay below 2^JAM_BITS: enough for the 53 bits of fp64, the half and the sticky
 # bit, with a margin that keeps sums and shifts of them within an int64.

@@ -8,17 +8,6 @@ from numpy.typing import ArrayLike
 
 from vitruvian.common.validate import check_int, one_of
 
-__all__ = [
-    "SCALES",
-    "ScaleFormat",
-    "Scales",
-    "as_scale",
-    "encode_scale",
-    "nearest",
-    "scale_value",
-    "unpack_scale",
-]
-
 
 class Scales(NamedTuple):
     """Decoded scales: a value is significand · 2^(exponent − fraction_bits)."""

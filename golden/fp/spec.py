@@ -8,9 +8,6 @@ from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.scales import ScaleFormat, as_scale
 from vitruvian.golden.fp.window import ieee_window
 
-__all__ = ["PRESETS", "DotSpec", "IntDotSpec", "Preset"]
-
-
 # Allowed values of the parameters that are names
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "truncate": ("floor", "magnitude", "odd"),

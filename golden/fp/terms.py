@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Terms"]
-
 
 class Terms(NamedTuple):
     """The terms of n sums: K products and C, decoded by ``golden.fp.dot``, and their E_max."""

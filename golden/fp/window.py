@@ -2,8 +2,6 @@
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-__all__ = ["ieee_window"]
-
 
 def ieee_window(
     input: FloatFormat | str, output: FloatFormat | str, input_b: FloatFormat | str | None = None

@@ -9,8 +9,6 @@ from vitruvian.common.validate import check_type
 from vitruvian.golden.m3xu.gemm import gemm
 from vitruvian.golden.m3xu.isa import Instruction, Opcode
 
-__all__ = ["execute"]
-
 
 def execute(
     instruction: Instruction | Opcode,

@@ -8,8 +8,6 @@ from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.fp import number_dtype
 from vitruvian.golden.m3xu.precision import Precision, as_precision
 
-__all__ = ["gemm", "operand_dtype", "result_dtype"]
-
 
 def operand_dtype(precision: Precision | str) -> np.dtype:
     """Return the dtype of A and B.

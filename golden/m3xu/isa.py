@@ -32,19 +32,6 @@ from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
 
-__all__ = [
-    "FIELDS",
-    "REGISTERS",
-    "REGISTER_BITS",
-    "WORD_BITS",
-    "Fragment",
-    "Instruction",
-    "Opcode",
-    "as_opcode",
-    "assemble",
-    "disassemble",
-]
-
 WORD_BITS = 32
 #: Number of fragment registers
 REGISTERS = 64

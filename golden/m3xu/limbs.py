@@ -6,8 +6,6 @@ unit may form the same limb products in another order (docs/decisions/0005); the
 depend on it, because every limb product is exact.
 """
 
-__all__ = ["limb_pairs", "product_by_steps", "split", "step_shifts"]
-
 
 def split(significand: int, *, limbs: int, bits: int) -> list[int]:
     """Split an unsigned integer into ``limbs`` limbs of ``bits`` bits, least significant first.

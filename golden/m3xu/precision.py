@@ -6,8 +6,6 @@ from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import PRESETS, DotSpec
 
-__all__ = ["LANE_BITS", "PRECISIONS", "Precision", "as_precision"]
-
 #: Bits of a lane of the operand bus. An FP16 or BF16 element takes one lane, a TF32 element (which
 #: is stored in 32 bits) two.
 LANE_BITS = 16

@@ -21,8 +21,6 @@ from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.table import Machine, machines
 
-__all__ = ["DISTRIBUTIONS", "TERMS", "Errors", "Listed", "errors", "listed"]
-
 #: Number of products of a dot product, a multiple of every machine's step.
 TERMS = 256
 _RVBNA_TERMS = 8  # products in a step of RVBNA, which may have any number

@@ -12,8 +12,6 @@ from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply, rule_of
 from vitruvian.golden.machines.spec import ChainSpec
 
-__all__ = ["Arithmetic", "Role"]
-
 Role = Literal["forward", "backward"]
 
 _REACH = 126  # exponent of the largest power of two whose inverse is a normal number of FP32

@@ -9,9 +9,7 @@ from vitruvian.golden.fp.dot import evaluate
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.general import add_rounded
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.spec import ChainSpec, fma_step
-
-__all__ = ["ChainSpec", "chain_dot", "fma_step"]
+from vitruvian.golden.machines.spec import ChainSpec
 
 
 def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:

@@ -8,8 +8,6 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["exponent_bits", "family", "is_fma"]
-
 _EXACT_BITS, _SHORT_BITS = 53, 11  # significand bits of FP64, and of an operand of short products
 _MOST_TERMS = 16  # terms of a step whose truncated sum fits into 32 bits
 _ODD_BITS = 29  # widest window of terms whose magnitudes, rounded to odd, fit into 32 bits

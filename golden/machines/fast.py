@@ -22,8 +22,6 @@ from vitruvian.golden.machines.phases_fast import from_dst, phase_kernel, to_dst
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Operands", "fast_product"]
-
 _SHARE = 0.25  # largest share of rows or columns with an infinity or NaN
 _GROUP = 16  # products in an exact sum of the lanes "sixteens"
 _PARTS = 4  # parts of the rows for each thread, after each of which progress is reported

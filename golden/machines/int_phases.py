@@ -13,8 +13,6 @@ import numpy as np
 from vitruvian.golden.machines.spec import TERMS as _TERMS
 from vitruvian.golden.machines.spec import IntPhaseSpec
 
-__all__ = ["IntPhaseSpec", "int_phase_dot"]
-
 _LARGEST = (1 << 31) - 1
 
 

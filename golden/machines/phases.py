@@ -15,8 +15,6 @@ from vitruvian.golden.fp.round import bit_length
 from vitruvian.golden.machines.spec import TERMS as _TERMS
 from vitruvian.golden.machines.spec import PhaseSpec
 
-__all__ = ["PhaseSpec", "Source", "phase_dot", "source", "widen_shared"]
-
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
 _FAR = 62

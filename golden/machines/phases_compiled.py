@@ -11,8 +11,6 @@ Numba's cache does not notice a change in another file.
 import numba
 import numpy as np
 
-__all__ = ["NO_FIELD", "phase_rows"]
-
 #: The exponent field of a zero operand, below every sum of two others.
 NO_FIELD = -(1 << 12)
 STRIP = 256  # columns whose working arrays stay in the first-level cache

@@ -8,8 +8,6 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.machines.phases import source
 from vitruvian.golden.machines.spec import PhaseSpec
 
-__all__ = ["from_dst", "phase_kernel", "to_dst"]
-
 
 def to_dst(codes: np.ndarray, spec: PhaseSpec) -> np.ndarray:
     """Return codes of ``spec.output`` as int32 with 8 bits of exponent field, 23 of fraction."""

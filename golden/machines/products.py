@@ -24,8 +24,6 @@ from vitruvian.golden.machines.run import compute, unpacked
 from vitruvian.golden.machines.scaled import in_blocks
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, output_of, spec
 
-__all__ = ["multiply", "rule_of"]
-
 _TERMS = 1 << 20  # terms of a step of the plain forms, which bounds their memory
 _LARGE = 1 << 22  # terms of a product for each thread
 _MANY = 1 << 15  # terms of a product from which on loading the compiled loops pays

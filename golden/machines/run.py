@@ -15,9 +15,6 @@ from vitruvian.golden.machines.int_phases import IntPhaseSpec, int_phase_dot
 from vitruvian.golden.machines.phases import PhaseSpec, phase_dot, widen_shared
 from vitruvian.golden.machines.table import Rule, find
 
-__all__ = ["compute", "run", "unpacked"]
-
-
 _PACKED_BITS = 4  # of a code, two of which fill a byte
 
 

@@ -22,8 +22,6 @@ from vitruvian.golden.fp.general import add_rounded
 from vitruvian.golden.fp.round import bit_length
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["REPAIRS", "Accumulator", "accumulate", "printed_dot", "printed_run"]
-
 #: The errors of the pseudocode that ``printed_dot`` can repair.
 REPAIRS = ("mask", "subnormal")
 _FAR = 62  # a right shift that leaves no bit

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["block_format", "in_blocks"]
-
 _TENSOR_SCALE = ("auto",)
 
 

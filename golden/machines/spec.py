@@ -8,8 +8,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.fp.window import ieee_window
 
-__all__ = ["TERMS", "ChainSpec", "IntPhaseSpec", "PhaseSpec", "fma_step"]
-
 #: Terms of one MVMUL.
 TERMS = 16
 _INPUTS = ("bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")

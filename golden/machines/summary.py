@@ -7,8 +7,6 @@ from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Machine, Rule, missing
 
-__all__ = ["grouped", "summary", "unknown"]
-
 _MANY = 4  # formats that a row of the table lists one by one
 
 

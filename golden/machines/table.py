@@ -19,23 +19,6 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
 from vitruvian.golden.machines.table_file import check_file, place_of
 
-__all__ = [
-    "FOLDER",
-    "Machine",
-    "Missing",
-    "Rule",
-    "find",
-    "instruction_of",
-    "machine_name",
-    "machines",
-    "matching",
-    "missing",
-    "output_format",
-    "output_of",
-    "read_rows",
-    "spec",
-]
-
 Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec | IntPhaseSpec
 
 #: The folder of the makers' files.

@@ -12,8 +12,6 @@ from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 
-__all__ = ["EVIDENCE", "check_file", "place_of"]
-
 #: The codes of evidence, by which every entry ``evidence`` begins.
 EVIDENCE = {
     "S": "measured on silicon",

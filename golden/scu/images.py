@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["C0_BYTES", "from_nc1hwc0", "kernel_matrix", "to_nc1hwc0"]
-
 #: Bytes of the C0 channels of a pixel: 16 channels of 16 bits, or 32 of 8 bits
 C0_BYTES = 32
 

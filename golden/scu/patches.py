@@ -8,8 +8,6 @@ import numpy as np
 
 from vitruvian.common.validate import check_int
 
-__all__ = ["ROWS", "Patches"]
-
 #: Patches in a fractal
 ROWS = 16
 

@@ -7,8 +7,6 @@ from vitruvian.common.validate import check_int
 from vitruvian.golden import vector
 from vitruvian.golden.scu.patches import ROWS, Patches
 
-__all__ = ["col2im", "col2im_add", "im2col", "im2col_load"]
-
 
 def im2col_load(
     image: ArrayLike,

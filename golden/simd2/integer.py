@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, as_op
 
-__all__ = ["INT_BITS", "int_identity", "int_mmo"]
-
 #: Allowed widths W
 INT_BITS = (8, 16, 32, 64)
 

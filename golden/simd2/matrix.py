@@ -15,8 +15,6 @@ from vitruvian.golden.simd2.op import PARTS, Op, as_op
 from vitruvian.golden.simd2.plain import plain_mmo, truth
 from vitruvian.golden.simd2.squares import square_sums
 
-__all__ = ["OPERANDS", "SQUARES", "dot_spec", "mmo"]
-
 #: Formats of operands, keyed by the dtype of their arrays
 OPERANDS: dict[np.dtype[Any], str] = {number_dtype(name): name for name in ("fp16", "bf16", "fp32")}
 #: Ways in which addnorm can form its terms

@@ -14,8 +14,6 @@ another file.
 import numba
 import numpy as np
 
-__all__ = ["STRIP", "TURN", "WORST", "quick", "ranked", "ranked_extrema"]
-
 #: Columns in a strip: one row of it fits into the level-1 cache, ``_DEPTH`` rows into level 2.
 STRIP = 1024
 _DEPTH = 16

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["GROUP", "KEPT", "PARTS", "Op", "Semiring", "as_op"]
-
 #: 2:4 sparsity: the elements of a group along K, and how many of them are kept
 GROUP, KEPT = 4, 2
 #: Products that form one squared difference: a·a − a·b − a·b + b·b

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.fp import DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.simd2.op import Op
 
-__all__ = ["maximum_number", "minimum_number", "plain_mmo", "truth"]
-
 _NAN = np.uint32(0x7FC00000)
 
 

@@ -18,8 +18,6 @@ from vitruvian.golden.simd2.matrix import OPERANDS, mmo
 from vitruvian.golden.simd2.op import GROUP, KEPT, Op, as_op
 from vitruvian.golden.simd2.plain import truth
 
-__all__ = ["GROUP", "KEPT", "compress", "expand", "is_two_of_four", "mmo_sparse"]
-
 _TERMS = 1 << 20  # terms per step, for which rows of B are gathered
 
 

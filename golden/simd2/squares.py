@@ -9,8 +9,6 @@ import numpy as np
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.simd2.op import PARTS
 
-__all__ = ["square_parts", "square_sums"]
-
 _TERMS = 1 << 20  # terms per step, which bounds the memory
 
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Column", "CSCBeats", "CSRBeats", "Schedule", "csc_beats", "csr_beats", "schedule"]
-
 #: The elements of a column: pairs of a row and the code of a value.
 Column = Sequence[tuple[int, int]]
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from vitruvian.golden.sparse.graph import Ewise, Node, Operand, Reduce
 from vitruvian.golden.sparse.programs import BINARY, Instruction
 
-__all__ = ["FOLDS", "Program", "compile_nodes", "runs_on_the_core"]
-
 #: Identity of each reduction that is a fold.
 FOLDS = {"add": 0.0, "min": float("inf"), "max": float("-inf"), "or": 0.0}
 _UNARY = ("copy", "abs", "not")

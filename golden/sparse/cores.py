@@ -9,8 +9,6 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import combine, identity, product
 
-__all__ = ["os_columns"]
-
 
 def _each(names: np.ndarray, x: np.ndarray, y: np.ndarray, format: FloatFormat) -> np.ndarray:
     """Return x ⊕ y, where ``names`` has the operator of each row."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass, replace
 from vitruvian.golden.sparse.elementwise import FUNCTIONS
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, Vxm, inputs
 
-__all__ = ["Pair", "analyse", "pairs"]
-
 #: Times at which a tensor between two products is complete: before the pass over the matrix,
 #: row by row during the pass, or after it
 _BEFORE, _STREAMED, _AFTER = range(3)

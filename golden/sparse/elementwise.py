@@ -14,8 +14,6 @@ import numpy as np
 from vitruvian.golden.sparse.products_compiled import fold, rows_by
 from vitruvian.golden.sparse.semirings import PLUS
 
-__all__ = ["FUNCTIONS", "REDUCTIONS", "Function", "apply"]
-
 
 @dataclass(frozen=True)
 class Function:

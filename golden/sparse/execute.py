@@ -13,8 +13,6 @@ from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Operand, Swap, Vxm
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["Run", "Tensors", "begin", "confirmed", "ended", "execute", "finish", "operand", "run"]
-
 #: Tensors of a running graph by name
 Tensors = dict[str, Any]
 

@@ -20,8 +20,6 @@ from vitruvian.golden.simd2.op import Semiring
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.golden.sparse.semirings import as_semiring
 
-__all__ = ["Ewise", "Graph", "Node", "Operand", "Reduce", "Swap", "Vxm", "inputs", "outputs"]
-
 #: An input of an element-wise operation: the name of a tensor, or a number
 Operand = str | float
 

@@ -41,8 +41,6 @@ from vitruvian.golden.sparse.products_compiled import gather, scatter, scatter_b
 from vitruvian.golden.sparse.semirings import as_semiring
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["Occupancy", "run_oei", "sweep"]
-
 
 @dataclass
 class Occupancy:

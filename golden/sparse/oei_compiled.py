@@ -6,8 +6,6 @@
 import numba
 import numpy as np
 
-__all__ = ["count_lives", "hold"]
-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def hold(

@@ -12,8 +12,6 @@ from vitruvian.golden.fp.arith import add, maximum_number, minimum_number, mul
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-__all__ = ["FORMATS", "PLUS", "TIMES", "combine", "identity", "product", "truth"]
-
 #: Formats of the cores. A minimum needs an infinity as its identity.
 FORMATS = ("fp16", "bf16", "fp32")
 #: Reductions ⊕ in the order of their codes.

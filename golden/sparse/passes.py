@@ -13,8 +13,6 @@ from vitruvian.golden.sparse.compiler import Program, compile_nodes, runs_on_the
 from vitruvian.golden.sparse.dependency import Pair
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, inputs, outputs
 
-__all__ = ["compile_pair", "live_after", "scalars_of", "split"]
-
 
 def scalars_of(graph: Graph, given: Mapping[str, Any]) -> set[str]:
     """Return the tensors of a graph that are scalars.

@@ -15,8 +15,6 @@ from vitruvian.golden.sparse.cores import os_columns
 from vitruvian.golden.sparse.operators import identity
 from vitruvian.golden.sparse.rows import is_rows
 
-__all__ = ["run_pass"]
-
 
 def run_pass(
     columns: Sequence[Column],

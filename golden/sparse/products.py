@@ -9,8 +9,6 @@ from vitruvian.golden.sparse.products_compiled import gather, scatter
 from vitruvian.golden.sparse.semirings import PLUS, TIMES, as_semiring
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["STATIONARY", "codes", "mxv", "vxm"]
-
 #: The dataflows of a product: one output at a time, or one input at a time
 STATIONARY = ("output", "input")
 

@@ -13,8 +13,6 @@ notice a change in another file.
 import numba
 import numpy as np
 
-__all__ = ["fold", "gather", "rows_by", "scatter", "scatter_between"]
-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _times(code, x, a):

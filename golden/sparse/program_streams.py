@@ -12,8 +12,6 @@ from vitruvian.golden.sparse.compiler import Program
 from vitruvian.golden.sparse.graph import Operand
 from vitruvian.golden.sparse.programs import INPUTS, Outcome, Step, Write, run
 
-__all__ = ["collect", "execute_program", "streams"]
-
 
 def _codes(values: Any, f: FloatFormat) -> np.ndarray:
     return np.asarray(from_float(np.asarray(values, np.float64), f), code_dtype(f))

@@ -20,10 +20,6 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import combine, truth
 
-__all__ = [
-    "BINARY", "INPUTS", "OPERATIONS", "OUTPUTS", "Instruction", "Outcome", "Step", "Write", "run",
-]  # fmt: skip
-
 #: Operations in the order of their codes.
 OPERATIONS = (
     "load", "store", "copy", "abs", "not", "exchange", "where", "equal",

@@ -17,8 +17,6 @@ from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.oei_compiled import count_lives
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["Held", "held_elements"]
-
 
 @dataclass(frozen=True, eq=False)
 class Held:

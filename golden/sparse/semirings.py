@@ -3,8 +3,6 @@
 from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, Semiring
 
-__all__ = ["ARIL", "PLUS", "SEMIRINGS", "TIMES", "as_semiring"]
-
 #: ⊕ and ⊗ by the integer codes that the compiled loops use
 PLUS = ("add", "min", "max", "or")
 TIMES = ("mul", "add", "min", "max", "and", "right_if")

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 from vitruvian.common.validate import one_of
 from vitruvian.golden.sparse.storage_compiled import place
 
-__all__ = ["DUPLICATES", "Sparse"]
-
 #: Rules for the value of an element that is given more than once
 DUPLICATES = ("sum", "min", "max", "first")
 

@@ -6,8 +6,6 @@
 import numba
 import numpy as np
 
-__all__ = ["place"]
-
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def place(

@@ -17,24 +17,6 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.fp import fma
 from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
 
-__all__ = [
-    "absolute",
-    "add",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "div",
-    "leaky_relu",
-    "maximum",
-    "minimum",
-    "mul",
-    "multiply_add",
-    "relu",
-    "shift_left",
-    "shift_right",
-    "sub",
-]
-
 
 def _apply(operation: Callable[..., np.ndarray], *operands: ArrayLike) -> np.ndarray:
     arrays = [np.asarray(x) for x in operands]

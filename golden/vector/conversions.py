@@ -14,8 +14,6 @@ from vitruvian.golden.fp import convert as convert_codes
 from vitruvian.golden.fp import from_int
 from vitruvian.golden.vector.formats import DTYPES, canonical, codes, dtype_of
 
-__all__ = ["ROUNDINGS", "convert"]
-
 #: Rounding modes by letter: to nearest with ties to even, ties away, down, up, to zero, to odd
 ROUNDINGS = {"r": "RNE", "a": "RNA", "f": "RD", "c": "RU", "z": "RZ", "o": "odd"}
 

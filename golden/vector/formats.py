@@ -6,8 +6,6 @@ import numpy as np
 
 from vitruvian.common.validate import one_of
 
-__all__ = ["DTYPES", "canonical", "codes", "dtype_of"]
-
 #: NumPy type of each format's elements; bf16 elements are held as codes
 DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "fp16": np.dtype(np.float16),

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.vector.formats import canonical, check_floats
 
-__all__ = ["exp", "ln", "rec", "rsqrt", "sqrt"]
-
 _DOUBT = 2.0**-46  # bound on the relative error of float64 results
 _DIGITS = 60
 

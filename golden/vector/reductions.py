@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from vitruvian.golden.vector.arithmetic import add
 from vitruvian.golden.vector.formats import canonical, check_floats, check_same, codes
 
-__all__ = ["largest", "pair_sums", "smallest", "sum_tree"]
-
 
 def sum_tree(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
     """Return the sum over the last axis as a binary tree.

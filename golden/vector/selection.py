@@ -10,17 +10,6 @@ from numpy.typing import ArrayLike
 from vitruvian.common.validate import one_of
 from vitruvian.golden.vector.formats import check_same
 
-__all__ = [
-    "BLOCK_BYTES",
-    "CONDITIONS",
-    "compare",
-    "fill_blocks",
-    "pack",
-    "select",
-    "transpose",
-    "unpack_bits",
-]
-
 #: Bytes of a block of the vector unit.
 BLOCK_BYTES = 32
 

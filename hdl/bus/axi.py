@@ -16,8 +16,6 @@ from .core import SHARED, Core
 from .products import COUNT_BITS, Products, command_layout
 from .skid import Skid
 
-__all__ = ["EVENTS", "Channel", "StreamUnit", "channels_of"]
-
 #: Outputs that are set for one cycle when a driver made a mistake.
 EVENTS = ("event_tlast_missing", "event_tlast_unexpected", "event_command_invalid")
 

@@ -15,8 +15,6 @@ from .frames import REQUEST, RESPONSE, Crc16, Status, command_layout
 from .registers import ADDRESS_BITS, WORD_BITS, RegisterBus
 from .uart import Receiver, Transmitter
 
-__all__ = ["QUIET_BITS", "UartBridge"]
-
 #: Bits after which a silent line ends a frame, by default. At 1 Mbaud this is 4 ms, more than the
 #: pauses that an operating system and a USB adapter make inside of a frame.
 QUIET_BITS = 4096

@@ -3,8 +3,6 @@
 from amaranth.hdl import ClockDomain, ClockSignal, Module, ResetSignal, Signal
 from amaranth.lib.wiring import In
 
-__all__ = ["CLOCKING", "CLOCK_PORTS", "use_clock"]
-
 #: Members of a component: the clock, and the reset, which is synchronous and active low.
 CLOCK_PORTS = {"aclk": In(1), "aresetn": In(1)}
 #: The line about them in the header of emitted Verilog.

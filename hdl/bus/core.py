@@ -16,8 +16,6 @@ from ..mma.unit import QUEUE_CYCLES, MmaUnit
 from ..simd2.intconfig import IntConfig
 from .integer import IntUnit
 
-__all__ = ["KINDS", "SHARED", "Core"]
-
 #: Components of which equal instances may be elaborated once, in all kinds of units.
 SHARED = (*MatrixUnit.shared, *IntUnit.shared)
 

@@ -11,15 +11,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = [
-    "MOST_WORDS",
-    "REQUEST",
-    "RESPONSE",
-    "Crc16",
-    "Status",
-    "command_layout",
-]
-
 #: First byte of a request, and of a response.
 REQUEST, RESPONSE = 0xA5, 0x5A
 #: Most words in a frame. With the CRC, their bytes fit into a buffer of 256 bytes.

@@ -11,8 +11,6 @@ from ..cube.ports import Start, operation_enum
 from ..simd2.intconfig import IntConfig
 from ..simd2.integer import IntElement, IntTile
 
-__all__ = ["IntUnit", "int_beat_layout"]
-
 
 def int_beat_layout(config: IntConfig) -> data.StructLayout:
     """Return the layout of a beat: rows of A, columns of B, and the control of both."""

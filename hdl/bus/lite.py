@@ -11,8 +11,6 @@ from .core import SHARED, Core
 from .mailbox import Mailbox
 from .registers import ADDRESS_BITS, WORD_BITS, registers_of
 
-__all__ = ["BYTE_ADDRESS_BITS", "LiteUnit", "Reply"]
-
 #: Bits of a byte address.
 BYTE_ADDRESS_BITS = ADDRESS_BITS + 2
 

@@ -19,8 +19,6 @@ from amaranth.lib.wiring import In, Out
 from .core import SHARED, Core
 from .registers import MAP, WORD_BITS, RegisterBus, constants, registers_of
 
-__all__ = ["Mailbox", "Words"]
-
 
 class Words(wiring.Component):
     """Shift register that collects a long value from words, the lowest word first.

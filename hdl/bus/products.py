@@ -13,8 +13,6 @@ from ..cube.ports import Start, beat_layout
 from .core import Core
 from .integer import int_beat_layout
 
-__all__ = ["BEATS_BITS", "COUNT_BITS", "TILES_BITS", "Products", "command_layout"]
-
 TILES_BITS, BEATS_BITS = 6, 16
 #: Bits of the number of results of a command, less 1.
 COUNT_BITS = TILES_BITS + 1

@@ -11,21 +11,6 @@ from amaranth.lib.wiring import In, Out
 
 from .core import KINDS, Core
 
-__all__ = [
-    "ADDRESS_BITS",
-    "IDENTITY",
-    "MAP",
-    "REGISTERS",
-    "WORD_BITS",
-    "Access",
-    "Field",
-    "Register",
-    "RegisterBus",
-    "constants",
-    "registers_of",
-    "request_layout",
-]
-
 #: Bits of a register.
 WORD_BITS = 32
 #: Bits of a word address, which is a byte offset without its lowest two bits.

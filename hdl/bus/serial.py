@@ -11,8 +11,6 @@ from .core import SHARED, Core
 from .mailbox import Mailbox
 from .uart import divisor_of
 
-__all__ = ["SerialUnit"]
-
 
 class SerialUnit(wiring.Component):
     """Matrix unit with registers that a host reaches over a serial line.

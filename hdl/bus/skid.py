@@ -6,8 +6,6 @@ from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Skid"]
-
 
 class Skid(wiring.Component):
     """Buffer whose outputs all come from registers and which passes one item per cycle.

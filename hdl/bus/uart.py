@@ -10,8 +10,6 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
 
-__all__ = ["LEAST_DIVISOR", "Receiver", "Transmitter", "divisor_of"]
-
 #: Fewest clock cycles of a bit. The receiver needs them to sample a bit near its middle.
 LEAST_DIVISOR = 4
 #: Largest difference between the wanted and the possible baud rate, in thousandths.

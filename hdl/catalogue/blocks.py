@@ -11,8 +11,6 @@ from vitruvian.hdl.catalogue.unit import Configuration, Unit, named, number
 from vitruvian.hdl.fp.blocks import RULES, SMALL, block_spec
 from vitruvian.hdl.fp.units import unit_of
 
-__all__ = ["UNITS", "spec_of"]
-
 
 def spec_of(c: Configuration) -> DotSpec:
     """Return the arithmetic of a complete configuration of the unit ``blockdot``."""

@@ -8,8 +8,6 @@ from vitruvian.hdl.catalogue.options import NO_SHAPE, with_defaults
 from vitruvian.hdl.catalogue.serial import UNITS as SERIAL_UNITS
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, flag
 
-__all__ = ["UNITS"]
-
 _SERIAL = SERIAL_UNITS[0].options
 _FROM_CUBE = ("precisions", "dataflow", "accuracy", "pipeline", "slots", "multiplier")
 _OPTIONS: dict[str, Option] = {

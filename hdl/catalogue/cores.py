@@ -14,8 +14,6 @@ from vitruvian.hdl.catalogue.unit import Configuration, Option, named
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
 
-__all__ = ["CORE", "PRESET", "WIDTH", "core_of"]
-
 _INT = next(unit for unit in MATRIX_UNITS if unit.name == "simd2-int")
 _MMA = next(unit for unit in MATRIX_UNITS if unit.name == "mma")
 CORE: Option = named("core", KINDS)

@@ -16,8 +16,6 @@ from vitruvian.hdl.fp.exact import ExactDotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
 
-__all__ = ["PARTS", "UNITS", "dot_spec"]
-
 
 def dot_spec(c: Configuration) -> DotSpec:
     """Return the arithmetic of a complete configuration of the unit ``dot``."""

@@ -11,8 +11,6 @@ from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.cube.choices import WIDE
 
-__all__ = ["REPORTED", "SEMIRINGS", "TABLE", "VARIANTS", "variant"]
-
 _SIXTEEN_BIT = ("fp16", "bf16", "tf32")
 _BASELINE = MatrixUnitConfig(
     m=8, n=4, k=8, precisions=_SIXTEEN_BIT, window=48, slots=6, assignment="edge"

@@ -14,8 +14,6 @@ from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit
 from vitruvian.hdl.fp.chain import ChainDot
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
 
-__all__ = ["UNITS", "rows_with_units"]
-
 
 @cache
 def rows_with_units() -> dict[str, Realisation]:

@@ -38,8 +38,6 @@ from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
 from vitruvian.hdl.simd2.integer import IntTile
 
-__all__ = ["PARTS", "UNITS", "cube_config", "m3xu_config", "mma_config"]
-
 
 def cube_config(c: Configuration) -> MatrixUnitConfig:
     """Return the parameters of a complete configuration of the unit ``cube``."""

@@ -10,17 +10,6 @@ from vitruvian.hdl.cube.choices import PRECISIONS as KNOWN
 from vitruvian.hdl.fp.parts.multiply import MULTIPLIERS
 from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, PIPELINES
 
-__all__ = [
-    "DEEP_PIPELINE",
-    "MULTIPLIER",
-    "NO_SHAPE",
-    "PIPELINE",
-    "PRECISIONS",
-    "SHAPE",
-    "given",
-    "with_defaults",
-]
-
 #: Rows, columns and 16-bit lanes of a matrix unit; without them, those of the preset apply.
 SHAPE = {name: number(name, 1, 64) for name in "mnk"}
 NO_SHAPE = dict.fromkeys("mnk")

@@ -9,8 +9,6 @@ from vitruvian.hdl.catalogue.options import with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, listed, named, number
 from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col
 
-__all__ = ["PARTS", "UNITS", "conversion_config"]
-
 #: Channels of a pixel by default, for every format (Rohwedder 2021, §3.2).
 _CHANNELS = 16
 _ROWS = listed("rows", (1, 2, 4, 8, 16))

@@ -11,19 +11,6 @@ from vitruvian.hdl.catalogue.unit import Configuration, Option
 from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.simd2.intconfig import IntConfig
 
-__all__ = [
-    "CHECKED",
-    "INT_CHECKED",
-    "OPERATIONS",
-    "PUBLISHED",
-    "SLOTS",
-    "float_config",
-    "float_rows",
-    "int_config",
-    "int_rows",
-    "operations_of",
-]
-
 _BY_NAME = {op.mnemonic: op for op in Op}
 
 

@@ -10,8 +10,6 @@ from vitruvian.hdl.catalogue.options import MULTIPLIER, PIPELINE, SHAPE
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Unit, number
 from vitruvian.hdl.cube.choices import PRECISIONS
 
-__all__ = ["UNITS"]
-
 
 def _precisions(text: str) -> str:
     """Return names of precisions, joined by dashes, in the order of the unit's codes."""

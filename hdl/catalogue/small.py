@@ -12,8 +12,6 @@ from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.mul import Multiplier
 
-__all__ = ["UNITS"]
-
 _FORMAT = named("format", FORMATS)
 _ROUNDING = named("rounding", ("RNE", "RZ"))
 _ANY_FORMAT = (*FORMATS, *INT_FORMATS)

@@ -6,8 +6,6 @@ from vitruvian.hdl.sparse import EwiseConfig, EwiseCore, ISConfig, ISCore, OSCon
 from vitruvian.hdl.sparse.config import DEPTHS, FORMATS, MOST_LANES
 from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 
-__all__ = ["UNITS"]
-
 _LANES = listed("lanes", [1 << n for n in range(MOST_LANES.bit_length())])
 _DEPTH = listed("depth", DEPTHS)
 _FORMAT = named("format", FORMATS)

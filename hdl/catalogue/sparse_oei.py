@@ -9,8 +9,6 @@ from vitruvian.hdl.sparse.ewise_config import REGISTERS, STORES
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import MOST_BEATS, MOST_ELEMENTS, MOST_ROWS, OEIConfig
 
-__all__ = ["UNITS"]
-
 
 def _power(what: str, most: int) -> Option:
     """Return an option that takes a power of two."""

@@ -13,18 +13,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of, shortened
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = [
-    "Configuration",
-    "Option",
-    "Part",
-    "Unit",
-    "Variant",
-    "flag",
-    "listed",
-    "named",
-    "number",
-]
-
 #: Options of a unit and their values. A partial configuration lacks options, which have defaults.
 Configuration = Mapping[str, Any]
 

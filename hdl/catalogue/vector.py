@@ -9,8 +9,6 @@ from vitruvian.hdl.vector.config import MOST_LANES, SHARINGS
 from vitruvian.hdl.vector.operations import GROUPS
 from vitruvian.hdl.vector.tables import DESIGNS
 
-__all__ = ["UNITS", "vector_config"]
-
 
 def _lanes(text: str) -> int:
     lanes = [2**k for k in range(2, MOST_LANES.bit_length())]

@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 from .control import Sequencer
 from .ports import Start
 
-__all__ = ["LookaheadSequencer"]
-
 
 class LookaheadSequencer(Sequencer):
     """Sequencer in which no path leads from a slot's number to the decision about its beat.

@@ -15,8 +15,6 @@ from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout
 
-__all__ = ["DataAssignment"]
-
 
 class DataAssignment(wiring.Component):
     """Decoder from one operand bus to the lanes of the elements; combinational.

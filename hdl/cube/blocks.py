@@ -16,8 +16,6 @@ from .config import MatrixUnitConfig
 if TYPE_CHECKING:
     from .datapath import Beat
 
-__all__ = ["SCALE_BITS", "BlockDatapath", "BlockUnitConfig"]
-
 #: Bits of a scale on the bus.
 SCALE_BITS = 8
 #: The parameters of which a unit with block scales has only the default.

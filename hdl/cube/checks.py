@@ -18,19 +18,6 @@ from ..fp.parts.multiply import check_multiplier
 from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, RETIMED
 from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
-__all__ = [
-    "check_assignment",
-    "check_buffered",
-    "check_complex_slots",
-    "check_fpga",
-    "check_multiplier_bits",
-    "check_one_pair",
-    "check_pair_lanes",
-    "check_parameters",
-    "check_semirings",
-    "check_window",
-]
-
 
 def check_parameters(given: Mapping[str, Any]) -> None:
     """Check each parameter by itself.

@@ -2,17 +2,6 @@
 
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS
 
-__all__ = [
-    "ASSIGNMENTS",
-    "DATAFLOWS",
-    "INT8",
-    "LANE_BITS",
-    "NARROW",
-    "ONE_PAIR",
-    "PRECISIONS",
-    "WIDE",
-]
-
 INT8 = "int8"
 _FORMATS = (*FORMATS.values(), OTHER_FORMATS["fp4e2m1"])
 #: The precisions whose significands fit into 11-bit multipliers.

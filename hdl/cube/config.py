@@ -27,8 +27,6 @@ from .checks import (
 )
 from .choices import INT8, LANE_BITS, PRECISIONS, WIDE
 
-__all__ = ["MatrixUnitConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MatrixUnitConfig:

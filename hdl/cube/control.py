@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from .config import MatrixUnitConfig
 from .ports import Start
 
-__all__ = ["Sequencer", "SlotQueue"]
-
 
 class Sequencer(wiring.Component):
     """Controller that keeps beats of the same slot apart and orders the results.

@@ -28,8 +28,6 @@ from .choices import INT8
 from .config import MatrixUnitConfig
 from .mixed import MixedUnitConfig
 
-__all__ = ["Beat", "ElementDatapath", "datapath_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Beat:

@@ -11,8 +11,6 @@ from .config import MatrixUnitConfig
 from .datapath import Beat, ElementDatapath, datapath_of
 from .ports import control_layout, operand_layouts
 
-__all__ = ["ProcessingElement"]
-
 
 class ProcessingElement(wiring.Component):
     """Processing element that computes ``slot = (slot or 0) + sum(A[k] * B[k])`` in every cycle.

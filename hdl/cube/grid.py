@@ -17,8 +17,6 @@ from .element import ProcessingElement
 from .ports import control_layout, fractal_layout, step_layout
 from .row import RowRegisters
 
-__all__ = ["Grid"]
-
 
 class Grid(wiring.Component):
     """Array of M × N processing elements that get operands from buses or from their neighbours.

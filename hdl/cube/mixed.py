@@ -7,8 +7,6 @@ from vitruvian.golden.fp.spec import PRESETS, DotSpec
 
 from .config import MatrixUnitConfig
 
-__all__ = ["MixedUnitConfig"]
-
 #: The parameters of which a unit with two formats in a beat has only the default.
 _FIXED: dict[str, object] = {
     "operations": ("mma",),

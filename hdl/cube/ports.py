@@ -17,17 +17,6 @@ from .choices import INT8
 from .config import MatrixUnitConfig
 from .mixed import MixedUnitConfig
 
-__all__ = [
-    "Start",
-    "beat_layout",
-    "control_layout",
-    "fractal_layout",
-    "operation_enum",
-    "operand_layouts",
-    "precision_enum",
-    "step_layout",
-]
-
 
 class Start(enum.Enum, shape=2):
     """The value to which a beat adds its products: zero, C, or the value of its slot.

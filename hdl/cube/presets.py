@@ -7,8 +7,6 @@ from .choices import INT8, WIDE
 from .config import MatrixUnitConfig
 from .mixed import MixedUnitConfig
 
-__all__ = ["BLACKWELL", "CONFIGS"]
-
 _TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
 
 #: The named configurations.

@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from .config import MatrixUnitConfig
 from .ports import control_layout
 
-__all__ = ["RowRegisters"]
-
 
 class RowRegisters(wiring.Component):
     """Copies of the control registers for one row of elements, and the row's output register.

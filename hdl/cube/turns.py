@@ -6,8 +6,6 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["OperandTurns"]
-
 
 class OperandTurns(wiring.Component):
     """Two registers that take the operands of beats in turn, and the control of these registers.

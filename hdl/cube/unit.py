@@ -22,8 +22,6 @@ from .ports import Start, beat_layout, fractal_layout
 from .row import RowRegisters
 from .turns import OperandTurns
 
-__all__ = ["MatrixUnit"]
-
 #: Fields of a beat that the sequencer does not need.
 _DATA = ("a", "b", "index")
 

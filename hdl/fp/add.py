@@ -14,8 +14,6 @@ from .parts.align import shift_right
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import unpack
 
-__all__ = ["STAGES", "Adder"]
-
 #: The stage boundaries that have registers at each pipeline depth.
 STAGES: dict[int, tuple[str, ...]] = {
     0: (),

@@ -8,15 +8,13 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.hdl.fp.core.products import product_lane
 
 from .core.aligned import PIPELINES, AlignedCore
 from .core.geometry import Lane
-from .dot import product_lane
 from .parts.multiply import check_multiplier
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import unpack
-
-__all__ = ["AlignedDotProduct"]
 
 #: Parameters that the rule fixes, and the only value of each.
 _RULE = {

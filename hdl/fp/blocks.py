@@ -6,8 +6,6 @@ from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["FP4", "RULES", "SMALL", "BlockRule", "block_spec"]
-
 FP4 = "fp4e2m1"
 #: The operand formats of block-scaled instructions.
 SMALL = (*(name for name, format in FORMATS.items() if format.width <= 8), FP4)

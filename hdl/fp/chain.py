@@ -18,8 +18,6 @@ from .mul import Multiplier
 from .parts.multiply import check_multiplier
 from .parts.pipeline import PipelineStages, check_pipeline
 
-__all__ = ["ChainDot", "ChainStep"]
-
 _MULTIPLIER_RANKS = 2  # the deepest pipeline of a multiplier
 
 

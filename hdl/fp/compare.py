@@ -10,8 +10,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from .parts.unpack import store, unpack
 
-__all__ = ["Compare", "MinMax"]
-
 
 class _Order(NamedTuple):
     """The order of two codes.

@@ -15,12 +15,10 @@ from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, with_floor
 from .core.late import exact_window, late_pipelines, sums_of
 from .core.operands import form_of, form_of_addend
-from .core.products import lane, product_lane, product_lanes
+from .core.products import product_lanes
 from .core.rules import check_dot_rule
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline, delayed
-
-__all__ = ["DotProduct", "geometry_of", "lane", "product_lane"]
 
 
 def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:

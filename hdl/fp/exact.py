@@ -16,8 +16,6 @@ from .parts.multiply import check_multiplier, multiply
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
 
-__all__ = ["MAX_SUM_BITS", "ExactDotProduct"]
-
 #: Largest sum unless another limit is asked for. The fixed-point sum of FP16 products needs about
 #: 85 bits; that of BF16 products needs over 520.
 MAX_SUM_BITS = 128

@@ -16,8 +16,6 @@ from .parts.multiply import check_multiplier
 from .parts.pipeline import PIPELINES, check_pipeline
 from .parts.unpack import store
 
-__all__ = ["FusedMultiplyAdd", "check_flushing", "cleared", "flushed"]
-
 
 class FusedMultiplyAdd(wiring.Component):
     """Fused multiply-add ``d = c + a·b``, rounded once, bit-exact with ``golden.fp.fused_dot``.

@@ -18,8 +18,6 @@ from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import unpack
 from .scaled import check_scaled
 
-__all__ = ["GROUP", "GroupDot"]
-
 #: Products in an exact sum.
 GROUP = 16
 

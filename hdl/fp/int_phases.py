@@ -16,8 +16,6 @@ from vitruvian.golden.machines.spec import IntPhaseSpec
 
 from .parts.pipeline import PipelineStages, check_pipeline
 
-__all__ = ["IntMatrixPhase"]
-
 _PIPELINES: dict[int, tuple[str, ...]] = {0: (), 1: ("sum",), 2: ("sum", "total")}
 _LOW_A, _LOW_B = 5, 4  # lower bits of the magnitudes
 _LARGEST = (1 << 31) - 1

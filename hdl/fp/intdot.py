@@ -13,8 +13,6 @@ from .parts.carrysave import Row, add_rows, compress, reduce_spans
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 
-__all__ = ["IntDotProduct", "int_ranks"]
-
 #: The stage boundaries that have registers at each pipeline depth. With a carry-save tree, ``tree``
 #: is a level inside the tree and ``sum`` holds the two rows of the result. In a DSP block chain,
 #: ``tree`` holds the products and ``sum`` the exact sum. ``total`` is the 32-bit result.

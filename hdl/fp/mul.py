@@ -14,8 +14,6 @@ from .parts.multiply import check_multiplier, multiply
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import unpack
 
-__all__ = ["Multiplier"]
-
 #: The stage boundaries that have registers at each pipeline depth.
 _STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
 

@@ -9,16 +9,14 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.hdl.fp.core.products import product_lane
 
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, ShortWindow, with_floor
-from .dot import product_lane
 from .intdot import IntDotProduct
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import Unpacked, unpack
-
-__all__ = ["MultiDot", "check_floor", "choose", "widen", "widen_exponent"]
 
 
 class MultiDot(wiring.Component):

@@ -31,8 +31,6 @@ from .parts.normalise import normalise
 from .parts.pipeline import PipelineStages, check_pipeline
 from .parts.unpack import store
 
-__all__ = ["PIPELINES", "MatrixPhase"]
-
 #: The boundaries that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
     0: (),

@@ -7,15 +7,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.hdl.fp.core.products import product_lane
 
 from .core.geometry import check_rule
 from .core.scaled import ScaledCore, ScaledGeometry
-from .dot import product_lane
 from .parts.multiply import check_multiplier
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
 from .parts.unpack import unpack
-
-__all__ = ["ScaledDot", "check_scaled"]
 
 
 def check_scaled(spec: DotSpec, lanes: str) -> None:

@@ -5,8 +5,6 @@ from vitruvian.golden.fp.spec import DotSpec
 from .groups import GroupDot
 from .scaled import ScaledDot
 
-__all__ = ["unit_of"]
-
 
 def unit_of(spec: DotSpec) -> type[GroupDot] | type[ScaledDot]:
     """Return the class of the unit that realises a rule with block scales."""

@@ -8,18 +8,16 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.hdl.fp.core.products import lane
 
 from ..fp.core.dotcore import DotCore
 from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, check_rule, with_floor
-from ..fp.dot import lane
 from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of, significand_bits
 from .products import limb_products
-
-__all__ = ["LaneDot"]
 
 
 class LaneDot(wiring.Component):

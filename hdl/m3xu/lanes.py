@@ -8,8 +8,6 @@ from amaranth.lib import data
 from ..fp.parts.multiply import recoded_bits
 from ..fp.parts.unpack import Unpacked
 
-__all__ = ["bus_layout", "lanes_of", "significand_bits"]
-
 
 def significand_bits(widths: Sequence[int], *, recoded: bool) -> list[int]:
     """Return the bits that significands or limbs of these widths take on a bus.

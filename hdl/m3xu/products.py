@@ -21,8 +21,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from ..fp.parts.carrysave import Row, add_plainly, add_rows, reduce_rows
 from ..fp.parts.multiply import arrange_rows, booth_rows, multiply
 
-__all__ = ["limb_products"]
-
 #: Orders of rows as in ``hdl.fp.parts.multiply``, for a pair of limbs of 11 and 13 bits. The lower
 #: lane has six rows and the sum of the previous steps; the upper lane has seven rows, that sum, and
 #: the bits from the lower lane (docs/decisions/0005-limbs-by-long-multiplication.md).

@@ -25,8 +25,6 @@ from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.phases import MatrixPhase
 from vitruvian.hdl.fp.scaled import ScaledDot
 
-__all__ = ["NoUnit", "Realisation", "Step", "realise"]
-
 _TERMS = 8  # products of a rule for any number of them
 _WIDE_SUM_BITS = 528  # an exact sum of BF16 products (CDNA 1)
 _PIPELINE = 3  # register ranks of a dot product, as in most presets of matrix units

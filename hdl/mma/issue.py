@@ -12,8 +12,6 @@ from vitruvian.golden.m3xu.isa import FIELDS, Opcode
 from ..cube.config import MatrixUnitConfig
 from ..cube.ports import Start, beat_layout
 
-__all__ = ["Issue", "Plan", "control_layout", "fetch_layout", "opcodes_of", "word_layout"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:

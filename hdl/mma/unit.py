@@ -16,8 +16,6 @@ from ..cube.presets import CONFIGS
 from ..cube.unit import MatrixUnit
 from .issue import Issue, fetch_layout, word_layout
 
-__all__ = ["QUEUE_CYCLES", "UNITS", "MmaUnit"]
-
 #: Cycles from an instruction to the head of the queue.
 QUEUE_CYCLES = 2
 

@@ -11,8 +11,6 @@ from amaranth.lib.wiring import In, Out
 
 from .config import ConversionConfig, Mode, check_config
 
-__all__ = ["GENERATOR_CYCLES", "AddressGenerator"]
-
 _Patch = tuple[Value, Value]
 #: Row, column and ``last_here`` of the next beat.
 _Next = tuple[Value, Value, Value]

@@ -13,8 +13,6 @@ from ..fp.parts.pipeline import check_pipeline
 from .config import ConversionConfig, Mode, check_config
 from .reader import READER_CYCLES, Reader
 
-__all__ = ["Col2Im", "RowAdder"]
-
 
 class RowAdder(wiring.Component):
     """Sum of two C0 rows, element by element.

@@ -7,8 +7,6 @@ from amaranth.lib import data, enum
 
 from vitruvian.common.validate import check_int, one_of
 
-__all__ = ["FILL_BITS", "ConversionConfig", "Mode", "check_config"]
-
 #: Patches in a fractal (Rohwedder 2021, §3.3)
 ROWS = 16
 

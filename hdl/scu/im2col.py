@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 from .config import FILL_BITS, ConversionConfig, check_config
 from .reader import READER_CYCLES, Reader
 
-__all__ = ["Im2Col"]
-
 
 class Im2Col(wiring.Component):
     """Im2Col load unit, bit-exact with ``golden.scu.im2col_load``.

@@ -10,8 +10,6 @@ from amaranth.lib.wiring import In, Out
 from .address import GENERATOR_CYCLES, AddressGenerator
 from .config import FILL_BITS, ConversionConfig
 
-__all__ = ["READER_CYCLES", "Reader"]
-
 #: Cycles from a command to the head of the queue, where it waits for the rows of its first beat.
 READER_CYCLES = GENERATOR_CYCLES + 1
 

@@ -11,10 +11,11 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.simd2.op import PARTS, Op
+from vitruvian.hdl.fp.core.products import lane
 
 from ..fp.core.dotcore import DotCore
 from ..fp.core.geometry import Bypass, BypassResult, Geometry, Lane, check_rule
-from ..fp.dot import geometry_of, lane
+from ..fp.dot import geometry_of
 from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
@@ -22,8 +23,6 @@ from .mode import bits, bits_layout, operations_of
 from .operand import check_format, lane_layout
 from .winner import Candidate, Widths, candidate, decode_key, key_of, least
 from .winner import less as less_than
-
-__all__ = ["SemiringDot", "better", "both_true"]
 
 #: Levels of the tournament tree in front of the stage ``sum``; the other levels are behind it.
 _EARLY = 2

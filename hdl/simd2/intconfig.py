@@ -11,8 +11,6 @@ from ..fp.parts.multiply import check_multiplier
 from ..parameters import without_later_options
 from .mode import ControlTable
 
-__all__ = ["BITS", "DEPTHS", "IntConfig"]
-
 BITS = (8, 16, 32, 64)
 DEPTHS = (0, 1, 2)
 

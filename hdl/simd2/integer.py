@@ -11,8 +11,6 @@ from ..fp.parts.pipeline import PipelineStages
 from . import intparts
 from .intconfig import IntConfig
 
-__all__ = ["IntConfig", "IntElement", "IntTile"]
-
 #: The stage boundaries that have registers at each pipeline depth. ``terms``: the results of ⊗, or
 #: two rows of their sum. ``total``: the ⊕ of all lanes.
 _STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("terms",), 2: ("terms", "total")}

@@ -9,21 +9,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from ..fp.parts.carrysave import Row, add_rows, reduce_rows, reduce_spans
 
-__all__ = [
-    "booth_digits",
-    "booth_rows",
-    "extremum",
-    "less",
-    "named",
-    "pair_rows",
-    "pair_selects",
-    "plain",
-    "ripple",
-    "square_rows",
-    "sum_rows",
-    "two_rows",
-]
-
 
 def named(m: Module, value: Value, name: str) -> Signal:
     """Return ``value`` as a wire with the name ``name`` in ``m``."""

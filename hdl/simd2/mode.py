@@ -11,16 +11,6 @@ from amaranth.lib import data
 
 from vitruvian.golden.simd2.op import Op, as_op
 
-__all__ = [
-    "ControlTable",
-    "bits",
-    "bits_layout",
-    "decoded",
-    "mode_of",
-    "operations_of",
-    "shape_of",
-]
-
 
 def operations_of(operations: Iterable[Op | str]) -> tuple[Op, ...]:
     """Return the operations in the order of their opcodes.

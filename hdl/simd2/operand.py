@@ -25,9 +25,6 @@ from ..fp.parts.normalise import normalise
 from ..fp.parts.unpack import unpack
 from .mode import bits, bits_layout, mode_of, operations_of, shape_of
 
-__all__ = ["Decode", "Spread", "check_format", "fixed_bits", "held_layout", "lane_layout"]
-
-
 #: Number of exponent bits that the fine shift, before the operand registers, uses.
 _FINE = 4
 

@@ -17,16 +17,6 @@ from vitruvian.golden.simd2.op import Op
 
 from .mode import bits_layout, mode_of
 
-__all__ = [
-    "ASSIGNMENT_BITS",
-    "ELEMENT_BITS",
-    "addend",
-    "chosen_bits",
-    "chosen_layout",
-    "keep_selected",
-    "negated_unless_nan",
-]
-
 #: The bits of ``hdl.simd2.mode.mode_of`` that a data assignment uses.
 ASSIGNMENT_BITS = ("semiring", "plus", "larger")
 #: The bits of ``hdl.simd2.mode.mode_of`` that an element uses.

@@ -54,8 +54,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from ..fp.core.geometry import BypassResult, Geometry, Lane
 from .operand import fixed_bits
 
-__all__ = ["Candidate", "Widths", "candidate", "key_of", "least", "less", "decode_key"]
-
 #: Number of bits, from the sign down, that tell an infinity from all finite numbers: the sign and
 #: 12 bits more. In a product these 12 bits are ones for either sign. They hold the exponent, 7 bits
 #: for FP16, and the exponent of a finite product is at most 2·(30 + 10) + 1 = 81 of 127. In a sum

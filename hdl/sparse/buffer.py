@@ -11,8 +11,6 @@ from vitruvian.common.validate import check_type
 
 from .oei_config import OEIConfig, Refusal
 
-__all__ = ["DualBuffer"]
-
 
 def _sum(terms: list[Any]) -> Value:
     total = Value.cast(0)

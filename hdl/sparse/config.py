@@ -9,19 +9,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from ..fp.parts.multiply import check_multiplier
 
-__all__ = [
-    "DEPTHS",
-    "FORMATS",
-    "MOST_LANES",
-    "ISConfig",
-    "Kind",
-    "OSConfig",
-    "Plus",
-    "Times",
-    "check_lanes",
-    "check_power",
-]
-
 #: Formats of the cores, as in ``golden.sparse.operators``.
 FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.

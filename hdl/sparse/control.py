@@ -10,8 +10,6 @@ from vitruvian.common.validate import check_type
 
 from .oei_config import OEIConfig, Refusal
 
-__all__ = ["PipelineControl"]
-
 
 class PipelineControl(wiring.Component):
     """Sub-tensor dispatcher, equal to ``golden.sparse.buffer.schedule``.

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from ..fp.parts.multiply import check_multiplier
 from .config import FORMATS, check_lanes
 
-__all__ = ["REGISTERS", "STORES", "Command", "EwiseConfig", "Operation"]
-
 #: Numbers of registers and of instructions that a core can have.
 REGISTERS = (4, 8, 16, 32, 64)
 STORES = (8, 16, 32, 64, 128, 256)

@@ -13,8 +13,6 @@ from .config import Plus, Times
 from .ewise_config import Command, EwiseConfig, Operation
 from .operators import ProcessingElement, one, truth
 
-__all__ = ["EwiseCore", "EwiseLane"]
-
 #: The operators of the processing element by the operation of an instruction.
 _TIMES = {
     Operation.ADD: Times.ADD,

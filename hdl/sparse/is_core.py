@@ -11,8 +11,6 @@ from vitruvian.common.validate import check_type
 from .config import ISConfig, Kind, Plus
 from .operators import ProcessingElement, Reduction
 
-__all__ = ["Bank", "ISCore"]
-
 
 class Bank(wiring.Component):
     """A bank of ``ISCore``: results in memory, and a reduction that adds to them.

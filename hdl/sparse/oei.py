@@ -18,8 +18,6 @@ from .oei_config import Kind, OEIConfig, Refusal
 from .operators import ProcessingElement, Reduction, identity_of
 from .os_core import OSCore
 
-__all__ = ["OEIPipeline"]
-
 
 class OEIPipeline(wiring.Component):
     """Pipeline of the OEI dataflow, bit-exact with ``golden.sparse.pipeline.run_pass``.

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from .config import ISConfig, OSConfig, Plus, Times, check_lanes, check_power
 from .ewise_config import EwiseConfig
 
-__all__ = ["MOST_BEATS", "MOST_ELEMENTS", "MOST_ROWS", "Kind", "OEIConfig", "Refusal"]
-
 #: Largest numbers of rows, of elements in CSR space, and of beats in CSC space.
 MOST_ROWS, MOST_ELEMENTS, MOST_BEATS = 1024, 1 << 14, 1024
 

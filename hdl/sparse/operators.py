@@ -15,8 +15,6 @@ from ..fp.parts.multiply import check_multiplier
 from ..fp.parts.unpack import unpack
 from .config import Plus, Times
 
-__all__ = ["ProcessingElement", "Reduction", "identity_of", "one", "truth"]
-
 
 def identity_of(m: Module, plus: Value, format: FloatFormat, *, name: str = "identity") -> Signal:
     """Return the identity of a reduction: +∞ of minimum, −∞ of maximum, otherwise +0."""

@@ -12,8 +12,6 @@ from vitruvian.common.validate import check_type
 from .config import OSConfig, Plus
 from .operators import ProcessingElement, Reduction, identity_of
 
-__all__ = ["OSCore"]
-
 
 @dataclass(frozen=True)
 class _Rank:

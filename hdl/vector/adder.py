@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In
 
 from ..fp.add import Adder
 
-__all__ = ["OrderedAdder"]
-
 
 class OrderedAdder(Adder):
     """``hdl.fp.Adder`` that is told which operand has the larger magnitude.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-__all__ = ["Order", "split_order"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Order:

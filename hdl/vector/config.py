@@ -8,8 +8,6 @@ from ..fp.parts.multiply import check_multiplier
 from .operations import GROUPS, OPERATIONS, Format, Operation
 from .tables import DESIGNS, FunctionDesign
 
-__all__ = ["BLOCK_BYTES", "MOST_LANES", "SHARINGS", "VectorConfig"]
-
 #: Bytes of a block of DaVinci's Unified Buffer, whose elements SUM_BLOCK adds up.
 BLOCK_BYTES = 32
 MOST_LANES = 256

@@ -8,8 +8,6 @@ from amaranth.lib import data, enum
 
 from .operations import Condition, Operation
 
-__all__ = ["Form", "Select", "Source", "condition_mask", "control_layout", "is_one_of"]
-
 
 class Select(enum.Enum, shape=3):
     """The result of a slice that needs neither an adder nor a multiplier."""

@@ -13,8 +13,6 @@ from ..fp.parts.pipeline import PipelineStages
 from ..fp.parts.unpack import unpack
 from .operations import Operation, Rounding
 
-__all__ = ["build_convert", "code_of"]
-
 _FP16, _FP32 = FORMATS["fp16"], FORMATS["fp32"]
 
 

@@ -10,8 +10,6 @@ from .config import VectorConfig
 from .control import Form, Select, Source, condition_mask, control_layout
 from .operations import OPERATIONS, Format, Operation
 
-__all__ = ["Decoded", "decode"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Decoded:

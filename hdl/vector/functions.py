@@ -16,8 +16,6 @@ from ..fp.parts.pipeline import PipelineStages, check_pipeline
 from ..fp.parts.unpack import Unpacked, unpack
 from .tables import FRACTION, FunctionDesign, exp_table, ln_of_2, ln_table, log2_of_e
 
-__all__ = ["ExpLn"]
-
 _FP16 = FORMATS["fp16"]
 #: Fields of the exponent from which |x| is at least 32, and exp(x) an infinity or 0.
 _BIG = 20

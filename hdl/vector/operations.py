@@ -6,18 +6,6 @@ from types import MappingProxyType
 
 from amaranth.lib import data, enum
 
-__all__ = [
-    "GROUPS",
-    "OPERATIONS",
-    "REPEAT_BITS",
-    "Condition",
-    "Format",
-    "Operation",
-    "Rounding",
-    "Traits",
-    "command_layout",
-]
-
 #: Width of the number of repeats, as in the packed words of the DaVinci instructions.
 REPEAT_BITS = 8
 

@@ -7,8 +7,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from .config import VectorConfig
 from .control import Form
 
-__all__ = ["Results", "build_results", "first_set"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Results:

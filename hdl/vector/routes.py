@@ -9,8 +9,6 @@ from vitruvian.golden.fp.formats import FORMATS
 from .config import VectorConfig
 from .decode import Decoded
 
-__all__ = ["Routed", "any_enabled", "by_halves", "route"]
-
 _FP16, _FP32 = FORMATS["fp16"], FORMATS["fp32"]
 
 

@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from .operations import REPEAT_BITS
 
-__all__ = ["LEVEL_BITS", "Sequencer"]
-
 #: Width of the number of a level.
 LEVEL_BITS = 4
 

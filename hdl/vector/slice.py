@@ -19,8 +19,6 @@ from .control import Select, Source, control_layout
 from .convert import build_convert
 from .functions import ExpLn
 
-__all__ = ["Slice"]
-
 FP16, FP32 = FORMATS["fp16"], FORMATS["fp32"]
 #: Name, bits and FP16 lane of each arithmetic unit of a slice.
 _LANES = (("low", slice(0, 16), 0), ("high", slice(16, 32), 1), ("wide", slice(0, 32), None))

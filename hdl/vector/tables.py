@@ -15,8 +15,6 @@ from functools import lru_cache
 
 from vitruvian.common.validate import one_of
 
-__all__ = ["DESIGNS", "FunctionDesign", "exp_table", "ln_table", "log2_of_e", "ln_of_2"]
-
 _DIGITS = 50
 FRACTION = 10  # fraction bits of an FP16 number
 

@@ -15,8 +15,6 @@ from .routes import any_enabled, by_halves, route
 from .sequencer import Sequencer
 from .slice import Slice
 
-__all__ = ["VectorUnit"]
-
 
 class VectorUnit(wiring.Component):
     """Vector unit that carries out commands on blocks of FP16 or FP32 elements.

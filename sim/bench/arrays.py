@@ -6,8 +6,6 @@ from typing import Any
 
 from vitruvian.sim.rtl.ports import Interface, Port
 
-__all__ = ["Arrays", "words_of_port"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays:

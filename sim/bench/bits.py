@@ -6,8 +6,6 @@ from typing import Any
 
 from vitruvian.sim.rtl.ports import Leaf, Port
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(port: Port, value: Any) -> int:
     """Return the bits of a port as a number.

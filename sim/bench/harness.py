@@ -18,8 +18,6 @@ from vitruvian.sim.rtl.ports import Interface, Port
 
 from .bits import pack, unpack
 
-__all__ = ["Harness", "parameters", "seed_of"]
-
 _PERIOD_NS = 10
 
 

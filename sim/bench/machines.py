@@ -18,8 +18,6 @@ from vitruvian.sim.bench.silicon import FOLDER, DataSet, run_golden, runs
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 
-__all__ = ["FOLDERS", "checks", "load_set", "spec_of"]
-
 #: Folders of the data sets, beside the repository.
 FOLDERS = (FOLDER.parent / "machines", FOLDER.parent / "silicon_fp8")
 

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from vitruvian.common.npz import MAX_BYTES, Header, Misfit, read_arrays
 from vitruvian.golden.fp import FloatFormat, convert
-
-__all__ = ["MAX_BYTES", "Header", "Misfit", "allowed_dtypes", "codes", "read_arrays", "rounded"]
 
 
 def allowed_dtypes(format: FloatFormat) -> str:

@@ -6,8 +6,6 @@ from typing import Any
 
 from .harness import Harness
 
-__all__ = ["PipelineAgent"]
-
 
 class PipelineAgent:
     """Agent that drives all inputs of a unit without hand-shakes and passes on each result.

@@ -28,8 +28,6 @@ from vitruvian.sim.rtl.emit import to_verilog
 from vitruvian.sim.rtl.recipe import Recipe
 from vitruvian.sim.rtl.toolchain import BuildError, ToolError
 
-__all__ = ["PARAMETERS", "BenchResult", "run_bench", "simulator"]
-
 #: Environment variables with the parameters of a bench as JSON, and with its seed.
 PARAMETERS, SEED = "VITRUVIAN_BENCH", "VITRUVIAN_SEED"
 

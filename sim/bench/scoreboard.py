@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COUNTS", "Expected", "Scoreboard", "ScoreboardError", "show"]
-
 #: Environment variable that names a file. Every finished scoreboard appends a line with its count.
 COUNTS = "VITRUVIAN_COUNTS"
 

@@ -13,17 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
+from vitruvian.common.npz import Header, Misfit, read_arrays
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp.batch import depth_for
-from vitruvian.sim.bench.npz import Header, Misfit, codes, read_arrays, rounded
+from vitruvian.sim.bench.npz import codes, rounded
 from vitruvian.sim.rtl import compile_unit
-from vitruvian.sim.rtl.cube import bus_words
+from vitruvian.sim.rtl.tiles import bus_words
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
-
-__all__ = ["FOLDER", "DataSet", "checks", "load", "run_golden", "run_m3xu", "run_rtl", "runs"]
 
 #: Folder of the measured data sets, beside the repository.
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "silicon"

@@ -26,8 +26,6 @@ from vitruvian.sim.rtl.alias import unit_verilog
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 
-__all__ = ["checks", "run_row"]
-
 #: Share of the requested vectors that a bench gets. cocotb is slower than a compiled model by about
 #: the inverse of this factor.
 SHARE_OF_DOTS, SHARE_OF_BEATS = 1 / 200, 1 / 1000

@@ -9,8 +9,6 @@ from vitruvian.sim.rtl.ports import Stream
 from .bits import pack, unpack
 from .harness import Harness
 
-__all__ = ["StreamDriver", "StreamMonitor"]
-
 
 class _Stall:
     """Random idle cycles: mostly single ones, sometimes a long run that fills every buffer."""

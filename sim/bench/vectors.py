@@ -42,8 +42,6 @@ from .sparse import vectors as sparse
 from .vector.batch import as_streams, expected_writes
 from .vector.stimuli import make_commands
 
-__all__ = ["LEAST", "WITH_VECTORS", "GoldenVectors", "golden_vectors"]
-
 #: The smallest number of vectors: every class of operands must occur.
 LEAST = 2 * len(CLASSES)
 #: Mean number of repeats of a command of the vector unit.

@@ -12,8 +12,6 @@ from vitruvian.common.validate import check_int
 from vitruvian.sim.rtl.build import LIBRARY
 from vitruvian.sim.rtl.emit import to_rtlil, verilog_of
 
-__all__ = ["LineModel"]
-
 _DRIVER = Path(__file__).with_name("line.inc")
 _ONE = 1 << 16  # a clock cycle in the units of the driver
 _ROOM = 1 << 16  # bytes that a call may return

@@ -2,8 +2,6 @@
 
 from .model import LineModel
 
-__all__ = ["ModelStream"]
-
 
 class ModelStream:
     """The line to a compiled model, without an operating system between.

@@ -8,8 +8,6 @@ import tty
 
 from .model import LineModel
 
-__all__ = ["Terminal"]
-
 #: Seconds that a call of the model should take, so that Ctrl-C has an effect soon.
 _SLICE_S = 0.05
 _FIRST_CYCLES = 1000

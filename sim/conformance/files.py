@@ -16,8 +16,6 @@ from vitruvian.golden.machines import Machine, Rule, compute
 from vitruvian.golden.machines.table import output_format
 from vitruvian.sim.conformance.strata import STRATA, Operands, draw
 
-__all__ = ["Vectors", "checksum", "make_vectors", "to_npz", "to_text"]
-
 _SENTENCES = {
     "rvbna": (
         "The products are exact. E is the largest sum of the exponents of the two operands among",

@@ -15,8 +15,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines import Machine, compute
 from vitruvian.golden.machines.table import output_format
 
-__all__ = ["STRATA", "Operands", "draw"]
-
 _ANY_K = 4  # terms, if the rule takes any number of them
 _WIDEST = 32  # bits of a code
 _WINDOW = 24  # fraction bits that a rule without a window is taken to keep

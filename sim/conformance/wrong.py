@@ -19,8 +19,6 @@ from vitruvian.golden.machines import Machine, compute
 from vitruvian.golden.machines.rvbna import printed_run
 from vitruvian.sim.conformance.strata import Operands
 
-__all__ = ["Wrong", "wrong_rules"]
-
 #: A wrong implementation: it returns D for operands.
 Wrong = Callable[[Operands], np.ndarray]
 

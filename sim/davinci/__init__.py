@@ -12,7 +12,8 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position, Unit, Work
 from vitruvian.sim.davinci.isa.operands import DTYPES, Span, View
 from vitruvian.sim.davinci.isa.operations import OPERATIONS, Operation
-from vitruvian.sim.davinci.program.program import Core, Program, ProgramError
+from vitruvian.sim.davinci.program.builder import ProgramError
+from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.report.report import Finding, Report
 from vitruvian.sim.davinci.timing.deadlock import Deadlock
 

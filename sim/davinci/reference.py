@@ -8,8 +8,6 @@ from vitruvian.common.files import write_whole
 from vitruvian.sim.davinci.program.reference import builder_page
 from vitruvian.sim.davinci.report.counters import TABLES, meaning
 
-__all__ = ["FOLDER", "PAGES", "counters_page", "update"]
-
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "api"
 
 _COUNTERS = """# Counters

@@ -16,8 +16,6 @@ from vitruvian.sim.davinci.timing.compiling import tell_on_terminal
 from vitruvian.sim.davinci.timing.engine import Times, run
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
-__all__ = ["simulate"]
-
 
 def simulate(
     program: Program,

@@ -13,8 +13,6 @@ from vitruvian.hdl.simd2.intconfig import IntConfig
 
 from .client import Client, NoAnswerError
 
-__all__ = ["Board"]
-
 _DESCRIBING = 8  # registers from ``identity`` on that describe the unit
 
 

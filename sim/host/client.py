@@ -10,8 +10,6 @@ from vitruvian.hdl.bus.registers import MAP
 from .frames import MOST_WORDS, Reader, Request, Response
 from .port import ByteStream, SerialPort
 
-__all__ = ["BAUD", "TIMEOUT_S", "Client", "NoAnswerError", "Traffic", "connect"]
-
 #: Bits per second of a board, by default.
 BAUD = 1_000_000
 #: Seconds without a response after which a request is repeated, by default.

@@ -4,8 +4,6 @@ from binascii import crc_hqx
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["MOST_WORDS", "Reader", "Request", "Response", "crc"]
-
 #: Most words in a frame.
 MOST_WORDS = 63
 _REQUEST, _RESPONSE = 0xA5, 0x5A

@@ -6,8 +6,6 @@ from vitruvian.golden.simd2.integer import int_identity, int_mmo
 from vitruvian.golden.simd2.op import Op, as_op
 from vitruvian.hdl.simd2.intconfig import IntConfig
 
-__all__ = ["cut_addends", "cut_integers", "integer_expected", "join_integers"]
-
 
 def _filler(op: Op, bits: int) -> tuple[int, int]:
     """Return an element of A and one of B whose product is the identity of ⊕."""

@@ -11,8 +11,6 @@ from typing import Protocol
 
 from vitruvian.common.errors import UserError, WorkError
 
-__all__ = ["ByteStream", "SerialPort"]
-
 
 class ByteStream(Protocol):
     """A line to a board: a serial port, or a stand-in for one."""

@@ -14,8 +14,6 @@ from vitruvian.golden.fp import from_float, to_float
 from .board import Board
 from .products import expected, matmul, operations_of, precisions_of
 
-__all__ = ["PROBLEMS", "Result", "solve", "trained"]
-
 #: Neurons of the hidden layer of the network for digits, and digits that it is trained on.
 HIDDEN, TRAINED = 32, 1198
 _MOST = {"matmul": 1024, "apsp": 128, "digits": 1797 - TRAINED}

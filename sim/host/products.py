@@ -19,8 +19,6 @@ from vitruvian.sim.rtl.tiles import INT8, cut_fractals, cut_operands, join_fract
 from .board import Board
 from .integers import cut_addends, cut_integers, integer_expected, join_integers
 
-__all__ = ["BoardProduct", "expected", "matmul", "operations_of", "precisions_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BoardProduct:

@@ -17,8 +17,6 @@ from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.kernels.sequences import Table
 from vitruvian.sim.kernels.tiling import Plan, busiest
 
-__all__ = ["estimate", "lower_bound"]
-
 _NAMES = ("A1", "B1", "A0", "B0", "mmad", "V", "out")
 
 

@@ -19,8 +19,6 @@ from vitruvian.sim.kernels.kernel import DoubleBuffer, Kernel, KernelInstance, N
 from vitruvian.sim.kernels.layout import unpack_c
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
 
-__all__ = ["KERNELS"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: A function that emits the work on a piece: (core, result, operand, intermediate buffer).

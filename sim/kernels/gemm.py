@@ -19,8 +19,6 @@ from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_ch
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower_sequences
 from vitruvian.sim.kernels.kernel import products_need_barrier
 
-__all__ = ["Blocking", "build", "cube_kind", "lower_gemm"]
-
 M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
 

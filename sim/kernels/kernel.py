@@ -11,18 +11,6 @@ from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.chip.file import chip_names
 from vitruvian.sim.davinci.chip.model import CoreKind
 
-__all__ = [
-    "MOST",
-    "DoubleBuffer",
-    "Kernel",
-    "KernelInstance",
-    "Needs",
-    "complete_kind",
-    "cores_of",
-    "ordered",
-    "products_need_barrier",
-]
-
 
 @dataclass(frozen=True)
 class Needs:

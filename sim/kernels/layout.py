@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["pack_a", "pack_b", "unpack_c"]
-
 #: Bytes in a row of a fractal.
 _ROW_BYTES = 32
 

@@ -20,8 +20,6 @@ from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan
 
-__all__ = ["build", "expected", "operands", "result"]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 

@@ -23,8 +23,6 @@ from vitruvian.sim.kernels.bounds import estimate, lower_bound
 from vitruvian.sim.kernels.sequences import lower_matmul, steps_of
 from vitruvian.sim.kernels.tiling import Plan, Tiling, blocks_of, candidates, feasible, plan
 
-__all__ = ["Candidate", "Problem", "SearchError", "Tuned", "exhaustive", "guided", "tune"]
-
 Watch = Callable[[int, int], None]
 
 #: The approximate number of steps that a process times before it reports.

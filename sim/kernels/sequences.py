@@ -13,8 +13,6 @@ from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower_sequences
 from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, Plan
 
-__all__ = ["Table", "lower_matmul", "steps_of"]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 #: Pairs of units with flags.

@@ -19,8 +19,6 @@ from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected
 
-__all__ = ["KERNELS"]
-
 #: Rows and columns of the matrices of the kernels for MTE1, the Cube and L0C.
 _SIDE = 128
 

@@ -12,8 +12,6 @@ from vitruvian.sim.kernels import matmul
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, complete_kind
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 
-__all__ = ["KERNELS"]
-
 _TEXT = Path(__file__).parent / "text"
 
 

@@ -14,19 +14,6 @@ from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import complete_kind
 
-__all__ = [
-    "DTYPES",
-    "Cut",
-    "Plan",
-    "Tiling",
-    "blocks_of",
-    "busiest",
-    "candidates",
-    "choose",
-    "feasible",
-    "plan",
-]
-
 #: For each dtype of the operands: terms of a block, dtype in L0C, and the possible dtypes of C.
 DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "fp16": (16, "fp32", ("fp16", "fp32")),

@@ -10,8 +10,6 @@ from vitruvian.common.workers import Call, Workers
 from vitruvian.sim.machines.samples import samples
 from vitruvian.sim.machines.sets import Differences, MachineSet, compare_set, read_set
 
-__all__ = ["FOLDERS", "Checked", "Source", "check", "check_set", "present", "some_rows"]
-
 _DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 #: Folders of sets that may lie beside the repository.
 FOLDERS = tuple(_DATA / name for name in ("machines", "silicon_fp8"))

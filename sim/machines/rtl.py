@@ -13,8 +13,6 @@ from vitruvian.sim.bench.fp.batch import depth_for
 from vitruvian.sim.machines.sets import Differences, MachineSet, differences
 from vitruvian.sim.rtl import compile_unit
 
-__all__ = ["compare_rtl", "run_rtl", "unit_of"]
-
 
 def unit_of(rule: Rule, terms: int | None = None) -> Realisation:
     """Return the unit that realises a rule, for ``terms`` products if the rule takes any number.

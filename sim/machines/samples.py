@@ -17,8 +17,6 @@ from vitruvian.golden.machines.table import FOLDER as MAKERS
 from vitruvian.golden.machines.table import output_format
 from vitruvian.sim.machines.sets import MachineSet
 
-__all__ = ["FOLDER", "read_samples", "samples"]
-
 #: The folder of the files.
 FOLDER = MAKERS.parent / "samples"
 

@@ -12,21 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.npz import Header, Misfit, read_arrays
 from vitruvian.golden.fp.codec import as_codes, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines import Machine, compute, find
 from vitruvian.golden.machines.table import FOLDER as MAKERS
 from vitruvian.golden.machines.table import output_format
-from vitruvian.sim.bench.npz import Header, Misfit, read_arrays
-
-__all__ = [
-    "Differences",
-    "MachineSet",
-    "compare_set",
-    "differences",
-    "examples",
-    "read_set",
-]
 
 _EXAMPLES = MAKERS.parent / "examples.toml"
 

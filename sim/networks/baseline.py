@@ -23,8 +23,6 @@ from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.networks.elementwise import RECIPES
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
-__all__ = ["build_baseline", "conv_shape", "unfused"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: Elements of a piece, and those of a constant: the lanes of a repeat, which all repeats read.

@@ -9,14 +9,6 @@ from collections.abc import Callable
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import DoubleBuffer, cores_of
 
-__all__ = [
-    "RECIPES",
-    "build_elementwise",
-    "build_layer_norm",
-    "instructions",
-    "layer_norm_instructions",
-]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: Elements of a piece.

@@ -4,18 +4,6 @@ from dataclasses import dataclass, replace
 
 from vitruvian.golden.scu import Patches
 
-__all__ = [
-    "Conv",
-    "Elementwise",
-    "Layer",
-    "LayerNorm",
-    "MatMul",
-    "Network",
-    "Other",
-    "Pool",
-    "Softmax",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:

@@ -29,8 +29,6 @@ from vitruvian.sim.networks.layers import (
     Softmax,
 )
 
-__all__ = ["OnnxError", "read_onnx"]
-
 
 class OnnxError(ValueError):
     """An ONNX file that cannot be read, or the package that reads it is missing."""

@@ -28,16 +28,6 @@ from vitruvian.sim.networks.layers import (
 from vitruvian.sim.roofline import Analysis, Bound, Thresholds, analyse, counters_of
 from vitruvian.sim.roofline.components import ComponentKind
 
-__all__ = [
-    "STEPS",
-    "LayerTime",
-    "NetworkTimes",
-    "UnknownLayers",
-    "instructions_of",
-    "program_of",
-    "run",
-]
-
 #: The versions of the layers: the baselines of the case studies, or the fastest kernels.
 STEPS = ("baseline", "optimised")
 

@@ -14,8 +14,6 @@ from vitruvian.sim.networks.layers import (
     Softmax,
 )
 
-__all__ = ["bert_base"]
-
 
 def bert_base(tokens: int = 128) -> Network:
     """Return BERT-base; the look-up of the embeddings is left out.

@@ -12,8 +12,6 @@ He et al. 2016 (ResNet-50, with the stride in the 3 × 3 convolution), Szegedy e
 
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
-__all__ = ["inception_v3", "mobilenet_v3", "resnet50"]
-
 
 class _Body:
     """A list of layers under construction, with the size of the last result."""

@@ -21,8 +21,6 @@ from vitruvian.sim.kernels.convolution import (
 from vitruvian.sim.kernels.kernel import Needs
 from vitruvian.sim.ops.run import batched, half_array, images, pair, returned, run_tiled, unpack
 
-__all__ = ["METHODS", "conv2d", "shape_of"]
-
 #: The units that can convolve one channel at a time, and the choice between them.
 METHODS = ("auto", "cube", "vector")
 

@@ -18,8 +18,6 @@ from vitruvian.sim.kernels.selbknn.refine import refined
 from vitruvian.sim.kernels.selbknn.registered import needs
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 
-__all__ = ["knn", "search"]
-
 
 @overload
 def knn(

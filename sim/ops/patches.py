@@ -13,8 +13,6 @@ from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
 from vitruvian.sim.kernels.kernel import Needs
 from vitruvian.sim.ops.run import batched, half_array, pair, returned, run_tiled, unpack
 
-__all__ = ["fold", "unfold"]
-
 _Two = int | tuple[int, int]
 
 

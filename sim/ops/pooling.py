@@ -18,8 +18,6 @@ from vitruvian.sim.ops.windows import (
     windows_of,
 )
 
-__all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
-
 _Pair = int | tuple[int, int]
 
 

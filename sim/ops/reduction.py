@@ -17,8 +17,6 @@ from scipy import special
 
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
 
-__all__ = ["REDUCTIONS", "Plan", "Reduction"]
-
 #: Restores function values at the given inputs from those at the reduced arguments.
 Restore = Callable[[np.ndarray], np.ndarray]
 

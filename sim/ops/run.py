@@ -11,19 +11,6 @@ from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
 from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
 
-__all__ = [
-    "batched",
-    "chip_of",
-    "execute",
-    "half_array",
-    "images",
-    "pack",
-    "pair",
-    "returned",
-    "run_tiled",
-    "unpack",
-]
-
 #: The tile that a kernel computes at a time, in the kernel's own type.
 Tile = TypeVar("Tile")
 

@@ -20,8 +20,6 @@ from vitruvian.sim.kernels.series.functions import MOST_TERMS, Function, as_func
 from vitruvian.sim.ops.reduction import Plan
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 
-__all__ = ["METHODS", "built", "divergence", "inaccuracies", "stated_error", "taylor"]
-
 #: The methods by name: Cube-fx, and those that the vector unit computes alone.
 METHODS = ("cube", *series.METHODS)
 

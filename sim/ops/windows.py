@@ -8,8 +8,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.ops.run import pack, pair
 
-__all__ = ["add_of_empty_windows", "divisors_of", "indices_of", "mask_of", "windows_of"]
-
 
 def windows_of(
     shape: tuple[int, ...],

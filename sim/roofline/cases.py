@@ -12,8 +12,6 @@ from vitruvian.sim.roofline.counters import counters_of
 from vitruvian.sim.roofline.model import Analysis, Bound, Row, Thresholds, analyse
 from vitruvian.sim.roofline.published import PUBLISHED, SPEEDUPS, PublishedStep
 
-__all__ = ["CaseRow", "case_rows", "case_table", "distribution"]
-
 
 @dataclass(frozen=True)
 class CaseRow:

@@ -15,17 +15,6 @@ from vitruvian.sim.davinci.chip.parts import Bus, Route
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 
-__all__ = [
-    "SCALAR",
-    "TITLES",
-    "Component",
-    "ComponentKind",
-    "bus_component",
-    "components_of",
-    "fast_operations",
-    "lane_item",
-]
-
 
 class ComponentKind(Enum):
     """The kinds of components, which differ in the unit of their work."""

@@ -24,8 +24,6 @@ from vitruvian.sim.roofline.components import (
     lane_item,
 )
 
-__all__ = ["ACTIVE", "Count", "Counters", "counters_of"]
-
 #: The two definitions of a component's active time; see ``counters_of``.
 ACTIVE = ("busy", "queue")
 

@@ -17,8 +17,6 @@ from vitruvian.sim.davinci.timing.lowering import Lowered
 from vitruvian.sim.roofline.components import Component, ComponentKind
 from vitruvian.sim.roofline.model import Analysis, Savings
 
-__all__ = ["savings"]
-
 #: Components with at least this share of the time ratio of another one work about as long.
 _NEAR = 0.8
 

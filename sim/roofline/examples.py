@@ -15,8 +15,6 @@ from vitruvian.sim.davinci import Chip, Program, load_chip, simulate
 from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.counters import Count, Counters, counters_of
 
-__all__ = ["mixed_precision", "mixed_precision_kernel", "two_transfers", "two_transfers_kernel"]
-
 
 def two_transfers(chip: Chip | None = None, matrix_bytes: int = 1 << 20) -> Counters:
     """Return the counters of Fig. 3a: MTE-GM loads A to L0A and B to L0B, and A is twice as large.

@@ -13,18 +13,6 @@ from typing import Any
 from vitruvian.sim.roofline.components import Component, ComponentKind
 from vitruvian.sim.roofline.counters import Count, Counters
 
-__all__ = [
-    "PROMISED",
-    "Analysis",
-    "Bound",
-    "CounterError",
-    "Point",
-    "Row",
-    "Savings",
-    "Thresholds",
-    "analyse",
-]
-
 #: The share by which a counter may exceed its ceiling: files hold times with about seven digits,
 #: and the simulator rounds every period to an attosecond. ``Counters.resolution_s`` allows more.
 ROUNDING = 1e-6

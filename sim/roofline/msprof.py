@@ -29,8 +29,6 @@ from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.counters import Count, Counters
 from vitruvian.sim.roofline.model import CounterError
 
-__all__ = ["FILES", "read_msprof"]
-
 #: The files of the folder.
 FILES = ("PipeUtilization.csv", "ArithmeticUtilization.csv", "Memory.csv", "MemoryL0.csv")
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from vitruvian.sim.roofline.components import ComponentKind
 from vitruvian.sim.roofline.counters import Counters
 
-__all__ = ["NaivePoint", "naive_points", "naive_utilisations"]
-
 
 @dataclass(frozen=True)
 class NaivePoint:

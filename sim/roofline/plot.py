@@ -12,8 +12,6 @@ from vitruvian.sim.roofline.components import ComponentKind
 from vitruvian.sim.roofline.model import Analysis, Bound, Row
 from vitruvian.sim.roofline.naive import naive_points
 
-__all__ = ["draw", "draw_distribution", "draw_naive", "write_figure"]
-
 _COLOURS = {
     "S": "#7f7f7f",
     "V": "#2ca02c",

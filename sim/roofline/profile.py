@@ -31,8 +31,6 @@ from vitruvian.sim.roofline.components import TITLES, Component, ComponentKind, 
 from vitruvian.sim.roofline.counters import Count, Counters
 from vitruvian.sim.roofline.model import CounterError
 
-__all__ = ["COLUMNS", "profile_text", "read_profile"]
-
 #: The columns that a file must have.
 COLUMNS = ("component", "item", "work", "active_us", "total_us")
 

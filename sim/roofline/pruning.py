@@ -16,8 +16,6 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.roofline.components import ComponentKind, components_of
 
-__all__ = ["PAPER", "Structure", "Transfer", "structure_of"]
-
 #: A transfer by its source and its target.
 Transfer = tuple[str, str]
 

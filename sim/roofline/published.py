@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from vitruvian.sim.roofline.model import Bound
 
-__all__ = ["PUBLISHED", "SPEEDUPS", "PublishedStep"]
-
 
 @dataclass(frozen=True)
 class PublishedStep:

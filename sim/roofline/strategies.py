@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from vitruvian.sim.roofline.model import Analysis, Bound
 
-__all__ = ["STRATEGIES", "Strategy", "advice"]
-
 
 @dataclass(frozen=True)
 class Strategy:

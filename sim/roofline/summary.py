@@ -21,8 +21,6 @@ from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.counters import Count, Counters
 from vitruvian.sim.roofline.model import CounterError
 
-__all__ = ["is_summary", "read_summary"]
-
 _NAMES = {unit.name: names[1] for unit, names in UNIT_NAMES.items()}
 _TOTALS = {"aic": "aicore_time(us)", "aiv": "aiv_time(us)"}
 _FOPS = {"M": "cube_fops", "V": "vector_fops"}

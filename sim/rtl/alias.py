@@ -14,8 +14,6 @@ from vitruvian.common.files import write_whole
 if TYPE_CHECKING:
     from amaranth.lib import wiring
 
-__all__ = ["identity_of", "remembered", "source_digest", "unit_verilog"]
-
 #: Packages whose sources determine a unit and its Verilog. One of them is golden, because it
 #: defines the parameter objects of units.
 _SOURCES = ("vitruvian.hdl", "vitruvian.golden", "vitruvian.sim.rtl")

@@ -10,8 +10,6 @@ from .emit import module_ports
 from .ports import Interface
 from .recipe import Recipe
 
-__all__ = ["LIBRARY", "build_key", "build_library"]
-
 #: Two-valued logic at full optimisation; ``flows`` does the lint. Compared with -O2, -O1 costs a
 #: twentieth of the speed and saves as much time. Code that runs only once is not optimised.
 LIBRARY = Recipe(

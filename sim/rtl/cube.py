@@ -13,15 +13,12 @@ from . import CompiledModel, compile_unit
 from .tiles import (
     INT8,
     Phase,
-    bus_words,
     cut_fractals,
     cut_operands,
     cut_sparse,
     join_fractals,
     phases_of,
 )
-
-__all__ = ["CubeProduct", "bus_words", "matmul"]
 
 #: Approximate number of beats in a stream. It is large enough that filling the pipeline costs
 #: nothing, and small enough that every core gets a stream. The streams, and therefore the cycles,

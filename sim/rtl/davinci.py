@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RtlCube"]
-
 
 class RtlCube:
     """A ``sim.davinci.semantics.Product`` that the compiled RTL computes.

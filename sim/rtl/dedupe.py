@@ -10,8 +10,6 @@ import re
 
 from vitruvian.common.cache import digest
 
-__all__ = ["deduplicate"]
-
 _MODULE = re.compile(
     r"^((?:attribute [^\n]*\n)*)module (\\\S+)\n(.*?)^end$", re.MULTILINE | re.DOTALL
 )

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from .ports import Interface, Port, Stream
 
-__all__ = ["TEMPLATE", "WRAPPER", "driver_code", "registered_wrapper"]
-
 TEMPLATE = Path(__file__).with_name("driver.inc")
 WRAPPER = "vitruvian_batch"
 

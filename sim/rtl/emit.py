@@ -13,16 +13,6 @@ from .dedupe import deduplicate
 from .ports import Interface, Leaf, Port, Stream, plain_port
 from .yosys import verilog_of_rtlil
 
-__all__ = [
-    "declared_ports",
-    "interface_from_verilog",
-    "interface_of",
-    "module_ports",
-    "to_rtlil",
-    "to_verilog",
-    "verilog_of",
-]
-
 
 def to_rtlil(component: wiring.Component, *, name: str = "top") -> str:
     """Return the RTLIL of a component, without source positions and with every module only once.

@@ -12,8 +12,6 @@ from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 
 from .cube import CubeProduct, matmul
 
-__all__ = ["compute", "gemm", "product", "unit_for"]
-
 UNIT = CONFIGS["m3xu"]
 
 

@@ -11,28 +11,10 @@ from vitruvian.golden.m3xu import operand_dtype, result_dtype
 from vitruvian.golden.m3xu.execute import execute
 from vitruvian.golden.m3xu.isa import FIELDS, Instruction, Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
-from vitruvian.hdl.mma.unit import QUEUE_CYCLES, UNITS, MmaUnit
+from vitruvian.hdl.mma.unit import QUEUE_CYCLES, MmaUnit
+from vitruvian.sim.rtl.tiles import bus_words
 
 from . import CompiledModel, compile_unit
-from .cube import bus_words
-
-__all__ = [
-    "PAPER",
-    "UNITS",
-    "MmaRun",
-    "operands_of",
-    "results_of",
-    "tiles_of",
-    "Rate",
-    "Values",
-    "beats_of",
-    "draw_instructions",
-    "draw_values",
-    "expected_results",
-    "measure",
-    "run_instructions",
-    "words_of",
-]
 
 #: Rate relative to FP16 by precision, and the source of the figure: the machine that the M³XU
 #: extends (baseline), or a corollary of Zhang 2024.

@@ -13,8 +13,6 @@ import numpy as np
 from .ports import Interface
 from .streams import Job, StreamResult, StreamRun, check_names, pointers
 
-__all__ = ["CompiledModel"]
-
 _SMALLEST_CHUNK = 4096
 
 

@@ -12,8 +12,6 @@ from vitruvian.common.cache import digest
 
 from .shell import can_be_wrapped
 
-__all__ = ["split"]
-
 _MIN_INSTANCES = 3
 _MIN_TEXT = 40_000  # characters of Verilog
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Interface", "Leaf", "Port", "Stream", "plain_port"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:

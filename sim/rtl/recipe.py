@@ -14,8 +14,6 @@ from .pieces import split
 from .shell import Shell
 from .toolchain import BuildError, compiler, run_tool, verilator
 
-__all__ = ["Recipe"]
-
 _UNIT_BYTES = 600_000  # of C++ in a translation unit, approximately
 _ALONE_BYTES = 400_000  # largest design that is one translation unit
 _HEADER = "first.h"

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from .emit import declared_ports
 
-__all__ = ["CLOCK", "Shell", "can_be_wrapped"]
-
 CLOCK = "clk"
 _EVENT = re.compile(r"@\s*\(([^)]*)\)")
 _RISING = f"posedge {CLOCK}"

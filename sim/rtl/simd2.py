@@ -8,8 +8,6 @@ from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 
 from .cube import CubeProduct, matmul
 
-__all__ = ["UNIT", "UNIT_FP32", "compute", "mmo"]
-
 UNIT = CONFIGS["simd2_4x4"]
 #: A unit for FP32 operands with the same rows, columns and terms of a sum. Its other operations
 #: take one pair of elements in a beat.

@@ -9,8 +9,6 @@ import numpy as np
 
 from .ports import Interface, Port, Stream
 
-__all__ = ["Job", "StreamError", "StreamResult", "StreamRun", "check_names", "pointers"]
-
 
 class StreamError(RuntimeError):
     """A unit hung or returned more beats than expected; the message counts the beats by stream."""

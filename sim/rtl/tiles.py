@@ -13,16 +13,6 @@ from vitruvian.golden.fp import FORMATS
 from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.hdl.cube import MatrixUnitConfig
 
-__all__ = [
-    "Phase",
-    "bus_words",
-    "cut_fractals",
-    "cut_operands",
-    "cut_sparse",
-    "join_fractals",
-    "phases_of",
-]
-
 INT8 = "int8"
 
 

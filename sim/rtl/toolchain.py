@@ -13,8 +13,6 @@ from pathlib import Path
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.interrupt import run_killable
 
-__all__ = ["BuildError", "ToolError", "Verilator", "compiler", "run_tool", "verilator"]
-
 MINIMUM_VERILATOR = (5, 36)
 
 

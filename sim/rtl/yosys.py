@@ -16,8 +16,6 @@ from vitruvian.common.interrupt import run_killable
 
 from .toolchain import BuildError, run_tool
 
-__all__ = ["verilog_of_rtlil"]
-
 _PROGRAM = Path(__file__).with_name("yosys_program.py")
 _CODE = "yosys.cwasm"
 

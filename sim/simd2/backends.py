@@ -4,8 +4,6 @@ from vitruvian.golden.simd2 import mmo as golden_mmo
 from vitruvian.golden.simd2 import mmo_sparse as golden_mmo_sparse
 from vitruvian.sim.backends import Backend, check_callable
 
-__all__ = ["BACKENDS", "SPARSE_BACKENDS", "register_backend"]
-
 #: Back ends by name; each has the parameters of ``golden.simd2.mmo``.
 BACKENDS: dict[str, Backend] = {"golden": golden_mmo}
 

@@ -8,18 +8,6 @@ from vitruvian.golden.simd2 import Op
 
 from .machine import Machine
 
-__all__ = [
-    "addnorm",
-    "maxmin",
-    "maxmul",
-    "maxplus",
-    "minmax",
-    "minmul",
-    "minplus",
-    "mma",
-    "orand",
-]
-
 
 def _call(op: Op) -> Callable[..., np.ndarray]:
     """Return the function of one operation, with its name and docstring."""

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-__all__ = ["DEEP", "KINDS", "TILE", "Counts", "Fragment", "tiles"]
-
 #: Rows, columns and depth of a matrix instruction (Zhang 2024, Table 3.2).
 TILE = 16
 

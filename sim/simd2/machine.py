@@ -21,8 +21,6 @@ from vitruvian.sim.matrix_unit import Unit
 from .backends import BACKENDS, SPARSE_BACKENDS
 from .instructions import DEEP, KINDS, TILE, Counts, Fragment, tiles
 
-__all__ = ["Machine", "padding"]
-
 
 def padding(op: Op) -> tuple[float, float]:
     """Return the values that pad A and B along K without changing a bit of D.

@@ -13,8 +13,6 @@ from vitruvian.sim.matrix_unit import Unit
 
 from .backends import register_backend
 
-__all__ = ["CompiledSparseUnit", "CompiledUnit"]
-
 
 class CompiledUnit:
     """A back end with the parameters and the bits of ``golden.simd2.mmo``, run by Verilator.

@@ -15,8 +15,6 @@ from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import schedule
 from vitruvian.sim.sparse.simulate import simulate
 
-__all__ = ["pattern_of_sparse", "simulate_application"]
-
 
 def pattern_of_sparse(matrix: Sparse) -> Pattern:
     """Return the pattern of a matrix of the golden models; stored zeros count as nonzeros.

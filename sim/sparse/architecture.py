@@ -17,8 +17,6 @@ from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci.chip.table import Table
 from vitruvian.sim.davinci.chip.toml import TomlReader
 
-__all__ = ["DEFAULT", "Architecture", "ArchitectureError", "load_architecture", "read_architecture"]
-
 #: The file of the default machine.
 DEFAULT = Path(__file__).with_name("sida.toml")
 

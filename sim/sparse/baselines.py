@@ -20,8 +20,6 @@ from vitruvian.sim.sparse.layout import matrix_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Gathered, Schedule, Section, View
 
-__all__ = ["Estimate", "Patterns", "baseline", "oracle"]
-
 #: Cores of the machine; the baseline's one operator at a time uses all of them.
 CORES = 3
 

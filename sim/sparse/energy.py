@@ -17,8 +17,6 @@ from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Schedule, Sweep
 
-__all__ = ["Energy", "estimate_energy", "sida_energy"]
-
 
 @dataclass(frozen=True)
 class Energy:

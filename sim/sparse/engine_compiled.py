@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["COLUMNS", "Program", "run"]
-
 #: The columns of the result; bytes unless the name says otherwise.
 COLUMNS = (
     "cycles",

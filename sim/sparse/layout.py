@@ -3,8 +3,6 @@
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.pattern import Pattern
 
-__all__ = ["dual_bytes", "entry_bytes", "matrix_bytes"]
-
 
 def entry_bytes(pattern: Pattern, architecture: Architecture) -> tuple[int, int]:
     """Return the bytes of a nonzero, and the further bytes of an entry.

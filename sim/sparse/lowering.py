@@ -8,8 +8,6 @@ from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Sweep
 
-__all__ = ["lower", "product_steps", "vector_steps"]
-
 
 def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program:
     """Return a sweep of kind "oei" as the engine needs it.

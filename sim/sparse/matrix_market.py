@@ -14,8 +14,6 @@ from vitruvian.common.validate import shortened
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse import matrix_market_compiled as scanner
 
-__all__ = ["read_matrix"]
-
 _FORMATS = ("coordinate", "array")
 _FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric")

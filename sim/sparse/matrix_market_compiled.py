@@ -12,20 +12,6 @@ another file.
 import numba
 import numpy as np
 
-__all__ = [
-    "BAD_COLUMN",
-    "BAD_ROW",
-    "BAD_VALUE",
-    "DIAGONAL",
-    "DONE",
-    "MORE",
-    "OTHER_TRIANGLE",
-    "TOO_FEW",
-    "TOO_MANY",
-    "copy_tokens",
-    "scan",
-]
-
 #: The ends of a scan: all entries, a full chunk, or a mistake
 (
     DONE,

@@ -17,8 +17,6 @@ import numpy as np
 from vitruvian.golden.sparse.elementwise import FUNCTIONS
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Operand, Reduce, Swap, Vxm
 
-__all__ = ["Operator", "Shape", "View", "final_shapes", "unrolled"]
-
 Shape = tuple[int, ...]
 
 #: A matrix by its name, and whether a product reads its transpose

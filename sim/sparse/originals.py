@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ORIGINALS", "Original"]
-
 
 @dataclass(frozen=True)
 class Original:

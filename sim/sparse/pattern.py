@@ -8,8 +8,6 @@ from scipy import sparse
 
 from vitruvian.common.validate import check_int
 
-__all__ = ["BLOCK_SIDES", "Pattern", "blocked", "check_square", "pattern_of", "permuted"]
-
 #: Sides of square blocks whose places one byte numbers; 1 stores single nonzeros.
 BLOCK_SIDES = (1, 2, 4, 8, 16)
 

@@ -23,8 +23,6 @@ from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import Schedule, schedule
 from vitruvian.sim.sparse.simulate import simulate
 
-__all__ = ["plan", "simulate_pattern", "small_problem"]
-
 #: Graphs without what the thesis does not state; GMRES has ten products in an iteration
 _PUBLISHED = {"gmres": gmres_graph(10, recompute=False), "knn": KNN}
 

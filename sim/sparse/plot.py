@@ -8,8 +8,6 @@ import numpy as np
 from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.report import Report
 
-__all__ = ["draw_bandwidth", "draw_occupancy", "write_plots"]
-
 
 def draw_bandwidth(axes: Any, report: Report, points: int = 200) -> None:
     """Draw the use of the memory's bandwidth over the time of the run's longest section.

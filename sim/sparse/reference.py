@@ -10,8 +10,6 @@ import numpy as np
 
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
 
-__all__ = ["run_reference"]
-
 
 def run_reference(program: Program) -> np.ndarray:
     """Return what happens in each step, as ``engine_compiled.run`` does.

@@ -13,8 +13,6 @@ from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.sparse.pattern import Pattern, check_square
 from vitruvian.sim.sparse.reordering_compiled import windowed
 
-__all__ = ["ORDERS", "degree_order", "order_of", "window_order"]
-
 #: The names of the orders: as given, towards an upper triangle, and windowed.
 ORDERS = ("none", "triangular", "windowed")
 

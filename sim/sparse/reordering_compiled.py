@@ -14,8 +14,6 @@ import heapq
 import numba
 import numpy as np
 
-__all__ = ["windowed"]
-
 
 @numba.njit(cache=True, nogil=True)
 def _count(row_first, row_cols, col_first, col_rows, hub, v, step, score, changed):

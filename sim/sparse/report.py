@@ -15,8 +15,6 @@ from vitruvian.sim.sparse.engine_compiled import COLUMNS
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.schedule import Schedule, Section, Sweep
 
-__all__ = ["TRAFFIC", "Report"]
-
 #: The kinds of traffic: columns for the OS core, rows loaded again and ahead for the IS core,
 #: vectors with the index arrays, and results of input-stationary products.
 TRAFFIC = ("csc", "reload", "prefetch", "vectors", "results")

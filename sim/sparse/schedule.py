@@ -22,8 +22,6 @@ from vitruvian.golden.sparse.dependency import Pair, pairs
 from vitruvian.golden.sparse.graph import Graph, inputs, outputs
 from vitruvian.sim.sparse.operators import Operator, Shape, View, final_shapes, unrolled
 
-__all__ = ["Gathered", "Schedule", "Section", "Sweep", "Work", "schedule"]
-
 #: Iterations that are unrolled at most. Pairs repeat after two iterations at the latest, and the
 #: first and last two may differ from those between.
 _UNROLLED = 8

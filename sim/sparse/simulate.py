@@ -29,8 +29,6 @@ from vitruvian.sim.sparse.pattern import Pattern, blocked, permuted
 from vitruvian.sim.sparse.report import Report
 from vitruvian.sim.sparse.schedule import Schedule, Sweep, View
 
-__all__ = ["simulate"]
-
 
 def simulate(
     schedule: Schedule,

@@ -39,8 +39,6 @@ from scipy import sparse
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.sparse.originals import ORIGINALS
 
-__all__ = ["stand_in"]
-
 _DEGREE_EXPONENT = 2.5
 _RENT_EXPONENT = 0.6
 _POINTS_PER_CAMERA = 400

@@ -6,8 +6,6 @@ from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
-__all__ = ["CCONV", "CONV", "conv2d", "patches"]
-
 
 def patches(x, height: int, width: int, *, stride: int = 1, padding: int = 0) -> np.ndarray:
     """Return the patches of an image as columns (im2col).

@@ -10,8 +10,6 @@ from vitruvian.golden.m3xu import gemm as golden_gemm
 from vitruvian.sim.backends import Backend, check_callable, check_name, compute
 from vitruvian.sim.matrix_unit import Cost, Unit
 
-__all__ = ["BACKENDS", "Engine", "register_backend"]
-
 #: Back ends by name; each has the parameters of ``golden.m3xu.gemm``.
 BACKENDS: dict[str, Backend] = {"golden": golden_gemm}
 

@@ -6,8 +6,6 @@ import scipy.fft
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
-__all__ = ["FFT", "fft", "radices", "roots"]
-
 LARGEST_RADIX = 16
 
 #: Standard deviation of the samples in the case study, which are 16-bit integers.

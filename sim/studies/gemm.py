@@ -9,8 +9,6 @@ from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.studies.methods import METHODS, NumPy
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
-__all__ = ["CGEMM", "DGEMM", "SGEMM", "exact_product", "ulps"]
-
 #: Methods for real and for complex operands of single precision.
 REAL = tuple(name for name, method in METHODS.items() if method.precision not in ("fp64", "fp32c"))
 COMPLEX = (*REAL, "FP32C")

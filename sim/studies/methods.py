@@ -14,8 +14,6 @@ from vitruvian.golden.fp import convert
 from vitruvian.golden.m3xu import operand_dtype
 from vitruvian.sim.studies.engine import Engine
 
-__all__ = ["METHODS", "Bound", "Method", "NumPy", "as_method"]
-
 _SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
 _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
 

@@ -24,8 +24,6 @@ from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
-__all__ = ["MATCH", "MRF", "Sequence", "dictionary", "match_scores", "rf_matrix", "tissues"]
-
 #: Measured voxels in the case study, and the standard deviation of their noise.
 VOXELS, NOISE = 256, 0.01
 

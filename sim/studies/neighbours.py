@@ -6,8 +6,6 @@ from vitruvian.sim.studies.gemm import REAL
 from vitruvian.sim.studies.methods import NumPy
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
 
-__all__ = ["KMEANS", "KNN", "cancer", "kmeans", "nearest", "squared_distances", "wrong_share"]
-
 #: Neighbours of each query, clusters, and rounds of k-means in the case studies.
 NEIGHBOURS, CLUSTERS, ROUNDS = 5, 8, 10
 

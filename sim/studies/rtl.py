@@ -8,8 +8,6 @@ import numpy as np
 from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.studies.engine import register_backend
 
-__all__ = ["CompiledUnit"]
-
 
 class CompiledUnit:
     """A back end with the parameters and the bits of ``golden.m3xu.gemm``, run by Verilator.

@@ -12,8 +12,6 @@ from vitruvian.sim.matrix_unit import Cost, Unit
 from vitruvian.sim.studies.engine import BACKENDS, Engine
 from vitruvian.sim.studies.methods import METHODS, Bound, NumPy
 
-__all__ = ["Kernel", "Row", "RunOptions", "Study", "errors"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Row:

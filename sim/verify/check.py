@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from vitruvian.sim.verify.compare import Result
 
-__all__ = ["Check", "Outcome"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Check:

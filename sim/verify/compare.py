@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Result", "compare", "hexadecimal"]
-
 _SHOWN = 3
 
 

@@ -32,8 +32,6 @@ from vitruvian.sim.bench.fp_small.batch import (
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.compare import Result, compare
 
-__all__ = ["CHUNK_BITS", "Progress", "Task", "run_tasks", "tasks"]
-
 #: Base-2 logarithm of the number of inputs in a chunk, which takes a fifth of a second and 16 MiB.
 CHUNK_BITS = 20
 

@@ -14,8 +14,6 @@ from vitruvian.common.validate import refusal
 from vitruvian.common.workers import Call, WorkerKilled, Workers, listening
 from vitruvian.sim.verify.check import Check, Outcome
 
-__all__ = ["PROVIDERS", "collect", "run_checks"]
-
 #: Largest weight of the checks that run first.
 _LIGHT = 4
 

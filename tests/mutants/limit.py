@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["pytest_runtest_logstart"]
-
 
 def pytest_runtest_logstart(nodeid: str, location: tuple[str, int | None, str]) -> None:
     """Write the name of the test to the file that the sampler reads."""

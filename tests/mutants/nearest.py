@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tests.repo.rules import imports, module_name, modules
 
-__all__ = ["ranked"]
-
 #: Folders with modules besides those of the packages.
 _MORE = ("tests", "examples", "benchmarks")
 

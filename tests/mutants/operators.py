@@ -3,8 +3,6 @@
 import ast
 from dataclasses import dataclass
 
-__all__ = ["Mutant", "mutants"]
-
 _COMPARISONS: dict[type, tuple[str, str]] = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),

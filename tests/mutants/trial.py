@@ -13,8 +13,6 @@ from pathlib import Path
 from tests.mutants.nearest import ranked
 from tests.mutants.operators import Mutant
 
-__all__ = ["Copy", "Verdict"]
-
 _NEAR = 4  # number of test files in the first round
 _GROUP = 6  # number of test files in every later round
 _STILL = 3  # a test may take this many times its limit by the clock

@@ -11,7 +11,8 @@ from functools import lru_cache
 import pytest
 
 from vitruvian.golden.m3xu.isa import Opcode
-from vitruvian.sim.rtl.mma import UNITS, measure
+from vitruvian.hdl.mma.unit import UNITS
+from vitruvian.sim.rtl.mma import measure
 
 #: Opcode, output, input, shape. The shapes of the last two contradict the numbers in their names
 #: (16416 and 16216); half and quarter of FP16's K say that the shapes are meant.

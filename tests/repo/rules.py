@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["OURS", "PARAMETER_MODULES", "imports", "module_name", "modules", "violations"]
-
 #: The packages by their folders; importable as ``vitruvian.golden`` and so on.
 OURS = ("golden", "hdl", "sim", "flows")
 

@@ -12,8 +12,6 @@ import numpy as np
 from vitruvian import ops as _ops
 from vitruvian.sim.kernels.pooling import METHODS
 
-__all__ = ["COMPARISONS"]
-
 #: The functions without their types, since options are in dictionaries.
 ops: Any = _ops
 

@@ -13,8 +13,6 @@ from vitruvian.golden.machines.probe import cases, with_results
 from vitruvian.golden.machines.probe.score import possible
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec, fma_step
 
-__all__ = ["hidden_rule", "results_of"]
-
 
 def results_of(rule, machine=None, terms=None, step=1):
     """Return the kit's operands for a rule with its results; of a machine, if it is given."""

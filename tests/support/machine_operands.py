@@ -6,8 +6,6 @@ from vitruvian.golden.fp import from_float, unpack
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.machines.fast import Operands
 
-__all__ = ["KINDS", "operands"]
-
 #: "bits": all codes, few of them infinities and NaNs. "few": small integers, whose sums are often
 #: zero or ties. "normal": normal numbers and zeros. "tiny": codes with small exponents.
 #: "subnormal": subnormal operands, and C of the size of their products.

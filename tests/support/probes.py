@@ -5,8 +5,6 @@ from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.machines import ChainSpec, compute, find
 from vitruvian.golden.machines.probe import Cases, cases
 
-__all__ = ["answered", "probe_file"]
-
 
 def answered(data: bytes, results: list[bytes | None], device: bytes = b"a device") -> bytes:
     """Return a file in which some sections have run; None leaves a section as it is."""

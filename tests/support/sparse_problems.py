@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.applications import APPLICATIONS, Problem
 
-__all__ = ["PROBLEMS", "matrix", "problem"]
-
 PROBLEMS = tuple(APPLICATIONS)
 
 

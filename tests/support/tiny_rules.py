@@ -11,8 +11,6 @@ from vitruvian.golden.machines.probe.bounds import product
 from vitruvian.golden.machines.probe.equality import canonical
 from vitruvian.golden.machines.probe.score import possible
 
-__all__ = ["at_an_edge", "operands", "results", "tiny_rule"]
-
 _INPUTS = [
     OTHER_FORMATS["fp4e2m1"],
     FloatFormat("in22", 2, 2, 8),

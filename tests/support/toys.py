@@ -6,8 +6,6 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Array", "DelayedDot", "Mode", "Multiply", "Shapes", "StreamAdder", "Wide"]
-
 
 class Multiply(wiring.Component):
     """Multiplier ``p = a * b`` with an output register."""

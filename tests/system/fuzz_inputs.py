@@ -11,8 +11,6 @@ import numpy as np
 from tests.support.probes import probe_file
 from vitruvian.sim.davinci.chip.file import CHIPS
 
-__all__ = ["chip_files", "make_inputs"]
-
 
 def make_inputs(folder: Path) -> None:
     """Fill a folder with files of every kind, good and hostile."""

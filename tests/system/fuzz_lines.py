@@ -17,8 +17,6 @@ from tests.system.fuzz_values import PROBES as _PROBES
 from tests.system.fuzz_values import UNITS as _UNITS
 from tests.system.fuzz_values import inputs as _inputs
 
-__all__ = ["GRAMMARS", "Grammar", "lines"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Grammar:

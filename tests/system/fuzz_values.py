@@ -1,19 +1,5 @@
 """Values of options and arguments for ``tests.system.fuzz_lines``, good and hostile ones."""
 
-__all__ = [
-    "BAD_TEXT",
-    "CONVOLUTIONS",
-    "COUNTER_FILES",
-    "FOLDERS",
-    "NUMBERS",
-    "OUTPUTS",
-    "POOLINGS",
-    "POOLING_SIZES",
-    "PROBES",
-    "UNITS",
-    "inputs",
-]
-
 BAD_TEXT = (
     *("", " ", "-1", "0", "-0", "1e9", "1e999", "nan", "inf", "9" * 40, "9" * 5000),
     *("999999999999", "0x10", "½", "٣", "é", "💥", "a\nb", "../..", "/", "%s%n", "{}", "None"),

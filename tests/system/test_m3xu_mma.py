@@ -13,11 +13,10 @@ from vitruvian.cli import main
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
 from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
-from vitruvian.hdl.mma.unit import MmaUnit
+from vitruvian.hdl.mma.unit import UNITS, MmaUnit
 from vitruvian.sim.rtl import StreamError, compile, compile_unit
 from vitruvian.sim.rtl.mma import (
     PAPER,
-    UNITS,
     beats_of,
     draw_instructions,
     draw_values,

@@ -16,8 +16,6 @@ from vitruvian.common.validate import one_of
 if TYPE_CHECKING:
     from vitruvian.hdl.catalogue.unit import Unit, Variant
 
-__all__ = ["count"]
-
 _HEADER = ("unit", "configurations", "depths", "unbalanced", "s")
 _MUTANTS = ("crossings lost", "noticed", "without influence")
 _NAMES = "values that are counted only"

@@ -17,8 +17,6 @@ from vitruvian.flows.fpga.board import Board, TooSmall, board_names, load_board
 from vitruvian.flows.fpga.default_design import default_design, ranks_note, suited
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["refuse_without_board", "run"]
-
 #: The largest seed that nextpnr reads.
 _MOST_SEED = 2**31 - 1
 

@@ -10,15 +10,6 @@ from vitruvian.commands.cce_arrays import array_argument, tolerance
 from vitruvian.commands.options import add_chip, add_seed, at_least
 from vitruvian.common.errors import UserError
 
-__all__ = [
-    "DESCRIPTION",
-    "EXAMPLE",
-    "add_cce_options",
-    "folders",
-    "kernel_arguments",
-    "macros",
-]
-
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
 time, the findings of the checks, its own output, and the first values of its arrays. The exit code
 is 0, or 1 if the checks found something or a result is not as expected, or 2 for a mistake in the

@@ -14,8 +14,6 @@ from vitruvian.common.validate import shortened
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["ARRAYS", "Expected", "array_argument", "expectations", "tolerance"]
-
 #: The forms of an array in ``--arg``, for messages.
 ARRAYS = "a file .npy, zeros:N, arange:N, normal:N, uniform:N (also KIND:DTYPE:N:SEED) or null"
 

@@ -7,8 +7,6 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["completed", "show_unit_options"]
-
 
 def _chips() -> Iterable[str]:
     from vitruvian.sim.davinci.chip.file import chip_names
@@ -84,7 +82,7 @@ def _rows() -> Iterable[str]:
 
 
 def _instructions() -> Iterable[str]:
-    from vitruvian.sim.rtl.mma import UNITS
+    from vitruvian.hdl.mma.unit import UNITS
 
     return UNITS
 

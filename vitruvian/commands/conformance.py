@@ -9,8 +9,6 @@ from vitruvian.commands.options import add_json, add_seed, at_least
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.table import open_console, print_table
 
-__all__ = ["register"]
-
 _DESCRIPTION = """\
 Write operands and results of a matrix unit, computed by golden, for tests of another
 implementation. NAME is a row of `vitruvian machines` with floating-point formats. The rows aim at

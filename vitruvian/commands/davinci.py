@@ -23,34 +23,16 @@ from vitruvian.commands.cce import (
     macros,
 )
 from vitruvian.commands.cce_arrays import Expected, expectations
-from vitruvian.commands.options import (
-    GRAPH_PROBLEMS,
-    add_chip,
-    add_json,
-    add_seed,
-    add_size,
-    at_least,
-    numbers,
-)
+from vitruvian.commands.options import add_chip, add_json, add_seed, add_size, at_least, numbers
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, printable, refusal
+from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
     from vitruvian.sim.kernels import KernelInstance
-
-__all__ = [
-    "add_options",
-    "check_outputs",
-    "kernel_line",
-    "kernel_rows",
-    "register",
-    "run",
-    "show",
-    "tell_compiling",
-]
 
 _TRACE = output_path(".json", ".json.gz")
 

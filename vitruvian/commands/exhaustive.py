@@ -21,8 +21,6 @@ from vitruvian.sim.verify.check import Outcome
 if TYPE_CHECKING:
     from vitruvian.sim.verify.exhaustive import Task
 
-__all__ = ["register"]
-
 
 def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""

@@ -15,8 +15,6 @@ from vitruvian.common.table import open_console, print_table
 if TYPE_CHECKING:
     from vitruvian.flows.formal.run import Row
 
-__all__ = ["register"]
-
 _FOLDER = "build/formal"
 
 

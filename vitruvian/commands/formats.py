@@ -10,8 +10,6 @@ from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json
 from vitruvian.common.table import open_console, print_table
 
-__all__ = ["register"]
-
 _DESCRIPTION = """\
 List the number formats with their bits for each value, layout, exponent bias, special codes,
 largest number, least normal number and least positive number. Block formats come last: their

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vitruvian.sim.matrix_unit import Unit
     from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine, Neighbours, Paths
 
-__all__ = ["add_options", "run"]
-
 #: Lines of a table: a name and a text.
 _Rows = list[tuple[str, str]]
 

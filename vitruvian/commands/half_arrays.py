@@ -10,8 +10,6 @@ from vitruvian.common.files import reason_of
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["read_half"]
-
 
 def read_half(name: str, text: str) -> "np.ndarray":
     """Return the array of a file in FP16, and print a note if elements were rounded.

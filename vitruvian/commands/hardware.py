@@ -24,8 +24,6 @@ from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.flows.verilog import emit, register_files, sv_package, unit_file
 from vitruvian.hdl.catalogue.unit import Variant
 
-__all__ = ["register"]
-
 #: Options whose value is an output file.
 _OUTPUTS = ("json", "markdown", "svg", "out")
 

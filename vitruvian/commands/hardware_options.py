@@ -25,8 +25,6 @@ from vitruvian.flows.fpga.board import board_names
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Unit
 
-__all__ = ["add_command", "described"]
-
 _MOST_DELAY_PS = 1_000_000
 _MOST_LOAD_FF = 1e6
 

@@ -13,8 +13,6 @@ from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Option, Variant
 from vitruvian.sim.host.problems import PROBLEMS
 
-__all__ = ["register"]
-
 (_SERIAL,) = UNITS
 #: A bit of the simulated board takes the fewest possible clock cycles, so that it runs fast.
 _SIMULATED = {"clock_hz": 4_000_000, "baud": 1_000_000}

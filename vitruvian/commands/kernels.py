@@ -28,8 +28,6 @@ from vitruvian.common.validate import one_of, refusal
 if TYPE_CHECKING:
     from vitruvian.sim.studies import Cost, Kernel, Row, RunOptions, Study
 
-__all__ = ["register"]
-
 
 def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""

@@ -15,8 +15,6 @@ from vitruvian.common.table import counted, open_console, print_table
 if TYPE_CHECKING:
     from vitruvian.golden.machines import Machine
 
-__all__ = ["register"]
-
 _DESCRIPTION = """\
 List the matrix units whose arithmetic is known, one line for each instruction and result format,
 with the rule and its evidence: S, measured on silicon; V, the vendor's model, executed; P, a

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vitruvian.sim.machines.check import Checked, Source
     from vitruvian.sim.machines.sets import Differences
 
-__all__ = ["add_check", "refuse_check_options", "run_check"]
-
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the options of the comparison to the parser."""

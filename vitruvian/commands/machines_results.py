@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vitruvian.golden.machines import Machine
     from vitruvian.golden.machines.accuracy import Listed
 
-__all__ = ["add_results", "refuse_results_options", "run_results"]
-
 _ROWS = 200  # dot products of each distribution
 
 

@@ -16,8 +16,6 @@ from vitruvian.common.validate import one_of
 if TYPE_CHECKING:
     from vitruvian.sim.rtl.mma import Rate
 
-__all__ = ["register"]
-
 
 def register(name: str, commands: Any) -> None:
     """Add the command to the parser."""
@@ -48,7 +46,7 @@ def register(name: str, commands: Any) -> None:
 def _mma(options: argparse.Namespace) -> int:
     """Measure units; return 1 if a result differs from golden or a cycle is unexplained."""
     from vitruvian.hdl.mma.issue import opcodes_of
-    from vitruvian.sim.rtl.mma import UNITS
+    from vitruvian.hdl.mma.unit import UNITS
 
     for name in options.units:
         one_of("unit", name, UNITS)
@@ -89,7 +87,8 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
 
     from vitruvian.golden.m3xu.isa import Opcode
     from vitruvian.hdl.mma.issue import opcodes_of
-    from vitruvian.sim.rtl.mma import UNITS, measure
+    from vitruvian.hdl.mma.unit import UNITS
+    from vitruvian.sim.rtl.mma import measure
 
     seed: int = options.seed
     count: int = options.count
@@ -151,7 +150,7 @@ def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
 
 def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -> None:
     """Print a table for each unit."""
-    from vitruvian.sim.rtl.mma import UNITS
+    from vitruvian.hdl.mma.unit import UNITS
 
     for unit, rows in rates.items():
         config = UNITS[unit]

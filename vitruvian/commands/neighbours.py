@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vitruvian.sim.davinci import Report
     from vitruvian.sim.kernels.kselection.shape import KnnShape
 
-__all__ = ["DEFAULTS", "PROBLEM", "add_options", "run"]
-
 #: Name of the problem.
 PROBLEM = "selbknn"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vitruvian.sim.networks import Network
     from vitruvian.sim.networks.run import NetworkTimes
 
-__all__ = ["register"]
-
 _DESCRIPTION = """\
 Simulate every layer of a network on DaVinci cores, and print its time, its class by
 the component-based roofline, and the shares of the classes. The networks mobilenet_v3,

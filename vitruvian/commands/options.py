@@ -12,25 +12,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path
 from vitruvian.common.validate import shortened
 from vitruvian.common.workers import listening
-from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
-
-__all__ = [
-    "GRAPH_PROBLEMS",
-    "add_chip",
-    "add_jobs",
-    "add_json",
-    "add_liberty",
-    "add_markdown",
-    "add_no_cache",
-    "add_seed",
-    "add_size",
-    "add_svg",
-    "at_least",
-    "compiling",
-    "lanes",
-    "numbers",
-    "refuse_others",
-]
 
 #: A whole number, or a power of two.
 _NUMBER = re.compile(r"(\d+)|2(?:\*\*|\^)(\d+)", re.ASCII)

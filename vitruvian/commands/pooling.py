@@ -11,8 +11,6 @@ from vitruvian.commands.options import add_chip, add_json
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path, write_whole
 
-__all__ = ["register"]
-
 _EPILOG = """\
 Examples:
   vitruvian pooling

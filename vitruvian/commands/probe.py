@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vitruvian.flows.probes.file import Section
     from vitruvian.golden.machines.probe import Inferred, Results
 
-__all__ = ["register"]
-
 _TARGETS = ("cuda", "hip", "amx", "avx512", "python")
 #: Names of the kinds of rules for people
 _KINDS = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vitruvian.sim.kernels.cases import Case
     from vitruvian.sim.roofline import Analysis, Counters
 
-__all__ = ["analysis_of", "register"]
-
 _CHIP = "ascend310"
 
 _DESCRIPTION = """\

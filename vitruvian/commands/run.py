@@ -9,8 +9,6 @@ from vitruvian.commands.options import add_json
 from vitruvian.common.errors import UserError
 from vitruvian.sim.graph_problems import GRAPH_PROBLEMS, PATH_PROBLEMS
 
-__all__ = ["register"]
-
 #: Families of problems: options of one family are refused for the others. The text is for errors.
 _FAMILIES = {
     "paths": f"a graph of {', '.join(PATH_PROBLEMS)}",

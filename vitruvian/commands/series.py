@@ -13,8 +13,6 @@ from vitruvian.common.files import open_whole
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["PROBLEM", "add_options", "run"]
-
 #: Name of the problem.
 PROBLEM = "cubefx"
 

@@ -12,9 +12,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import reason_of
 from vitruvian.sim.verify.check import Outcome
 
-__all__ = ["register"]
-
-
 _DESCRIPTION = """\
 Compare golden and the compiled RTL with the results of a GPU's matrix instruction, bit for bit.
 

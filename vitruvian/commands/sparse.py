@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vitruvian.sparse import Result
     from vitruvian.sparse.matrices import Given
 
-__all__ = ["register"]
-
 _DESCRIPTION = """\
 Run a sparse application on the golden models, and simulate the run on SIDA, a machine
 that reads the matrix once for two iterations (Zhang 2024, ch. 4). APPLICATION is one of

@@ -7,8 +7,6 @@ from typing import Any
 from vitruvian.common.table import open_console, print_table
 from vitruvian.sim.verify.check import Outcome
 
-__all__ = ["as_json", "report"]
-
 
 def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Return a dict for each row: the columns of the table, and examples of mismatches."""

@@ -18,8 +18,6 @@ from vitruvian.common.validate import one_of
 if TYPE_CHECKING:
     from vitruvian.sim.kernels.search import Problem, Tuned
 
-__all__ = ["register"]
-
 #: Largest M, K or N; the search lists the divisors of each.
 _LONGEST = 10**12
 

@@ -13,9 +13,6 @@ from vitruvian.common.progress import Progress
 from vitruvian.sim.verify.check import Check, Outcome
 from vitruvian.sim.verify.run import collect, run_checks
 
-__all__ = ["register"]
-
-
 _PATTERN = "Take the rows of this unit, or all that match a shell pattern (default: all)."
 
 

@@ -31,20 +31,6 @@ from vitruvian.common import workers
 from vitruvian.common.files import reason_of, write_whole
 from vitruvian.common.interrupt import at_hard_end
 
-__all__ = [
-    "CacheError",
-    "ResultCache",
-    "cache_root",
-    "check_cache",
-    "digest",
-    "entry",
-    "locked",
-    "settled",
-    "storing",
-    "sweep",
-    "trusted_root",
-]
-
 _META = "meta.json"
 _PARTIAL = ".partial"
 _FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -4,8 +4,6 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
-__all__ = ["paused_collector"]
-
 
 @contextmanager
 def paused_collector() -> Generator[None]:

@@ -1,7 +1,5 @@
 """Exceptions that all packages share; each has an exit code on the command line."""
 
-__all__ = ["UserError", "WorkError"]
-
 
 class UserError(ValueError):
     """A wrong argument. The message is one line that says what is allowed; exit code 2."""

@@ -22,20 +22,6 @@ from vitruvian.common.errors import UserError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "MOST_BYTES",
-    "OutputPath",
-    "differing",
-    "open_whole",
-    "output_path",
-    "read_arrays",
-    "read_bounded",
-    "read_whole",
-    "reason_of",
-    "write_all",
-    "write_whole",
-]
-
 #: Bytes of an input file, unpacked, that a reader takes unless it states another bound
 MOST_BYTES = 1 << 28
 

@@ -17,20 +17,6 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
-__all__ = [
-    "GRACE_S",
-    "Interrupted",
-    "at_hard_end",
-    "blocked",
-    "forget_group",
-    "guarded",
-    "inherit_groups",
-    "kill_group",
-    "note_group",
-    "run_killable",
-    "stopping",
-]
-
 #: Seconds in which the main thread may unwind before another thread ends the process.
 GRACE_S = 1.2
 

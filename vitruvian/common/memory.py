@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["free_bytes"]
-
 
 def free_bytes() -> int | None:
     """Return the free memory in bytes: the smaller of the system's and the container's limit.

@@ -14,8 +14,6 @@ from typing import IO, Literal
 
 import numpy as np
 
-__all__ = ["MAX_BYTES", "Header", "Misfit", "read_arrays"]
-
 #: Largest total size in bytes of the arrays of a file.
 MAX_BYTES = 256 << 20
 

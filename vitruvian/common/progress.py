@@ -18,8 +18,6 @@ from rich.progress import Progress as RichProgress
 from vitruvian.common.table import SafeConsole
 from vitruvian.common.validate import printable
 
-__all__ = ["Progress"]
-
 #: Seconds between two lines if standard error is not a terminal.
 _PAUSE_S = 10.0
 

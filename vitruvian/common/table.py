@@ -11,8 +11,6 @@ from rich.text import Text
 
 from vitruvian.common.validate import printable
 
-__all__ = ["SafeConsole", "counted", "filled", "is_number", "open_console", "print_table"]
-
 
 class SafeConsole(Console):
     """A console that escapes the control characters of texts, which may come from hostile files."""

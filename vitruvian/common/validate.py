@@ -7,17 +7,6 @@ from typing import Any, TypeVar
 
 from vitruvian.common.errors import UserError
 
-__all__ = [
-    "check_int",
-    "check_type",
-    "listed",
-    "nearest",
-    "one_of",
-    "printable",
-    "refusal",
-    "shortened",
-]
-
 _LONG = 160  # characters of a list of names that a message with a nearest name leaves out
 _WORD = 80  # characters of a word that is compared with names
 

@@ -17,8 +17,6 @@ from typing import Any, Literal
 from vitruvian.common import interrupt
 from vitruvian.common.errors import WorkError
 
-__all__ = ["Call", "Event", "WorkerKilled", "Workers", "listening", "tell"]
-
 
 class WorkerKilled(WorkError):
     """A worker process ended during a call, for example because the memory was exhausted."""

@@ -20,8 +20,6 @@ from vitruvian.common.files import open_whole
 from vitruvian.common.progress import Progress
 from vitruvian.sim.sparse.originals import ORIGINALS, Original
 
-__all__ = ["MATRICES", "fetch", "listing", "url"]
-
 #: Folder of the files in Matrix Market form; tests replace it
 _SITE = "https://suitesparse-collection-website.herokuapp.com/MM"
 

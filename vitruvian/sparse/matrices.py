@@ -15,8 +15,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse.matrix_market import read_matrix
 
-__all__ = ["Given", "as_sparse", "given_matrix"]
-
 #: Stands for the weight of an edge that has none
 _ABSENT = object()
 

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.sparse.applications import APPLICATIONS
 
-__all__ = ["OPTIONS", "Options", "shows_options"]
-
 #: Options of each application with their defaults; ``inspect.Parameter.empty`` must be given
 OPTIONS: dict[str, dict[str, Any]] = {
     name: {

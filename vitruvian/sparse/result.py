@@ -7,8 +7,6 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 
-__all__ = ["Result"]
-
 
 @dataclass(frozen=True, eq=False)
 class Result:

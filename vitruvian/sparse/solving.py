@@ -19,8 +19,6 @@ from vitruvian.sparse.matrices import Given, given_matrix
 from vitruvian.sparse.options import OPTIONS, Options, shows_options
 from vitruvian.sparse.result import Result
 
-__all__ = ["DATAFLOWS", "conventions", "problem", "solve"]
-
 #: The dataflows of ``solve``
 DATAFLOWS = ("oei", "plain")
 

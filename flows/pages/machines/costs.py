@@ -9,8 +9,6 @@ from vitruvian.golden.machines import Machine
 from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
 
-__all__ = ["Cost", "costs", "unit_of"]
-
 
 @dataclass(frozen=True)
 class Cost:

@@ -5,8 +5,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, Machine, PhaseSpec
 
-__all__ = ["datapath", "ranks_of"]
-
 _KEPT = {
     "magnitude": "bits below q are dropped",
     "odd": "a term that lost bits becomes odd",

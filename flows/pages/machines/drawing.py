@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-__all__ = ["Box", "Rank", "draw"]
-
 _WIDTH, _LEFT, _MAIN = 640, 20, 440  # of the picture; of its margin; of a rank of boxes
 _C_LEFT, _C_WIDTH = 500, 120  # the column of C
 _GAP, _BETWEEN = 26, 16  # between ranks; between boxes of a rank

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["Number", "decode", "leading", "operand", "power", "rounded", "truncated", "value_of"]
-
 
 @dataclass(frozen=True)
 class Number:

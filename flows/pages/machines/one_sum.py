@@ -7,8 +7,6 @@ import numpy as np
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.machines import run
 
-__all__ = ["MACHINES", "draw", "exact", "results"]
-
 #: Row of the table of machines -> name in the picture.
 MACHINES = {
     "v100_mma_fp16_fp32": "NVIDIA V100",

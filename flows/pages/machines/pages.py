@@ -22,8 +22,6 @@ from vitruvian.golden.machines import (
 )
 from vitruvian.golden.machines.table import FOLDER
 
-__all__ = ["PICTURE", "examples", "instructions", "picture", "work", "worked"]
-
 #: The first part of the file name of a datapath; the stem of a row follows.
 PICTURE = "datapath_"
 

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from vitruvian.flows.pages.machines.steps import Operands, hexadecimal, table
 from vitruvian.golden.machines.phases import PhaseSpec
 
-__all__ = ["phase_steps"]
-
 _TERMS, _GROUP = 16, 8
 _FRACTION = 10  # fraction bits of an operand
 _SCALE = 13  # low bits that a group's sum gets

@@ -10,8 +10,6 @@ from vitruvian.flows.pages.machines.costs import Cost
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, Listed
 from vitruvian.golden.machines.summary import summary
 
-__all__ = ["Accuracy", "accuracy_table", "chart", "cost_chart", "cost_table", "name_of"]
-
 Table = tuple[list[str], list[list[str]]]
 
 _SHOWN = "normal"  # the distribution in the picture

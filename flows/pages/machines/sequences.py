@@ -8,8 +8,6 @@ from vitruvian.flows.pages.machines.steps import Operands, hexadecimal, scientif
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines.spec import ChainSpec
 
-__all__ = ["chain_steps"]
-
 
 class _Adder:
     """Rounded operations on codes of the output format, which are recorded in a table."""

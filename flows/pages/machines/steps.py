@@ -23,8 +23,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["Operands", "dot_steps", "hexadecimal", "scientific", "table", "units"]
-
 _GROUP = 16  # products in an exact sum of the lanes "sixteens"
 _OWN, _COMMON, _TOTAL = 24, 32, 31  # fraction bits in the sums of CDNA 3
 

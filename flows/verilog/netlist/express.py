@@ -11,8 +11,6 @@ from vitruvian.flows.verilog.netlist.names import Namer
 from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig, cut, width_of
 from vitruvian.flows.verilog.netlist.simplify import Netlist
 
-__all__ = ["Expressions", "literal"]
-
 _INFIX = {
     "$and": "&", "$or": "|", "$xor": "^", "$add": "+", "$sub": "-", "$mul": "*", "$shl": "<<",
     "$shr": ">>", "$sshr": ">>>", "$shift": ">>", "$eq": "==", "$ne": "!=", "$lt": "<", "$le": "<=",

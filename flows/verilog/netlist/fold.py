@@ -2,8 +2,6 @@
 
 from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig, cut, joined, width_of
 
-__all__ = ["constant", "extended", "folded", "is_constant", "ones"]
-
 BITWISE = ("$and", "$or", "$xor")
 
 

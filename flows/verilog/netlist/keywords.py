@@ -1,7 +1,5 @@
 """The words that are no names in Verilog (IEEE 1364) or SystemVerilog (IEEE 1800, annex B)."""
 
-__all__ = ["KEYWORDS"]
-
 KEYWORDS = frozenset(
     """
     accept_on alias always always_comb always_ff always_latch and assert assign assume automatic

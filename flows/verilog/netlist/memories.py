@@ -3,8 +3,6 @@
 from vitruvian.flows.verilog.netlist.express import Expressions, literal
 from vitruvian.flows.verilog.netlist.rtlil import Cell, Sig, cut, width_of
 
-__all__ = ["Memories"]
-
 
 class Memories:
     """The memories of one module.

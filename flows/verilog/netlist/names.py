@@ -8,8 +8,6 @@ from vitruvian.flows.verilog.netlist.process import retargeted
 from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig
 from vitruvian.flows.verilog.netlist.simplify import Netlist, reads
 
-__all__ = ["Aliases", "Namer", "poor"]
-
 _POOR = re.compile(r"\$|(?:port|signal)(?:_\d+)+$")
 _LONGEST = 36
 

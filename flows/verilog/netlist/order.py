@@ -9,8 +9,6 @@ the nets of rank R.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["Node", "ordered", "ranks"]
-
 
 @dataclass(frozen=True)
 class Node:

@@ -3,8 +3,6 @@
 from vitruvian.flows.verilog.netlist.fold import is_constant
 from vitruvian.flows.verilog.netlist.rtlil import Body, Case, Chunk, Sig, Switch
 
-__all__ = ["grouped", "retargeted", "tidied"]
-
 
 def retargeted(body: Body, name: str) -> Body:
     """Return the statements with the wire ``name`` as their target."""

@@ -28,8 +28,6 @@ from vitruvian.flows.verilog.netlist.rtlil import (
 )
 from vitruvian.flows.verilog.netlist.simplify import COMBINATIONAL, mapped, reads, targets
 
-__all__ = ["lanes"]
-
 _NUMBERED = re.compile(r"([a-z]+)(\d+)_(\w+)")
 #: Signals of the source that a lane has at least.
 _LEAST = 6

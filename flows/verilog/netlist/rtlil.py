@@ -9,22 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = [
-    "Body",
-    "Case",
-    "Cell",
-    "Chunk",
-    "Module",
-    "Process",
-    "Sig",
-    "Switch",
-    "Wire",
-    "cut",
-    "joined",
-    "parse",
-    "width_of",
-]
-
 
 class Chunk(NamedTuple):
     """The bits ``[low +: width]`` of wire ``name``, or the constant ``low`` if it has no name."""

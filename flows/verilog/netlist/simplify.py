@@ -18,8 +18,6 @@ from vitruvian.flows.verilog.netlist.rtlil import (
     width_of,
 )
 
-__all__ = ["COMBINATIONAL", "Netlist", "mapped", "reads"]
-
 COMBINATIONAL = (
     *("$and", "$or", "$xor", "$not", "$reduce_or", "$reduce_and", "$reduce_xor", "$reduce_bool"),
     *("$add", "$sub", "$mul", "$neg", "$shl", "$shr", "$sshr", "$shift", "$mux"),

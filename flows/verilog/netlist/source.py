@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Part", "part_of"]
-
 #: Characters of docstrings and their ASCII text.
 _ASCII = {"…": "...", "·": "*", "×": "x", "≤": "<=", "≥": ">=", "−": "-", "–": "-", "²": "^2"}
 _PACKAGES = ("vitruvian", "amaranth")

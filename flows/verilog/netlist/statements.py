@@ -3,8 +3,6 @@
 from vitruvian.flows.verilog.netlist.express import Expressions
 from vitruvian.flows.verilog.netlist.rtlil import Body, Sig, Switch, cut, width_of
 
-__all__ = ["Statements"]
-
 
 class Statements:
     """The statements of one module.

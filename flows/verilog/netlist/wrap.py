@@ -5,8 +5,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["WIDTH", "comment", "fitted", "wrapped"]
-
 #: Characters of the longest line.
 WIDTH = 100
 _OPERATORS = frozenset("& | ^ + - * << >> >>> == != < <= > >= ? :".split())

@@ -17,8 +17,6 @@ from vitruvian.flows.verilog.netlist.source import Part, part_of
 from vitruvian.flows.verilog.netlist.statements import Statements
 from vitruvian.flows.verilog.netlist.wrap import comment, fitted
 
-__all__ = ["verilog"]
-
 FILE = (
     "// One file holds the unit and the modules it is made of.\n"
     "/* verilator lint_off DECLFILENAME */\n"

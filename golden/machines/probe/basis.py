@@ -9,8 +9,6 @@ from vitruvian.golden.machines.probe.score import Scorer, possible
 from vitruvian.golden.machines.probe.space import changed, value_of, values
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Basis", "evidence"]
-
 
 @dataclass(frozen=True)
 class Basis:

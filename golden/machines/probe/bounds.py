@@ -13,8 +13,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["Bounds", "addend", "largest_subnormal", "product"]
-
 _FEW = 4  # fraction bits of formats whose significands are all tried
 _WIDE = 23  # fraction bits of fp32
 _GROUP = 16  # products of a group of the lanes "sixteens"

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.scales import ScaleFormat
 from vitruvian.golden.machines.probe import strata
 from vitruvian.golden.machines.probe.rows import Rows
 
-__all__ = ["KIT_VERSION", "Cases", "Results", "cases", "with_results"]
-
 #: Version of the inputs and of the files; files of another version are refused.
 KIT_VERSION = 2
 _INTEGERS = 400  # random rows of an integer instruction

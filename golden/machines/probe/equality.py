@@ -77,8 +77,6 @@ from vitruvian.golden.machines.probe.space import conversion_key
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["canonical", "equal_rules"]
-
 _NEVER = 1 << 20  # more bits than any window has
 
 

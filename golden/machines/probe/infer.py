@@ -21,8 +21,6 @@ from vitruvian.golden.machines.probe.space import changed, dot_values, value_of,
 from vitruvian.golden.machines.spec import ChainSpec, fma_step
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Inferred", "infer"]
-
 Progress = Callable[[str, int], object]
 
 _FEW = 10  # rows with which hopeless combinations are sorted out

@@ -9,8 +9,6 @@ from vitruvian.golden.machines.probe.cases import Cases
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["machine_file"]
-
 #: Fields that stand in the row of a file, or that the row's formats say
 _OF_ROW = ("input", "input_b", "output", "k", "scale", "block")
 

@@ -17,8 +17,6 @@ from vitruvian.golden.fp.formats import (
 )
 from vitruvian.golden.machines.probe.cases import Cases, Results, cases, with_results
 
-__all__ = ["format_of", "measure"]
-
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], ArrayLike]
 
 

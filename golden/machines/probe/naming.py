@@ -8,8 +8,6 @@ from vitruvian.golden.machines.probe.cases import Cases, Results
 from vitruvian.golden.machines.probe.score import Scorer
 from vitruvian.golden.machines.table import Machine, Rule, machines
 
-__all__ = ["Match", "candidates", "name", "rows_of"]
-
 
 @dataclass(frozen=True)
 class Match:

@@ -6,8 +6,6 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import ScaleFormat
 
-__all__ = ["exponents", "number", "random_number", "scale_codes", "split"]
-
 
 def number(
     sign: np.ndarray, exponent: np.ndarray, fraction: np.ndarray, format: FloatFormat

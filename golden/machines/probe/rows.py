@@ -7,8 +7,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import ScaleFormat
 from vitruvian.golden.machines.probe.operands import number, random_number, scale_codes, split
 
-__all__ = ["Rows"]
-
 
 class Rows:
     """Operands of dot products in the making.

@@ -12,8 +12,6 @@ from vitruvian.golden.machines.probe.cases import Results
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.table import Rule
 
-__all__ = ["Scorer", "Tally", "possible"]
-
 #: Terms that a block has a multiple of, for the ways to group them
 _GROUPS = {"together": 1, "parity": 2, "halves": 4, "sixteens": 16}
 

@@ -15,8 +15,6 @@ from vitruvian.golden.machines.probe.cases import Cases
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule, machines
 
-__all__ = ["changed", "conversion_key", "dot_values", "known_slices", "value_of", "values"]
-
 #: Windows that are tried; golden computes the general rules in 64 bits.
 _WINDOWS = range(1, 56)
 _FLOOR_BELOW = 24

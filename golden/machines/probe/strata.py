@@ -15,8 +15,6 @@ from vitruvian.golden.machines.probe.strata_tiny import (
     tiny_results,
 )
 
-__all__ = ["STRATA"]
-
 _EIGHTH = 1  # 2.25 is 2 · (1 + 1/8)
 _FAR = 44  # the largest window plus a few bits, for distances between exponents
 

@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.golden.machines.probe.operands import number, scale_codes
 from vitruvian.golden.machines.probe.rows import Rows
 
-__all__ = ["floors", "negative_zeros", "subnormals", "tiny_results"]
-
 
 def floors(rows: Rows) -> None:
     """Products far below one without C: the floor of E_max."""

@@ -14,8 +14,6 @@ from vitruvian.golden.sparse.applications.problem import (
 from vitruvian.golden.sparse.graph import Graph, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["KMEANS", "kmeans"]
-
 KMEANS = Graph(
     name="kmeans",
     given=("choice", "chosen", "norms", "nearest", "points", "places", "draws", "step", "last"),

@@ -13,18 +13,6 @@ from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.graph import Ewise, Graph, Operand, Reduce
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = [
-    "Problem",
-    "check_finite",
-    "check_number",
-    "check_rows",
-    "check_square",
-    "check_vector",
-    "check_vertex",
-    "ewise",
-    "reduce",
-]
-
 #: What applications say about negative weights
 _SIGNS = (
     "pagerank, sssp, labelprop and gcn need weights from 0 on; bfs, knn and kcore ignore the "

@@ -18,8 +18,6 @@ from vitruvian.golden.sparse.applications.problem import (
 from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["LABELPROP", "PAGERANK", "gcn", "gcn_graph", "labelprop", "pagerank"]
-
 PAGERANK = Graph(
     name="pagerank",
     given=("rank", "ones", "damping", "count", "tolerance"),

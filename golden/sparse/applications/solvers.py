@@ -23,8 +23,6 @@ from vitruvian.golden.sparse.applications.problem import (
 from vitruvian.golden.sparse.graph import Graph, Node, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["BICGSTAB", "CG", "bicgstab", "cg", "gmres", "gmres_graph"]
-
 
 def _dot(out: str, first: str, second: str) -> tuple[Node, Node]:
     """Return the nodes of a scalar product."""

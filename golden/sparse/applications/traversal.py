@@ -16,8 +16,6 @@ from vitruvian.golden.sparse.applications.problem import (
 from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 
-__all__ = ["BFS", "KCORE", "KNN", "KNN_ENDING", "SSSP", "bfs", "kcore", "knn", "sssp"]
-
 BFS = Graph(
     name="bfs",
     given=("frontier", "visited", "level", "depth"),

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from .geometry import Geometry
 
-__all__ = ["AFTER_PIPELINES", "geometry_after"]
-
 #: The boundaries with registers in the sum of the products, and in the addition of C, at each
 #: pipeline depth.
 AFTER_PIPELINES: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {

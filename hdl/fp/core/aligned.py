@@ -31,8 +31,6 @@ from ..parts.pipeline import PipelineStages
 from ..parts.unpack import Unpacked, store
 from .geometry import Lane
 
-__all__ = ["PIPELINES", "AlignedCore"]
-
 #: The boundaries that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
     0: (),

@@ -9,8 +9,6 @@ from ..parts.pipeline import PipelineStages
 from ..parts.unpack import Unpacked
 from .geometry import Lane, ShortWindow
 
-__all__ = ["cross_lanes", "cross_lists", "cross_short"]
-
 
 def cross_lanes(
     stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: Unpacked | None

@@ -43,8 +43,6 @@ from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
 from .terms import Terms
 
-__all__ = ["DotCore"]
-
 
 class DotCore:
     """A builder of the back end; ``build`` adds its logic to ``m``.

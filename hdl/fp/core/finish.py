@@ -10,8 +10,6 @@ from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
 from ..parts.unpack import store
 
-__all__ = ["ROUNDINGS", "Exact", "finish"]
-
 #: The roundings of the small units: to nearest even, and towards zero. ``finish`` has RTO too.
 ROUNDINGS = ("RNE", "RZ")
 

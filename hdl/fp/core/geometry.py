@@ -11,17 +11,6 @@ from vitruvian.golden.fp.spec import DotSpec
 from ..parts.pipeline import PipelineStages
 from .sideband import SideBand
 
-__all__ = [
-    "Bypass",
-    "BypassResult",
-    "Geometry",
-    "Lane",
-    "ShortWindow",
-    "SmallResult",
-    "check_rule",
-    "with_floor",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:

@@ -4,8 +4,6 @@ from dataclasses import dataclass, replace
 
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["LateStages", "exact_window", "late_pipelines", "sums_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LateStages:

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.spec import DotSpec
 from ..parts.normalise import normalise
 from ..parts.unpack import Unpacked, unpack
 
-__all__ = ["OperandForm", "form_of", "form_of_addend"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OperandForm:

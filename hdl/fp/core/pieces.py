@@ -7,8 +7,6 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from ..parts.align import clip
 from .geometry import Geometry
 
-__all__ = ["first_cuts", "lowered", "near_of"]
-
 
 def near_of(g: Geometry, reference: Value) -> Value:
     """Return E_max in as few bits as a lane needs.

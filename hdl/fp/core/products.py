@@ -11,8 +11,6 @@ from ..parts.unpack import Unpacked
 from .geometry import Lane
 from .operands import OperandForm
 
-__all__ = ["lane", "product_lane", "product_lanes"]
-
 
 def product_lane(
     m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str, multiplier: str = "booth"

@@ -12,8 +12,6 @@ from ..parts.unpack import Unpacked, store
 from .geometry import Geometry, Lane, ShortWindow, SmallResult
 from .sideband import SideBand
 
-__all__ = ["Target", "ZeroSigns", "code_of", "sign_beside", "targets_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Target:

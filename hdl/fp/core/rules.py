@@ -5,8 +5,6 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from .operands import form_of, form_of_addend
 
-__all__ = ["check_dot_rule"]
-
 # Parameter -> the values that the datapath has; it has every value of the others.
 _REALISED = {
     "flush_result": (None, "after", "unbounded"),

@@ -15,8 +15,6 @@ from .dotcore import DotCore
 from .geometry import Geometry
 from .sideband import SideBand
 
-__all__ = ["ScaledCore", "ScaledGeometry"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledGeometry(Geometry):

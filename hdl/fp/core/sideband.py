@@ -7,8 +7,6 @@ from amaranth.hdl import Value
 
 from ..parts.pipeline import PipelineStages
 
-__all__ = ["BYPASS_ORDER", "SideBand"]
-
 #: The ``order`` in a unit that has a bypass and no sums.
 BYPASS_ORDER = ("nan", "special", "minus", "below", "missing", "top", "subnormal", "nonzero")
 

@@ -10,8 +10,6 @@ from ..parts.unpack import Unpacked
 from .geometry import Geometry, ShortWindow
 from .pieces import first_cuts
 
-__all__ = ["Terms"]
-
 
 class Terms:
     """A builder of the aligned rows of a sum; it adds their logic to ``m``.

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-__all__ = ["clip", "maximum", "shift_right"]
-
 
 def clip(value: Value, *, bits: int) -> Value:
     """Return an unsigned value in ``bits`` bits; a larger value becomes all ones."""

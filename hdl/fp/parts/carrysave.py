@@ -10,16 +10,6 @@ from itertools import pairwise
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
-__all__ = [
-    "FAST_ADDER_BITS",
-    "Row",
-    "add_plainly",
-    "add_rows",
-    "compress",
-    "reduce_rows",
-    "reduce_spans",
-]
-
 #: Wider sums get a Kogge-Stone adder if the adder has a pipeline stage of its own.
 FAST_ADDER_BITS = 30
 

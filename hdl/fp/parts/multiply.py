@@ -8,17 +8,6 @@ from vitruvian.common.validate import one_of
 
 from .carrysave import Row, add_rows, reduce_rows
 
-__all__ = [
-    "MULTIPLIERS",
-    "ORDERS",
-    "arrange_rows",
-    "booth_rows",
-    "check_multiplier",
-    "multiply",
-    "recode",
-    "recoded_bits",
-]
-
 #: The two forms in which a unit multiplies and adds. ``booth`` uses Booth rows and carry-save
 #: trees, which are smallest in standard cells. ``dsp`` uses ``*`` and ``+``, which become the DSP
 #: blocks and carry chains of an FPGA. Both give the same results

@@ -9,8 +9,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from .align import shift_right
 from .pipeline import PipelineStages
 
-__all__ = ["Normalised", "Packed", "normalise", "round_and_pack"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Normalised:

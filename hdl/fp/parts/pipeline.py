@@ -7,16 +7,6 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from vitruvian.common.validate import check_int, one_of
 
-__all__ = [
-    "DEEP_PIPELINES",
-    "PIPELINES",
-    "RETIMED",
-    "PipelineStages",
-    "before_addend",
-    "check_pipeline",
-    "delayed",
-]
-
 #: The stage boundaries of a dot product that have registers at each pipeline depth.
 PIPELINES: dict[int, tuple[str, ...]] = {
     0: (),

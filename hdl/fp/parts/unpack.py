@@ -8,8 +8,6 @@ from vitruvian.golden.fp.formats import FloatFormat, Specials
 
 from .pipeline import PipelineStages
 
-__all__ = ["Unpacked", "store", "unpack"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Unpacked:

@@ -11,8 +11,6 @@ from vitruvian.hdl.cube.ports import Start
 
 from .commands import make_packets
 
-__all__ = ["Beat", "make_beats", "words_of"]
-
 
 @dataclass
 class Beat:

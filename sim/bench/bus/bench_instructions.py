@@ -22,8 +22,6 @@ from vitruvian.sim.rtl.mma import (
     tiles_of,
 )
 
-__all__: list[str] = []
-
 
 async def _run(bench: Bench) -> None:
     """Run random instructions; compare the requests, the packets and the results."""

@@ -20,8 +20,6 @@ from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
 
-__all__ = ["unit_of"]
-
 _PERIOD_NS = 10
 #: Polls of status after which a result must have come.
 _POLLS = 200

@@ -21,8 +21,6 @@ from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters, seed_of
 from vitruvian.sim.bench.scoreboard import Scoreboard
 
-__all__ = ["Bench", "pauses", "unit_of"]
-
 _PERIOD_NS = 10
 #: Cycles within which a packet must come.
 _LIMIT = 5000

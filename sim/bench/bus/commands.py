@@ -14,8 +14,6 @@ from vitruvian.sim.bench.cube.schedule import Schedule, complex_codes, mma_code
 from vitruvian.sim.bench.cube.traffic import compute_traffic
 from vitruvian.sim.bench.simd2.integer import int_vectors
 
-__all__ = ["Packets", "command_word", "make_packets", "most_tiles"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Packets:

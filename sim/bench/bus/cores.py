@@ -8,8 +8,6 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.elaborate import only_described
 
-__all__ = ["component_of"]
-
 
 def component_of(values: dict[str, Any], unit: str) -> Any:
     """Return the component that a bench's parameters describe.

@@ -17,8 +17,6 @@ from vitruvian.sim.host.client import Client, Traffic
 from vitruvian.sim.host.frames import MOST_WORDS
 from vitruvian.sim.host.port import ByteStream
 
-__all__ = ["POPPED", "Faults", "FaultyStream", "SummingRegisters", "soak"]
-
 #: Address of the register that counts its reads.
 POPPED = 255
 _MASK = (1 << 32) - 1

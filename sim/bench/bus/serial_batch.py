@@ -22,8 +22,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .serial import Faults, FaultyStream
 
-__all__ = ["checks", "compare_products", "random_operands"]
-
 (_SERIAL,) = UNITS
 #: Share of the requested vectors. A vector is a result, for which many bytes go over the line.
 _SHARE = 1 / 1000

@@ -15,8 +15,6 @@ from vitruvian.sim.rtl.emit import to_verilog
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 
-__all__ = ["checks"]
-
 #: Unit -> module with its bench, and the parameter that is its number of commands or beats.
 _BENCHES = {
     "axi-stream": ("vitruvian.sim.bench.bus.bench_stream", "commands", "bus.StreamUnit"),

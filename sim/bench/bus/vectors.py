@@ -19,8 +19,6 @@ from vitruvian.sim.rtl.ports import Interface, Port, Stream, plain_port
 from .beats import make_beats
 from .commands import make_packets
 
-__all__ = ["accesses", "packets", "requests"]
-
 #: Expected words of a product of few elements, in the mean, behind AXI4-Lite and on a serial line.
 _LITE_WORDS, _LINE_BYTES = 32, 100
 #: Cycles from the address of a read to the address of the next one, at least.

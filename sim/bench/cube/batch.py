@@ -14,16 +14,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Traffic, make_traffic
 
-__all__ = [
-    "SHARE_OF_ALL",
-    "SHARE_OF_ONE",
-    "build_seconds",
-    "checks",
-    "compare_traffic",
-    "run_share",
-    "run_unit",
-]
-
 EMIT_RATE = 0.5
 
 #: Shares of the requested vectors. An accumulator is the sum of several beats, so that fewer

@@ -18,8 +18,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .traffic import Traffic, make_traffic
 
-__all__ = ["configuration"]
-
 
 def configuration(values: dict[str, Any]) -> MatrixUnitConfig:
     """Return the configuration that a bench's parameters describe."""

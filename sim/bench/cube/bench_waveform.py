@@ -11,8 +11,6 @@ from vitruvian.hdl.cube import CONFIGS, MatrixUnit, Start
 from vitruvian.sim.bench.harness import Harness
 from vitruvian.sim.rtl.emit import interface_of
 
-__all__ = ["CONFIG", "CYCLES"]
-
 #: A unit with one precision, which is built faster and gives the same picture.
 CONFIG = replace(CONFIGS["tiny"], precisions=("fp16",))
 CYCLES = 15

@@ -11,8 +11,6 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from .operands import draw_operands
 
-__all__ = ["block_results", "draw_blocks", "packed"]
-
 #: Share of the beats with a scale that is zero, a NaN or at an end of its range.
 _SPECIAL = 0.1
 

@@ -10,8 +10,6 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.sim.bench.fp.stimuli import special_codes
 
-__all__ = ["draw_addends", "draw_operands", "make_near_ties"]
-
 _INT32_MAX = (1 << 31) - 1
 
 

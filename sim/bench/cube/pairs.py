@@ -7,8 +7,6 @@ from vitruvian.golden.simd2 import Op, mmo
 
 from .operands import draw_addends, draw_operands
 
-__all__ = ["draw_pairs", "identity", "pair_results"]
-
 #: Zero, infinity, NaN, one, the smallest subnormal, the smallest normal and the largest number.
 _POSITIVE = np.array([0, 0x7F80_0000, 0x7FC0_0000, 0x3F80_0000, 1, 0x80_0000, 0x7F7F_FFFF], "u4")
 _SPECIALS = np.concatenate([_POSITIVE, _POSITIVE | np.uint32(1 << 31)])

@@ -9,8 +9,6 @@ from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.mixed import MixedUnitConfig
 from vitruvian.hdl.cube.ports import Start
 
-__all__ = ["Schedule", "complex_codes", "draw_schedule", "mma_code"]
-
 #: Share of the runs whose sums are subnormal or overflow.
 AT_THE_ENDS = 0.2
 

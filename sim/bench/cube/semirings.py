@@ -12,8 +12,6 @@ from vitruvian.hdl.cube.config import MatrixUnitConfig
 from .operands import draw_addends, draw_operands
 from .schedule import Schedule
 
-__all__ = ["compute_semirings"]
-
 #: Zeros, infinities, NaN, ±1, and the smallest and largest numbers of both signs.
 _SPECIALS = np.array(
     [0, 0x8000, 0x7C00, 0xFC00, 0x7E00, 0x3C00, 0xBC00, 1, 0x8001, 0x7BFF, 0xFBFF], np.uint16

@@ -22,15 +22,13 @@ from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.mixed import MixedUnitConfig
-from vitruvian.sim.rtl.cube import bus_words
+from vitruvian.sim.rtl.tiles import bus_words
 
 from .blocks import block_results, draw_blocks, packed
 from .operands import draw_addends, draw_operands, make_near_ties
 from .pairs import draw_pairs, identity, pair_results
 from .schedule import Schedule, complex_codes, draw_schedule, mma_code
 from .semirings import compute_semirings
-
-__all__ = ["Traffic", "compute_traffic", "make_traffic"]
 
 #: Share of the beats that start from C whose sums lie next to a tie.
 NEAR_TIES = 0.25

@@ -19,8 +19,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .bench_waveform import CONFIG, CYCLES
 
-__all__ = ["PICTURE", "read_vcd", "rows", "simulate"]
-
 PICTURE = Path(__file__).resolve().parents[3] / "docs" / "units" / "cube_tiles.svg"
 
 _START = {Start.ZERO.value: "zero", Start.FROM_C.value: "C", Start.ACCUMULATE.value: "accum."}

@@ -18,8 +18,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors, int_vectors
 
-__all__ = ["checks", "depth_for", "dot_name", "int_results", "run_dot", "run_int_dot"]
-
 _DOT, _INTDOT = UNITS["dot"], UNITS["intdot"]
 
 

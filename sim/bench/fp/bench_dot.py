@@ -15,8 +15,6 @@ from vitruvian.sim.bench.pipeline import PipelineAgent
 from vitruvian.sim.bench.scoreboard import Scoreboard
 from vitruvian.sim.rtl.emit import interface_of
 
-__all__ = ["spec_of", "unit"]
-
 
 def spec_of(values: dict[str, Any]) -> DotSpec:
     """Return the specification that a bench's parameters describe."""

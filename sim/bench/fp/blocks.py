@@ -20,8 +20,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors
 
-__all__ = ["block_vectors", "checks", "compare_blocks", "port_values", "run_blocks", "run_set"]
-
 _UNIT = UNITS["blockdot"]
 
 #: Share of the vectors with arbitrary scales, and of the vectors with a special scale.

@@ -16,8 +16,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .stimuli import dot_vectors
 
-__all__ = ["checks", "operands", "run_row", "unit_vectors"]
-
 _UNIT = UNITS["machine"]
 
 

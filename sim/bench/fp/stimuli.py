@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
-__all__ = ["CLASSES", "dot_vectors", "int_vectors", "special_codes"]
-
 #: Classes of the vectors of ``dot_vectors``; each has an equal share.
 CLASSES = (
     "patterns",  # all bit patterns are equally likely

@@ -14,8 +14,6 @@ from vitruvian.golden.fp.spec import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.timing_diagram import Row, draw
 
-__all__ = ["PICTURE", "rows", "simulate"]
-
 PICTURE = Path(__file__).resolve().parents[3] / "docs" / "tutorials" / "verilog_dot.svg"
 
 _SPEC = PRESETS["a100"].spec("fp16", "fp32", k=8)

@@ -7,8 +7,6 @@ from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Bank"]
-
 
 class Bank(wiring.Component):
     """Units with the same source format and the same latency, side by side.

@@ -34,19 +34,6 @@ from vitruvian.sim.verify.compare import Result, compare
 from .bank import Bank
 from .stimuli import codes, pairs
 
-__all__ = [
-    "ALL",
-    "SMALL",
-    "Unit",
-    "checks",
-    "compare_group",
-    "compile_group",
-    "expected",
-    "groups",
-    "run_group",
-    "unit_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:

@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.golden.fp import FORMATS, INT_FORMATS, FloatFormat, IntFormat
 from vitruvian.sim.bench.fp.stimuli import special_codes
 
-__all__ = ["codes", "every_code", "every_pair", "pairs"]
-
 
 def _word(format: FloatFormat | IntFormat | str) -> tuple[FloatFormat | IntFormat, int, np.dtype]:
     f = (FORMATS | INT_FORMATS)[format] if isinstance(format, str) else format

@@ -12,8 +12,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .lanes import run_lanes, unit_for
 
-__all__ = ["Lanes", "checks", "run_check"]
-
 _PAIRS = (11, 13) * 4
 
 #: (format, widths of A's limbs, width of B's limbs, number n of steps, window, pipeline, every n

@@ -9,8 +9,6 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.hdl.m3xu.dot import LaneDot
 from vitruvian.sim.rtl import CompiledModel
 
-__all__ = ["lane_fields", "run_lanes", "unit_for"]
-
 
 def lane_fields(
     codes: np.ndarray, format: FloatFormat, *, place: int, width: int, total: int

@@ -25,8 +25,6 @@ from vitruvian.sim.rtl.mma import (
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-__all__ = ["checks", "compare_run", "draw_opcodes", "run_unit"]
-
 #: Share of the requested vectors. An element of D is the sum of several blocks, so that fewer
 #: elements test as much as the vectors of a dot product.
 SHARE = 1 / 16

@@ -22,8 +22,6 @@ from vitruvian.sim.rtl.mma import (
     words_of,
 )
 
-__all__ = ["Drawn", "draw", "instructions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:

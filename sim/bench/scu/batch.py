@@ -16,20 +16,6 @@ from vitruvian.sim.verify.compare import Result, compare
 
 from .traffic import Instruction, Walk, additions, bit_patterns, loads
 
-__all__ = [
-    "Additions",
-    "addition_streams",
-    "checks",
-    "compare_additions",
-    "compare_loads",
-    "draw_additions",
-    "elements",
-    "load_streams",
-    "run_col2im",
-    "run_im2col",
-    "words",
-]
-
 #: Rows of fractals are wide, and an instruction has at least 16 of them.
 SHARE = 1 / 16
 #: Approximate rows of an instruction of ``traffic``.

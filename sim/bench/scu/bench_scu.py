@@ -22,8 +22,6 @@ from vitruvian.sim.rtl.emit import interface_of
 from .memory import Memory, number
 from .traffic import Instruction, additions, bit_patterns, loads, overlapping
 
-__all__ = ["unit_of"]
-
 #: The stall rates of the streams in the rounds of a test, and the latency of the memory.
 _ROUNDS: tuple[tuple[dict[str, float], int], ...] = (
     ({}, 1),

@@ -10,8 +10,6 @@ from vitruvian.hdl.scu import ConversionConfig
 from vitruvian.sim.bench.harness import Harness
 from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
 
-__all__ = ["Memory", "number", "row_of"]
-
 
 def number(row: np.ndarray) -> int:
     """Return a row of elements as one number, with the first element in the lowest bits."""

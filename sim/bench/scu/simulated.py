@@ -12,8 +12,6 @@ from vitruvian.sim.verify.compare import Result
 
 from . import bench_scu
 
-__all__ = ["checks", "run_bench_row"]
-
 #: Share of the requested vectors; an instruction has about 50 rows of fractals.
 SHARE = 1 / 10_000
 

@@ -10,17 +10,6 @@ from vitruvian.golden.scu import Patches, col2im_add, im2col_load
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.hdl.scu import ConversionConfig, Mode
 
-__all__ = [
-    "Instruction",
-    "Walk",
-    "additions",
-    "bit_patterns",
-    "conversion",
-    "loads",
-    "overlapping",
-    "random_geometry",
-]
-
 #: Rounds of a geometry's search; nearly all random geometries are valid.
 _TRIES = 1000
 

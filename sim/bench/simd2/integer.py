@@ -15,16 +15,6 @@ from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-__all__ = [
-    "CONFIGURATIONS",
-    "checks",
-    "int_vectors",
-    "late_c",
-    "run_int_tile",
-    "tile_name",
-    "tile_results",
-]
-
 #: The checked tiles. The unit's tests cover the widths of 32 and 64 bits.
 CONFIGURATIONS = tuple(
     int_config(c) for c in map(UNITS["simd2-int"].default, UNITS["simd2-int"].checked)

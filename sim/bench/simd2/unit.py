@@ -10,8 +10,6 @@ from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.sim.bench.cube.batch import SHARE_OF_ALL, SHARE_OF_ONE, build_seconds, run_share
 from vitruvian.sim.verify.check import Check
 
-__all__ = ["CONFIGURATIONS", "checks"]
-
 #: The checked units with semirings. Those of the unit ``cube`` take one pair of FP32 operands in a
 #: beat, unless ⊕ is a sum.
 CONFIGURATIONS: tuple[MatrixUnitConfig, ...] = tuple(

@@ -18,8 +18,6 @@ from vitruvian.sim.bench.scoreboard import Scoreboard
 from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
 from vitruvian.sim.rtl.emit import interface_of
 
-__all__ = ["unit_of"]
-
 _STAGES = ("os", "ewise", "is_")
 
 

@@ -21,8 +21,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .ewise_traffic import EwiseTraffic, command_items, random_traffic
 
-__all__ = ["unit_of"]
-
 #: The stall rates of the inputs and the outputs in the rounds of a test.
 _ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
 

@@ -21,8 +21,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .traffic import RowBeats, rows
 
-__all__ = ["unit_of"]
-
 #: The stall rates of the input and the output in the rounds of a test.
 _ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
 

@@ -20,8 +20,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .passes import Pass, commands, csc_payload, random_passes
 
-__all__ = ["unit_of"]
-
 #: The stall rates of the inputs and the outputs in the rounds of a test.
 _ROUNDS = ((0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3))
 

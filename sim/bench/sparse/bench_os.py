@@ -20,8 +20,6 @@ from vitruvian.sim.rtl.emit import interface_of
 
 from .traffic import Beats, columns, lengths
 
-__all__ = ["unit_of"]
-
 #: The stall rates of the input and the output in the rounds of a test.
 _ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
 

@@ -16,8 +16,6 @@ from vitruvian.sim.verify.compare import Result, compare
 from .ewise_traffic import EwiseTraffic, commands_payload, random_traffic
 from .traffic import format_label
 
-__all__ = ["checks", "compare_programs"]
-
 #: A vector is an executed instruction, and golden needs about a millisecond for one.
 SHARE = 1 / 16
 

@@ -19,8 +19,6 @@ from vitruvian.hdl.sparse import EwiseConfig
 
 from .traffic import codes
 
-__all__ = ["EwiseTraffic", "command_items", "commands_payload", "random_traffic"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EwiseTraffic:

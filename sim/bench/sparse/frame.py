@@ -10,8 +10,6 @@ from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.control import PipelineControl
 from vitruvian.hdl.sparse.oei_config import OEIConfig, Refusal
 
-__all__ = ["BufferFrame"]
-
 
 class BufferFrame(wiring.Component):
     """A buffer whose orders come from a control, as in the pipeline, so that passes can be tested.

@@ -19,8 +19,6 @@ from .frame import BufferFrame
 from .passes import Pass, beats_of, commands, counts_of, directed_passes, random_passes, stacked
 from .traffic import format_label
 
-__all__ = ["checks", "compare_buffer", "compare_passes"]
-
 #: Share of the requested vectors: a pass has some hundred elements.
 SHARE = 1 / 4000
 

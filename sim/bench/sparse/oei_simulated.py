@@ -13,8 +13,6 @@ from vitruvian.sim.verify.compare import Result
 
 from . import bench_control, bench_oei
 
-__all__ = ["checks"]
-
 #: Share of the requested vectors; a round has as many passes.
 SHARE = 1 / 20000
 

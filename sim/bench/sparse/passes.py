@@ -20,21 +20,6 @@ from vitruvian.hdl.sparse.oei_config import Kind, OEIConfig
 from .ewise_traffic import command_items
 from .traffic import NAMED, codes
 
-__all__ = [
-    "FORMS",
-    "Pass",
-    "beats_of",
-    "commands",
-    "counts_of",
-    "csc_payload",
-    "directed_passes",
-    "matrix",
-    "one_pass",
-    "programs",
-    "random_passes",
-    "stacked",
-]
-
 #: Forms of random matrices.
 FORMS = ("sparse", "band", "arrow", "blocks", "full")
 

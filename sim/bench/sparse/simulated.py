@@ -13,8 +13,6 @@ from vitruvian.sim.verify.compare import Result
 
 from . import bench_ewise, bench_is, bench_os
 
-__all__ = ["checks"]
-
 #: Share of the requested vectors; a round has as many columns, beats or steps.
 SHARE = 1 / 2000
 #: The core of each unit in the names of rows, and its bench.

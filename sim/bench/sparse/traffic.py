@@ -11,17 +11,6 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import PLUS, TIMES
 from vitruvian.golden.sparse.rows import KINDS
 
-__all__ = [
-    "Beats",
-    "RowBeats",
-    "codes",
-    "columns",
-    "format_label",
-    "lengths",
-    "rows",
-    "zeros",
-]
-
 #: The semirings of Zhang 2024, §4.4.3, as pairs of ⊕ and ⊗.
 NAMED = (("add", "mul"), ("or", "and"), ("min", "add"), ("add", "aril"))
 

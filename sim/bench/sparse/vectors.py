@@ -20,8 +20,6 @@ from . import passes as oei
 from . import traffic
 from .ewise_traffic import commands_payload, random_traffic
 
-__all__ = ["columns", "conversions", "passes", "programs", "rows", "steps"]
-
 #: Mean number of words that a step of a random program stores.
 _STORES_EACH = 1
 

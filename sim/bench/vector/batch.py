@@ -16,16 +16,6 @@ from vitruvian.sim.verify.compare import Result, compare
 from .expected import Command, Machine, Write
 from .stimuli import every_fp16, make_commands
 
-__all__ = [
-    "ONE_OPERAND",
-    "as_streams",
-    "checks",
-    "compare_commands",
-    "expected_writes",
-    "run_every_code",
-    "run_unit",
-]
-
 #: Commands for each requested vector; a command has up to six blocks of several elements.
 COMMANDS_PER_VECTOR = 1 / 64
 

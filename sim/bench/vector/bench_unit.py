@@ -19,8 +19,6 @@ from vitruvian.sim.rtl.emit import interface_of
 from .expected import Command, Machine
 from .stimuli import make_commands
 
-__all__ = ["configuration"]
-
 _REDUCTIONS = ("SUM", "LARGEST", "SMALLEST")
 
 

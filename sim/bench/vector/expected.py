@@ -9,8 +9,6 @@ from vitruvian.golden import vector
 from vitruvian.hdl.vector import Condition, Format, Operation, Rounding
 from vitruvian.hdl.vector.config import BLOCK_BYTES
 
-__all__ = ["Command", "Machine", "Write"]
-
 _DTYPES = {Format.FP16: np.dtype(np.float16), Format.FP32: np.dtype(np.float32)}
 _NAMES = {Format.FP16: "fp16", Format.FP32: "fp32"}
 _TARGETS = {

@@ -21,8 +21,6 @@ from vitruvian.hdl.vector.tables import (
     log2_of_e,
 )
 
-__all__ = ["exp_codes", "ln_codes", "search", "wrong"]
-
 _CODES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
 _SIGN = (_CODES >> 15).astype(np.int64)
 _FIELD = ((_CODES >> FRACTION) & 31).astype(np.int64)

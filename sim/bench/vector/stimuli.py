@@ -11,8 +11,6 @@ from vitruvian.sim.bench.fp_small.stimuli import pairs
 
 from .expected import Command
 
-__all__ = ["blocks", "every_fp16", "make_commands", "make_masks"]
-
 _NAMES = {Format.FP16: "fp16", Format.FP32: "fp32"}
 #: Operations whose conversions to integers need numbers near the edges of their ranges.
 _TO_INTEGER = {

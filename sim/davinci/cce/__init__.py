@@ -6,9 +6,11 @@ sink to turn a kernel into a ``Program`` for the simulator.
 """
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call, Sink
-from vitruvian.sim.davinci.cce.intrinsics.table import CONDITIONS, CONVERSIONS, intrinsic_table
+from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table
+from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+from vitruvian.sim.davinci.isa.vector import CONDITIONS
 
 from .build import build, build_mixed
 from .kernel import LIMIT, Kernel, Parameter, read, read_file

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.sim.davinci.cce.sink.program import GM_BASE, ProgramSink
+from vitruvian.sim.davinci.cce.sink.context import GM_BASE
+from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.operands import DTYPES
@@ -14,8 +15,6 @@ from vitruvian.sim.davinci.program.program import Program
 
 from ..semantics import Functional, Product
 from .kernel import LIMIT, Kernel, check_names
-
-__all__ = ["build", "build_mixed"]
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "bf16"}
 

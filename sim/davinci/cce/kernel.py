@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.cce.language.limits import deep_stack, too_deep
 from vitruvian.sim.davinci.cce.language.sources import source_text
 from vitruvian.sim.davinci.cce.language.types import Pointer, Scalar, Type, converter
 
-__all__ = ["LIMIT", "Kernel", "Parameter", "check_names", "read", "read_file"]
-
 #: The default number of steps after which a kernel is stopped.
 LIMIT = 10_000_000
 

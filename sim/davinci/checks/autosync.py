@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position, U
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.timing.lowering import lower
 
-__all__ = ["insert_barriers"]
-
 
 def insert_barriers(program: Program, chip: Chip | None = None) -> int:
     """Insert barriers of the vector unit before its instructions that depend on earlier ones.

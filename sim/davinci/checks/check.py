@@ -31,8 +31,6 @@ from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.deadlock import explain
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower
 
-__all__ = ["CHECKS", "check", "check_lowered"]
-
 #: Names of the checks, the values of ``Finding.check``.
 CHECKS = (
     "bounds",

@@ -8,20 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "ATOMIC",
-    "HAZARD",
-    "NONDETERMINISTIC",
-    "RACE",
-    "READ",
-    "WRITE",
-    "Accesses",
-    "Memory",
-    "Ordering",
-    "clocks",
-    "sweep",
-]
-
 #: Queues of a core, and kinds of instructions, as in ``sim.davinci.isa.instruction``.
 QUEUES = 8
 _WAIT, _BARRIER, _BARRIER_ALL = 2, 3, 4

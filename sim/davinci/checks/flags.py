@@ -12,8 +12,6 @@ from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.lowering import Lowered
 from vitruvian.sim.davinci.timing.predecessors import predecessors
 
-__all__ = ["flag_findings"]
-
 
 def flag_findings(lowered: Lowered, numbers: Numbers, ordering: Ordering) -> Iterator[Finding]:
     """Find flags that can be set again before a wait for the previous set, or that stay set."""

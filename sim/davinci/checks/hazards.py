@@ -23,8 +23,6 @@ from vitruvian.sim.davinci.isa.registers import (
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
-__all__ = ["PIPELINED", "chains", "open_queues", "register_findings"]
-
 #: A product of at least this number of fractals of C may follow another one on the same C without a
 #: barrier: the Cube finishes a fractal of C before it needs it again. The public kernel library of
 #: the 910B (catlass) has a barrier after smaller products only.

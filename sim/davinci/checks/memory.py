@@ -29,8 +29,6 @@ from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.lowering import Stream
 
-__all__ = ["memory_findings"]
-
 #: The largest number of findings of one kind in one memory; the search then stops.
 _LIMIT = 10_000
 

@@ -7,8 +7,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
-__all__ = ["Numbers"]
-
 
 @dataclass
 class Numbers:

@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.lowering import Stream
 
-__all__ = ["operand_findings"]
-
 #: Operations that write only a few elements, so that dst is aligned to elements, not to blocks.
 _NARROW = frozenset(op.name for op in VECTOR_OPS.values() if op.short_dst)
 

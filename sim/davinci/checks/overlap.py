@@ -17,8 +17,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, Span, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.semantics.lanes import independent
 
-__all__ = ["overlapping"]
-
 #: Instructions that may combine all repeats in one place.
 _ACCUMULATE = frozenset("vadd vsub vmul vmax vmin vand vor".split())
 

@@ -15,8 +15,6 @@ from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core, Program
 
-__all__ = ["shows_undefined"]
-
 #: The seed of the noise of each run, and the byte that is combined with it by exclusive or.
 _NOISES = ((0, 0), (0, 255), (1, 0))
 

@@ -7,8 +7,6 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Position
 from vitruvian.sim.davinci.report.report import Finding
 
-__all__ = ["unsupported_findings"]
-
 
 def unsupported_findings(chip: Chip, numbers: Numbers) -> Iterator[Finding]:
     """Report vsel with other bits for each repeat if the core lacks it, once for each source line.

@@ -20,16 +20,6 @@ from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
 
-__all__ = [
-    "CHIPS",
-    "ChipError",
-    "chip_names",
-    "chip_text",
-    "find_chip",
-    "load_chip",
-    "read_chip",
-]
-
 #: The folder of the chips that come with the simulator.
 CHIPS = Path(__file__).parents[2] / "chips"
 

@@ -3,8 +3,6 @@
 from vitruvian.sim.davinci.chip.table import Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 
-__all__ = ["read_interlocks"]
-
 
 def read_interlocks(table: Table, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
     """Return the units whose queue interlocks dependent instructions; by default there is none.

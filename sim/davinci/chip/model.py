@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Route
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
 
-__all__ = ["ATTO", "GM", "Chip", "CoreKind", "Timing"]
-
 #: Name of the global memory outside the cores, which all cores share.
 GM = "GM"
 

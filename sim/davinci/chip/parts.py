@@ -11,8 +11,6 @@ from fractions import Fraction
 from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci.isa.instruction import Unit
 
-__all__ = ["Buffer", "Bus", "Cube", "Lane", "Rate", "Route"]
-
 
 @dataclass(frozen=True)
 class Buffer:

@@ -2,8 +2,6 @@
 
 from vitruvian.sim.davinci.chip.table import Table
 
-__all__ = ["read_selection"]
-
 
 def read_selection(table: Table) -> bool:
     """Return True if vsel can take other bits for each repeat from memory; by default it can.

@@ -7,8 +7,6 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Protocol
 
-__all__ = ["RANGE", "TABLES", "Reader", "Table"]
-
 #: The range of numbers other than 0, and the largest number of digits.
 _LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from vitruvian.sim.davinci.chip.table import RANGE
 
-__all__ = ["TomlReader"]
-
 
 def _decimal(text: str) -> Decimal | str:
     """Return a TOML number, or its text (which no key accepts as a number) if it is too large."""

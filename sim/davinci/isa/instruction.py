@@ -20,8 +20,6 @@ from typing import Any
 
 from vitruvian.sim.davinci.isa.operands import Span, View
 
-__all__ = ["Instruction", "Kind", "Position", "Unit", "Work"]
-
 
 class Unit(IntEnum):
     """Execution units of a core. Each has an in-order queue; S is the program queue itself."""

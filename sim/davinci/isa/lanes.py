@@ -4,8 +4,6 @@ from functools import lru_cache
 
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, Span, View
 
-__all__ = ["ALL", "lane_spans", "lanes_of", "prefix"]
-
 #: Mask that enables every lane.
 ALL = -1
 

@@ -10,17 +10,6 @@ import numpy as np
 
 from vitruvian.golden.vector.formats import DTYPES
 
-__all__ = [
-    "BLOCK_BYTES",
-    "DTYPES",
-    "FRACTAL_BYTES",
-    "REPEAT_BYTES",
-    "Span",
-    "View",
-    "contiguous",
-    "dtype_bytes",
-]
-
 #: Bytes of a block of a local buffer, of a fractal (16×16 FP16), and of a vector repeat.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
 

@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
-__all__ = ["OPERATIONS", "Operation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Operation:

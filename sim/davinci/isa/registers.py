@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 from vitruvian.sim.davinci.isa.instruction import Instruction
 
-__all__ = ["COMPARED", "REGISTER_OPERATIONS", "register_read", "register_written"]
-
 #: The register of comparisons, with a bit for each lane.
 COMPARED = "CMPMASK"
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from vitruvian.sim.davinci.isa.operands import Span
 
-__all__ = ["segments"]
-
 
 def segments(spans: list[Span]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Cut a memory into segments at the bounds of all spans.

@@ -24,19 +24,6 @@ from typing import Any
 from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.vector_op import Field, Form, VectorOp
 
-__all__ = [
-    "BINARY",
-    "COMPARE",
-    "CONDITIONS",
-    "FILL",
-    "PAIR_BYTES",
-    "PATTERNS",
-    "REDUCE",
-    "SORTED",
-    "UNARY",
-    "VECTOR_OPS",
-]
-
 #: Comparisons, as they end the names of intrinsics.
 CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MODES", "REQUIRED", "Field", "Form", "Layout", "VectorOp"]
-
 #: Fields of a packed word: the name of each, its first bit, and its number of bits.
 Layout = tuple[tuple[str, int, int], ...]
 

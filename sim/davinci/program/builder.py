@@ -11,8 +11,6 @@ from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position, U
 from vitruvian.sim.davinci.isa.operands import Span, View
 from vitruvian.sim.davinci.isa.operations import OPERATIONS
 
-__all__ = ["Builder", "ProgramError", "unit_name"]
-
 #: Frames of files in this folder are the simulator's; the caller is the first one outside of it.
 _HERE = str(Path(__file__).parents[1])
 

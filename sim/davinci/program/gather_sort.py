@@ -12,8 +12,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, Span, View
 from vitruvian.sim.davinci.isa.vector import PAIR_BYTES, PATTERNS, SORTED
 from vitruvian.sim.davinci.program.vector import Vector
 
-__all__ = ["GatherSort"]
-
 #: Pairs that are merged in the time of a repeat. Assumed: a public cost model of the 910B gives
 #: 78 cycles for four lists of 64 pairs, and 16 cycles for a repeat.
 _MERGED_PER_REPEAT = 64

@@ -8,8 +8,6 @@ from pathlib import Path
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import REQUIRED, VectorOp
 
-__all__ = ["TARGET", "text"]
-
 #: The file that is written.
 TARGET = Path(__file__).with_name("vector_methods.py")
 

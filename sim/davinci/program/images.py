@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES, REPEAT_BYTES, Span
 from vitruvian.sim.davinci.program.moves import Moves
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT, Vector
 
-__all__ = ["CHANNELS", "Images"]
-
 #: C0 of Col2Im, which is the same for all dtypes.
 CHANNELS = 16
 

@@ -8,8 +8,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.operands import DTYPES, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
-__all__ = ["no_scalar", "no_view"]
-
 
 def no_view(op: str, operands: Mapping[str, Any]) -> str:
     """Return the message about the first operand that is no view.

@@ -6,8 +6,6 @@ from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, FRACTAL_BYTES, Span, View
 from vitruvian.sim.davinci.program.builder import Builder
 
-__all__ = ["Moves"]
-
 
 def _up(size: int, step: int) -> int:
     return -(-size // step)

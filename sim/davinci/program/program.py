@@ -24,12 +24,10 @@ from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
-from vitruvian.sim.davinci.program.builder import ProgramError, unit_name
+from vitruvian.sim.davinci.program.builder import unit_name
 from vitruvian.sim.davinci.program.gather_sort import GatherSort
 from vitruvian.sim.davinci.program.images import Images
 from vitruvian.sim.davinci.program.vector_methods import VectorMethods
-
-__all__ = ["Core", "Program", "ProgramError"]
 
 #: Alignment of tensors in global memory, a fractal.
 _GM_ALIGN = 512

@@ -11,8 +11,6 @@ from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.program.vector import Vector
 
-__all__ = ["GROUPS", "builder_page", "public_methods"]
-
 _HEAD = """# Builder methods
 
 `vitruvian docs` writes this page from the docstrings in `sim/davinci/program`.

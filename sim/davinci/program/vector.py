@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.program.builder import Builder
 from vitruvian.sim.davinci.program.mistakes import no_scalar, no_view
 from vitruvian.sim.davinci.program.vector_keywords import Lanes, Strides
 
-__all__ = ["MAX_REPEAT", "Vector"]
-
 #: Largest repeat of one instruction: the hardware's field has eight bits.
 MAX_REPEAT = 255
 

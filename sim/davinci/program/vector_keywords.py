@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import TypedDict
 
-__all__ = ["Lanes", "Reduction", "Strides"]
-
 #: Block stride and repeat stride, by operand.
 Strides = Mapping[str, tuple[int, int]]
 

@@ -11,8 +11,6 @@ from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.davinci.program.vector import Vector
 from vitruvian.sim.davinci.program.vector_keywords import Lanes, Reduction
 
-__all__ = ["VectorMethods"]
-
 
 class VectorMethods(Vector):
     """A method for each lane-wise instruction and each reduction.

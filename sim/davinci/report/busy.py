@@ -12,8 +12,6 @@ from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered
 
-__all__ = ["active_time", "busy_times", "union_time"]
-
 
 def union_time(begin: np.ndarray, end: np.ndarray) -> int:
     """Return the length of the union of some intervals.

@@ -24,22 +24,6 @@ from typing import Any
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Unit
 
-__all__ = [
-    "BANDWIDTHS",
-    "CUBE_DTYPES",
-    "FLOATS",
-    "NOT_AVAILABLE",
-    "TABLES",
-    "TRANSFERS",
-    "UNIT_NAMES",
-    "VECTOR_DTYPES",
-    "Row",
-    "amount_column",
-    "meaning",
-    "read_counters",
-    "usage_column",
-]
-
 #: Text of a value that a row does not have.
 NOT_AVAILABLE = "N/A"
 

@@ -29,8 +29,6 @@ from vitruvian.sim.davinci.report.counters import (
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.report.work import moved_bytes
 
-__all__ = ["counters", "write_counters"]
-
 
 @dataclass
 class _Core:

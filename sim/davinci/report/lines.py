@@ -15,8 +15,6 @@ from vitruvian.sim.davinci.report.work import moved_bytes
 from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
-__all__ = ["SourceLine", "lines_text", "source_lines"]
-
 #: Characters of a source line that ``lines_text`` shows.
 _SHOWN = 48
 

@@ -17,8 +17,6 @@ from vitruvian.sim.davinci.timing.engine import Times
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 from vitruvian.sim.davinci.timing.predecessors import predecessors
 
-__all__ = ["Finding", "Report", "Step", "UnitTime"]
-
 
 @dataclass(frozen=True)
 class Finding:

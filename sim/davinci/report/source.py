@@ -5,8 +5,6 @@ import linecache
 import re
 from collections.abc import Mapping
 
-__all__ = ["Sources"]
-
 #: A word, its parameters in brackets, and the brace that opens its body. The lengths are bounded,
 #: so that a long text without a brace costs linear time.
 _C_FUNCTION = re.compile(

@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.report.report import Report
 
-__all__ = ["gantt", "timeline", "trace_events", "write_trace"]
-
 #: The colour of each unit's bars, from a set that readers with colour blindness can tell apart.
 _COLOURS = {
     "S": "#555555",

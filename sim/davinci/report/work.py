@@ -8,8 +8,6 @@ import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Instruction
 
-__all__ = ["counted", "moved_bytes", "operations", "path_bytes"]
-
 
 def moved_bytes(instr: Instruction) -> int:
     """Return the bytes that an instruction moves over its path; 0 if it has none.

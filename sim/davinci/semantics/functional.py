@@ -16,8 +16,6 @@ from .memory import FunctionalError, Memory
 from .moves import MOVES
 from .vectors import VECTORS
 
-__all__ = ["COMPILE_AFTER", "Functional"]
-
 #: Number of vector instructions after which compiled code carries out those that it can.
 COMPILE_AFTER = 1000
 

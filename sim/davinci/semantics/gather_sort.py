@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.isa.vector import PAIR_BYTES, PATTERNS, SORTED
 from vitruvian.sim.davinci.semantics.lanes import enabled
 from vitruvian.sim.davinci.semantics.memory import FunctionalError, Memory
 
-__all__ = ["GATHER_SORT"]
-
 
 def _gather(memory: Memory, instr: Instruction) -> None:
     """Set lane l of a repeat to the element at ``base`` + the lane's offset, in bytes."""

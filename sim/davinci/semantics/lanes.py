@@ -8,8 +8,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
 
 from .memory import Memory
 
-__all__ = ["enabled", "independent", "load", "put", "store", "windows"]
-
 
 @lru_cache(1024)
 def enabled(mask: int, lanes: int) -> np.ndarray | None:

@@ -12,8 +12,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 
 from .memory import FunctionalError, Memory
 
-__all__ = ["CUBES", "Product", "fractals_to_matrix", "golden_product", "matrix_product"]
-
 #: A function of A (m, k), B (k, n) and C (m, n), codes or integers, and of their dtypes. It
 #: returns D = C + A·B (m, n).
 Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarray]

@@ -8,8 +8,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES, View
 
-__all__ = ["FunctionalError", "Memory", "window"]
-
 
 class FunctionalError(ValueError):
     """An instruction cannot be carried out; the message begins with its place in the source."""

@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTE
 from .memory import FunctionalError, Memory
 from .patches import im2col
 
-__all__ = ["MOVES"]
-
 
 def _copy(memory: Memory, instr: Instruction) -> None:
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]

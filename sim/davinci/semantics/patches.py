@@ -12,8 +12,6 @@ from vitruvian.sim.davinci.program.images import CHANNELS
 
 from .memory import Memory
 
-__all__ = ["col2im", "im2col"]
-
 
 def _image(memory: Memory, view: View, fields: Any, groups: int, channels: int) -> np.ndarray:
     """Return the first groups of channels of the image at the first byte of a view."""

@@ -18,8 +18,6 @@ from .lanes import enabled, independent, load, put, store, windows
 from .memory import FunctionalError, Memory
 from .patches import col2im
 
-__all__ = ["VECTORS"]
-
 #: A function that carries out one instruction on a memory.
 Kernel = Callable[[Memory, Instruction], None]
 

@@ -25,8 +25,6 @@ from vitruvian.sim.davinci.isa.vector import UNARY, VECTOR_OPS
 from .lanes import enabled
 from .memory import Memory
 
-__all__ = ["compiled"]
-
 
 class Code(IntEnum):
     """Operations of the compiled loops."""

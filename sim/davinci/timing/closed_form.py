@@ -23,20 +23,6 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.program.program import Core
 
-__all__ = [
-    "Event",
-    "contention_times",
-    "events_of",
-    "finish",
-    "left_after",
-    "main_procedure",
-    "overlapping",
-    "period_private",
-    "period_shared",
-    "static_drain",
-    "static_period",
-]
-
 
 @dataclass(frozen=True)
 class Event:

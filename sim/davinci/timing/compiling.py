@@ -12,8 +12,6 @@ from importlib.util import find_spec
 from types import FunctionType, ModuleType
 from typing import Any
 
-__all__ = ["SMALL", "compiled", "fitting", "tell_compiling", "tell_on_terminal"]
-
 #: Programs with fewer instructions than this run as plain Python.
 SMALL = 256
 

@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.timing.lowering import NEVER, Lowered, Stream
 
-__all__ = ["Deadlock", "cycle", "explain"]
-
 
 class Deadlock(RuntimeError):
     """The program never ends; the message names the instructions that wait for each other."""

@@ -13,8 +13,6 @@ from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 
-__all__ = ["Times", "run"]
-
 
 @dataclass(frozen=True, eq=False)
 class Times:

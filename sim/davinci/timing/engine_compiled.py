@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Instructions", "run"]
-
 #: Queues of a core; number 0 (unit S) is the program queue itself.
 QUEUES = 8
 

@@ -16,8 +16,6 @@ from vitruvian.sim.davinci.isa.operands import Span
 from vitruvian.sim.davinci.isa.registers import register_read, register_written
 from vitruvian.sim.davinci.isa.segments import segments
 
-__all__ = ["no_producers", "producers"]
-
 
 def no_producers() -> np.ndarray:
     """Return ``Lowered.producer`` of a program without interlocked queues."""

@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
 from vitruvian.sim.davinci.timing.matching_compiled import match
 
-__all__ = ["NEVER", "Lowered", "Needs", "Stream", "lower", "lower_sequences"]
-
 #: The kinds of instructions that a flag joins.
 _FLAGS = (Kind.SET, Kind.WAIT)
 

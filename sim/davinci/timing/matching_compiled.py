@@ -5,8 +5,6 @@ Numba's cache notices changes of this file alone, so the loops must not depend o
 
 import numpy as np
 
-__all__ = ["match"]
-
 # Kinds of instructions, as in ``sim.davinci.isa.instruction``.
 _SET, _WAIT = 1, 2
 

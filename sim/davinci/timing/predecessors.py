@@ -7,8 +7,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.timing.lowering import Lowered
 
-__all__ = ["predecessors"]
-
 
 def predecessors(lowered: Lowered) -> tuple[np.ndarray, np.ndarray]:
     """Return each instruction's predecessors in program order.

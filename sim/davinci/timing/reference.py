@@ -28,8 +28,6 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.timing.lowering import Lowered
 
-__all__ = ["run_reference", "shares"]
-
 
 def shares(rates: list, totals: list) -> list:
     """Share a bus among transfers (max-min fairness).

@@ -12,8 +12,6 @@ from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
-__all__ = ["CASE"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: Elements of a piece; it is loaded, computed and stored at once.

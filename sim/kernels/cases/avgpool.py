@@ -17,8 +17,6 @@ from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
-__all__ = ["CASE"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: Side of the window, width of the image, and rows of windows.

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from vitruvian.sim.davinci import Chip, Program, load_chip
 from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
 
-__all__ = ["COMPONENTS", "Case", "Maker", "Step"]
-
 #: Components whose utilisation a case study follows, in the words of the paper (§4.1).
 COMPONENTS = ("MTE-GM", "MTE-L1", "MTE-UB", "Vector", "Cube")
 

@@ -13,8 +13,6 @@ from vitruvian.sim.kernels.convolution.dense import Buffering
 from vitruvian.sim.kernels.convolution.registered import random_operands
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs
 
-__all__ = ["CASE"]
-
 #: Output rows of a tile.
 _ROWS = 8
 _STEPS = {

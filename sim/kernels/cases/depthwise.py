@@ -27,8 +27,6 @@ from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import pack_b
 
-__all__ = ["CASE"]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 #: Names of the steps in the order of the paper.

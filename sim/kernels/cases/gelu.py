@@ -13,8 +13,6 @@ from vitruvian.sim.kernels.cases.case import Case, Step
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 
-__all__ = ["CASE", "fast_gelu", "fast_gelu_golden", "gelu_golden"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 #: Elements of a piece.

@@ -15,8 +15,6 @@ from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of, produc
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected, operands
 
-__all__ = ["CASE"]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 #: Rows of fractals of a tile of C, and fractals along K in L0A and L0B.

@@ -7,8 +7,6 @@ from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import cuts
 
-__all__ = ["Area", "check_fits", "choose_area", "fractals_of", "items_of"]
-
 
 @dataclass(frozen=True)
 class Area:

@@ -22,17 +22,6 @@ from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
 from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
 
-__all__ = [
-    "Buffering",
-    "Operands",
-    "build",
-    "check_operands",
-    "image_fractals",
-    "load_patches",
-    "result",
-    "weight_fractals",
-]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 

@@ -27,8 +27,6 @@ from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
 
-__all__ = ["Area", "build", "choose", "instructions"]
-
 V, MTE1, MTE2, MTE3 = Unit.V, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 #: Bytes of a fractal of FP16, and of the 16 channels of a pixel.

@@ -12,8 +12,6 @@ from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
 
-__all__ = ["FoldTile", "build", "choose", "instructions", "tiles_of"]
-
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 _FRACTAL = 512

@@ -8,8 +8,6 @@ from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.scu import Patches, im2col, kernel_matrix, to_nc1hwc0
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 
-__all__ = ["dense", "depthwise"]
-
 
 def dense(
     shape: ConvShape,

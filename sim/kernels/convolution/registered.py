@@ -10,8 +10,6 @@ from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import Plan, choose
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 
-__all__ = ["KERNELS", "dense_needs", "depthwise_needs", "random_operands"]
-
 #: Multiply-accumulates for which no tiling is chosen, because there are too many to compare.
 _TOO_MANY = 1 << 38
 #: More multiply-accumulates than a product has whose fractals fill halves of L0A, L0B and L0C.

@@ -6,8 +6,6 @@ from functools import cached_property
 from vitruvian.common.validate import check_int
 from vitruvian.golden.scu import Patches
 
-__all__ = ["ConvShape", "Tile"]
-
 #: Channels in a group, C0, and rows or columns of a fractal.
 C0 = 16
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from vitruvian.sim.davinci import Core, Unit
 
-__all__ = ["Ring", "Use", "uses_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Use:

@@ -6,8 +6,6 @@ from functools import cached_property
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape, Tile
 
-__all__ = ["Plan", "Tiling", "choose", "cuts"]
-
 #: Bytes of a fractal of FP16, and of one of sums in FP32.
 _FRACTAL = 512
 _SUMS = 1024

@@ -17,8 +17,6 @@ from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
 from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
 
-__all__ = ["build", "choose", "instructions"]
-
 MTE1, MTE2, MTE3 = Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 _FRACTAL = 512

@@ -16,8 +16,6 @@ from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
 from vitruvian.sim.kernels.cubefx.split import CubeCore, VectorCore, Workspace, pieces_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs
 
-__all__ = ["CubeFx", "build", "needs"]
-
 #: The largest power that is allowed. FP16 ends at 65504, and a computed power near it is up to
 #: 1.1 per cent too large: its exponent, about 11, has two roundings of 2⁻¹¹ each.
 _MOST_POWER = 60000.0

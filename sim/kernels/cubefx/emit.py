@@ -5,8 +5,6 @@ from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.golden import LEAST_LOG
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
 
-__all__ = ["emit_logarithms", "load_windows"]
-
 V, MTE1, MTE2 = Unit.V, Unit.MTE1, Unit.MTE2
 
 

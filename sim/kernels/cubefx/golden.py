@@ -21,8 +21,6 @@ from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import PRESETS
 
-__all__ = ["LEAST_LOG", "coefficient_matrix", "powers", "sequence_matrix", "taylor"]
-
 #: The smallest logarithm; see the module.
 LEAST_LOG = -20.0
 

@@ -5,8 +5,6 @@ import numpy as np
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
 from vitruvian.sim.kernels.layout import pack_b
 
-__all__ = ["packed_coefficients", "unpacked_results", "window"]
-
 
 def window(mapping: Mapping, values: np.ndarray) -> np.ndarray:
     """Return the storage of all sequence matrices: a window of 16 rows slides over it.

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from vitruvian.common.validate import check_int
 
-__all__ = ["SIDE", "Mapping", "best"]
-
 #: Side s of the Cube, and number of columns of the matrix of logarithms.
 SIDE = 16
 

@@ -8,8 +8,6 @@ from vitruvian.sim.kernels.cubefx.mapping import best
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.series.functions import FUNCTIONS
 
-__all__ = ["COUNT", "KERNELS", "NAMES", "ORDER", "random_inputs"]
-
 #: Number of inputs by default, that of Tang 2024, §4.4.3, on the Ascend 310.
 COUNT = 16384
 

@@ -26,8 +26,6 @@ from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
 
-__all__ = ["CubeCore", "VectorCore", "Workspace", "most_rows", "pieces_of"]
-
 V, M, MTE1, MTE2, MTE3, FIX = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3, Unit.FIX
 
 _HALF, _SINGLE = 2, 4

@@ -18,20 +18,6 @@ from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
 from vitruvian.sim.kernels.series import build as series
 from vitruvian.sim.kernels.series.functions import FUNCTIONS
 
-__all__ = [
-    "COUNTS",
-    "CROSSOVER",
-    "ENHANCED",
-    "METHODS",
-    "ORDER",
-    "PUBLISHED",
-    "Comparison",
-    "compare",
-    "crossover",
-    "gains",
-    "seconds",
-]
-
 #: Numbers of inputs in Fig. 4.8; Fig. 4.12 has the first of each chip.
 COUNTS = {"ascend310": (16384, 32768), "ascend910b": (1638400, 3276800)}
 

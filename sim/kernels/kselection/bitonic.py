@@ -24,8 +24,6 @@ from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.golden import rows_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
-__all__ = ["MOST_NEIGHBOURS", "Bitonic"]
-
 #: The longest sorted run: it divides every tile, whose points are a multiple of 128.
 MOST_NEIGHBOURS = 128
 

@@ -21,8 +21,6 @@ from vitruvian.sim.kernels.kselection.golden import (
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 
-__all__ = ["METHODS", "build", "expected", "random_distances", "result", "tile_of"]
-
 #: The methods by name, and the golden functions of their names.
 METHODS = {"bitonic": Bitonic, "heap": Heap}
 _GOLDEN = {"bitonic": bitonic_select, "heap": heap_select}

@@ -21,8 +21,6 @@ from vitruvian.sim.davinci import Chip, Core, View
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
-__all__ = ["HostSort", "heap_counts", "heap_seconds"]
-
 
 class _Anything:
     """A view whose parts are itself."""

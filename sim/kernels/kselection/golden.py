@@ -13,8 +13,6 @@ Batcher 1968 for bitonic sorting; Shanbhag et al. 2018 for the selection from so
 
 import numpy as np
 
-__all__ = ["bitonic_select", "check_distances", "heap_select", "rows_of", "start"]
-
 #: The number of a neighbour that has not been found yet.
 NONE = -1
 

@@ -23,8 +23,6 @@ import numpy as np
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
-__all__ = ["Heap"]
-
 #: A training point has no number with two such words.
 _NOTHING = 0xFFFF
 

@@ -16,8 +16,6 @@ from vitruvian.sim.kernels.kselection.build import (
 )
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 
-__all__ = ["KERNELS"]
-
 
 def _make(
     method: str, size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None

@@ -8,8 +8,6 @@ import numpy as np
 from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci import View
 
-__all__ = ["GROUP", "METRICS", "KnnShape", "Selector"]
-
 #: Queries of a group, which a core searches for at a time: the FP16 lanes of a block of 32 bytes.
 GROUP = 16
 

@@ -15,8 +15,6 @@ from vitruvian.sim.kernels.pooling.emit import behind, pieces
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS, Worker
 
-__all__ = ["Backward"]
-
 _Position = tuple[int, int]
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT, Emitter, behind, pieces
 
-__all__ = ["Part", "Rows", "parts", "rectangle"]
-
 #: Largest distance of the repeats of an operand, in blocks: the field has eight bits.
 _MOST_DISTANCE = 255
 

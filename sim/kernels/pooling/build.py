@@ -15,8 +15,6 @@ from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
 from vitruvian.sim.kernels.pooling.plan import METHODS, Plan, Task, plan
 from vitruvian.sim.kernels.pooling.worker import Tensors
 
-__all__ = ["Pooling", "build"]
-
 #: Largest kernel, padding and dilation along an axis: fields of eight bits of Im2Col.
 _MOST_FIELD = 255
 

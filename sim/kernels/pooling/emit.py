@@ -7,8 +7,6 @@ from itertools import count
 
 from vitruvian.sim.davinci import Core, Unit, View
 
-__all__ = ["MOST_REPEAT", "ONE_PIXEL", "PER_REPEAT", "PIXEL_BYTES", "Emitter", "behind", "pieces"]
-
 #: Bytes of the 16 FP16 channels of a pixel, and pixels of a repeat of 128 lanes.
 PIXEL_BYTES, PER_REPEAT = 32, 8
 

@@ -7,8 +7,6 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.kernels.pooling.build import Pooling
 
-__all__ = ["backward", "forward"]
-
 
 def forward(pooling: Pooling, x: np.ndarray) -> dict[str, np.ndarray]:
     """Return y, and the mask if the kernel saves it.

@@ -18,8 +18,6 @@ from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.mask import mark
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS, Worker
 
-__all__ = ["Forward"]
-
 
 class Forward(Worker):
     """The forward kernel on one core."""

@@ -10,8 +10,6 @@ from itertools import pairwise
 
 from vitruvian.golden.scu import Patches
 
-__all__ = ["MOST_STRIDE", "AxisTile", "Tile", "backward_axis", "forward_axis", "tiles"]
-
 #: Largest stride of Im2Col and Col2Im.
 MOST_STRIDE = 63
 

@@ -16,8 +16,6 @@ from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.plan import METHODS, Plan
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS
 
-__all__ = ["KERNELS", "instructions", "needs"]
-
 #: More windows or instructions than any kernel may have: such a size is not planned at all.
 _TOO_MANY = 1 << 28
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from vitruvian.golden.scu import Patches
 
-__all__ = ["LAYERS", "Layer", "MEASURED"]
-
 
 @dataclass(frozen=True)
 class Layer:

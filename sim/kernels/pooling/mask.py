@@ -24,8 +24,6 @@ from vitruvian.sim.kernels.pooling.emit import (
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.worker import Worker
 
-__all__ = ["mark"]
-
 
 @dataclass(frozen=True)
 class _Part:

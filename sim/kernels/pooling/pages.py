@@ -12,14 +12,6 @@ from typing import Any
 from vitruvian.sim.kernels.pooling.plan import METHODS
 from vitruvian.sim.kernels.pooling.study import FIGURES, PUBLISHED, SHOWN, Run
 
-__all__ = [
-    "counts_table",
-    "inception_plot",
-    "inception_table",
-    "stride_plot",
-    "stride_table",
-]
-
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 _COLOURS = {

@@ -16,8 +16,6 @@ from vitruvian.sim.kernels.pooling.geometry import (
     tiles,
 )
 
-__all__ = ["METHODS", "Plan", "Task", "plan"]
-
 #: The implementations, with what each does.
 METHODS = {
     "direct": "vector instructions on single pixels, 16 of 128 lanes",

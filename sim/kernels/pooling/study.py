@@ -16,8 +16,6 @@ from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.layers import MEASURED
 from vitruvian.sim.kernels.pooling.plan import METHODS
 
-__all__ = ["FIGURES", "PUBLISHED", "SHOWN", "Run", "inception", "largest_side", "strides", "timed"]
-
 #: The parts of Fig. 5.2: the form of the kernel.
 FIGURES = {
     "forward": {"argmax": False, "backward": False},

@@ -9,8 +9,6 @@ from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, Emitter, behind
 from vitruvian.sim.kernels.pooling.geometry import Tile
 from vitruvian.sim.kernels.pooling.plan import Plan, Task
 
-__all__ = ["MOST_FRACTALS", "Tensors", "Worker"]
-
 #: Most fractals of one Im2Col or Col2Im.
 MOST_FRACTALS = 255
 

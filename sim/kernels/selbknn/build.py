@@ -22,8 +22,6 @@ from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distan
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.select import SelB
 
-__all__ = ["METHODS", "Method", "build", "largest_tile", "result"]
-
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 #: Training points of a piece, and most blocks of 16 features: a slot, half of L0B.

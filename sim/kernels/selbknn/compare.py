@@ -7,8 +7,6 @@ takes up to eight rows.
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.shape import GROUP
 
-__all__ = ["ROWS", "HardCompare", "SoftCompare", "signs_to_masks"]
-
 #: Rows of 16 elements in the 128 lanes of an instruction.
 ROWS = 8
 

@@ -17,25 +17,6 @@ from vitruvian.golden import vector
 from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.matmul import expected
 
-__all__ = [
-    "ABSENT",
-    "LARGEST_INDEX",
-    "VARIANTS",
-    "Best",
-    "Step",
-    "Variant",
-    "distances",
-    "in_order",
-    "index_of",
-    "k_selection",
-    "knn",
-    "less",
-    "levels",
-    "select",
-    "smallest",
-    "unequal",
-]
-
 #: The code of −∞ in FP16, which stands for "not here" among indices in Alg. 6.
 ABSENT = 0xFC00
 

@@ -13,8 +13,6 @@ from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.selbknn.golden import ABSENT
 
-__all__ = ["MOST", "PER_REPEAT", "HardIndex", "SoftIndex"]
-
 #: Training points in a repeat, and the most of a tile: the minima of its repeats, with their
 #: lanes, are reduced in one repeat.
 PER_REPEAT, MOST = 128, 8192

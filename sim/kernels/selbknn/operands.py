@@ -4,8 +4,6 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 
-__all__ = ["as_distances", "prepared", "random_points"]
-
 _LARGEST = float(np.finfo(np.float16).max)
 
 

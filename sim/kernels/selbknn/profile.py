@@ -16,8 +16,6 @@ from vitruvian.sim.kernels import matmul
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn.build import METHODS
 
-__all__ = ["SimulatedProfile", "tile_seconds"]
-
 
 def tile_seconds(
     values: Sequence[np.ndarray], k: int, chip: Chip, *, method: str = "selb"

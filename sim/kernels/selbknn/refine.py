@@ -6,8 +6,6 @@ for matrix products takes part, so the results are the same on every machine.
 
 import numpy as np
 
-__all__ = ["exact_distances", "refined"]
-
 
 def refined(
     query: np.ndarray, train: np.ndarray, candidates: np.ndarray, k: int, metric: str

@@ -12,8 +12,6 @@ from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, re
 from vitruvian.sim.kernels.selbknn.indexing import PER_REPEAT
 from vitruvian.sim.kernels.selbknn.operands import prepared, random_points
 
-__all__ = ["KERNELS", "expected", "instance", "needs"]
-
 #: The seed of the points that decide the branches of a program without data.
 _SEED = 0
 

@@ -14,8 +14,6 @@ from vitruvian.sim.kernels.selbknn.compare import ROWS, HardCompare, SoftCompare
 from vitruvian.sim.kernels.selbknn.golden import Best, Step, Variant, k_selection, levels
 from vitruvian.sim.kernels.selbknn.indexing import HardIndex, SoftIndex
 
-__all__ = ["SelB"]
-
 
 class SelB:
     """The k-selection of Alg. 4; see ``shape.Selector`` for its interface.

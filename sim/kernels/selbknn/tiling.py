@@ -21,21 +21,6 @@ import numpy as np
 from vitruvian.common.validate import check_int
 from vitruvian.sim.kernels.selbknn.golden import Best, k_selection
 
-__all__ = [
-    "Fit",
-    "Found",
-    "Profile",
-    "Tiling",
-    "TilingProblem",
-    "divisors",
-    "fit_inverse",
-    "individual",
-    "prunable",
-    "search",
-    "selections",
-    "workload",
-]
-
 
 def workload(k: int, tiles: int) -> np.ndarray:
     """Return the expected selections of a query in tiles 1 … ``tiles``: k / t (eq. 3.8).

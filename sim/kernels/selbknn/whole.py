@@ -7,8 +7,6 @@ import numpy as np
 from vitruvian.sim.kernels.kselection.shape import GROUP
 from vitruvian.sim.kernels.selbknn.golden import Best, distances, levels
 
-__all__ = ["knn"]
-
 
 def knn(
     query: np.ndarray,

@@ -24,18 +24,6 @@ from vitruvian.sim.davinci import simulate
 from vitruvian.sim.kernels.kernel import KernelInstance
 from vitruvian.sim.kernels.series.functions import Function
 
-__all__ = [
-    "FEATURES",
-    "SECTORS",
-    "Features",
-    "Signal",
-    "angles",
-    "evaluate",
-    "features_at",
-    "read_wave",
-    "synthetic",
-]
-
 #: The features in the order of Table 4.2.
 FEATURES = ("amplitude", "log amplitude", "power", "gradient", "autocorrelation")
 

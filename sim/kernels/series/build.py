@@ -26,18 +26,6 @@ from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
 from vitruvian.sim.kernels.series.motzkin import Motzkin
 from vitruvian.sim.kernels.series.polynomials import Estrin, Horner, Method, Naive, Piece
 
-__all__ = [
-    "ITERATIONS",
-    "METHODS",
-    "build",
-    "evaluators",
-    "golden",
-    "most_repeats",
-    "needs",
-    "pieces_of",
-    "vector_kind",
-]
-
 #: The methods by name.
 METHODS: dict[str, type[Method]] = {
     "horner": Horner,

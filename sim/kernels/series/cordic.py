@@ -28,8 +28,6 @@ from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.series.lanes import Lanes
 from vitruvian.sim.kernels.series.polynomials import Method, Piece
 
-__all__ = ["CIRCULAR", "HYPERBOLIC", "LARGEST_ANGLE", "Cordic"]
-
 #: The functions of each kind of rotation.
 CIRCULAR, HYPERBOLIC = ("sin", "cos", "tan"), ("tanh", "sigmoid")
 

@@ -22,8 +22,6 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, refusal, shortened
 from vitruvian.golden.fp.reference import encode
 
-__all__ = ["FUNCTIONS", "MOST_TERMS", "Function", "as_functions"]
-
 #: The largest order; the recurrences take a time that grows with its square.
 MOST_TERMS = 128
 

@@ -4,8 +4,6 @@ from typing import Any
 
 from vitruvian.sim.davinci import Core, Unit, View
 
-__all__ = ["BLOCK", "LANES", "Lanes"]
-
 #: FP16 elements of a repeat and of a block.
 LANES, BLOCK = 128, 16
 

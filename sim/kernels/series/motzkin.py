@@ -25,8 +25,6 @@ from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.series.lanes import Lanes
 from vitruvian.sim.kernels.series.polynomials import Method, Piece
 
-__all__ = ["Block", "Motzkin", "preconditioned"]
-
 #: Coefficients of a whole block.
 _WHOLE = 5
 #: The bound on rounding errors of a preconditioned block, in those of Horner's rule at |x| = 1.

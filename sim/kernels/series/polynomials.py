@@ -21,8 +21,6 @@ from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.series.functions import Function
 from vitruvian.sim.kernels.series.lanes import Lanes
 
-__all__ = ["Estrin", "Horner", "Method", "Naive", "Piece"]
-
 
 @dataclass(frozen=True)
 class Piece:

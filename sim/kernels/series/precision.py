@@ -19,20 +19,6 @@ from vitruvian.sim.kernels.series.build import build
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, HYPERBOLIC
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
 
-__all__ = [
-    "INPUTS",
-    "NAMES",
-    "ORDERS",
-    "PUBLISHED",
-    "Evaluate",
-    "Row",
-    "diverging",
-    "errors",
-    "exact_sum_errors",
-    "on_chip",
-    "table",
-]
-
 NAMES = ("sin", "cos", "tan", "tanh", "sigmoid", "gelu")
 INPUTS = (0.14, 0.52, 2.08)
 ORDERS = (8, 16)

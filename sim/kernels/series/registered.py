@@ -8,8 +8,6 @@ from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
 from vitruvian.sim.kernels.series.build import METHODS, build, evaluators, needs
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
 
-__all__ = ["KERNELS"]
-
 _TITLES = {
     "naive": "Taylor series by powers and a sum",
     "horner": "Taylor series by Horner's rule",

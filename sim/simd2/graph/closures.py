@@ -11,16 +11,6 @@ from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.sim.simd2 import Machine
 from vitruvian.sim.simd2.graph.inputs import FORMATS
 
-__all__ = [
-    "ALGORITHMS",
-    "BLOCK",
-    "Closure",
-    "Operand",
-    "closure",
-    "default_algorithm",
-    "most_iterations",
-]
-
 #: Default number of vertices in a block of Floyd–Warshall.
 BLOCK = 128
 

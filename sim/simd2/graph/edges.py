@@ -10,18 +10,6 @@ import numpy as np
 from vitruvian.common.validate import listed
 from vitruvian.golden.simd2 import Op
 
-__all__ = [
-    "DUPLICATES",
-    "EdgeList",
-    "GraphWarning",
-    "combined",
-    "frame_edges",
-    "is_frame",
-    "is_tuples",
-    "networkx_edges",
-    "tuple_edges",
-]
-
 #: Rules for the weight of an edge that occurs more than once.
 DUPLICATES = ("sum", "min", "max", "first")
 

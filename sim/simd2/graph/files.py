@@ -17,15 +17,6 @@ from vitruvian.common.memory import free_bytes
 from vitruvian.common.validate import listed, shortened
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
 
-__all__ = [
-    "EDGE_SUFFIXES",
-    "UNPACKED_BYTES",
-    "UNPACKED_LIST_BYTES",
-    "is_edge_file",
-    "read_edges",
-    "read_matrix",
-]
-
 #: Largest size of an unpacked Matrix Market file in bytes; it holds at least ten million entries.
 UNPACKED_BYTES = 1 << 28
 

@@ -25,8 +25,6 @@ from vitruvian.sim.simd2.graph.edges import (
 from vitruvian.sim.simd2.graph.files import is_edge_file, read_edges, read_matrix
 from vitruvian.sim.simd2.graph.memory import PAIR_BYTES, check_memory
 
-__all__ = ["FORMATS", "Graph", "PrecisionWarning", "as_edges", "as_graph", "rounded"]
-
 #: Formats of operands by name.
 FORMATS: dict[str, type[np.floating]] = {"fp16": np.float16, "fp32": np.float32}
 

@@ -4,8 +4,6 @@ from math import isqrt
 
 from vitruvian.common.memory import free_bytes
 
-__all__ = ["PAIR_BYTES", "POINT_BYTES", "check_memory"]
-
 #: Upper bound of the memory for each pair of vertices in a path problem, in bytes: weights, edges,
 #: operands, values and temporary arrays of an iteration. Measured: 34 to 57, depending on the
 #: problem, the algorithm and the format.

@@ -15,8 +15,6 @@ from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.simd2 import TILE, Counts
 from vitruvian.sim.simd2.graph.closures import BLOCK, most_iterations
 
-__all__ = ["Assumption", "Core", "Cycles", "Estimate", "closure_counts", "estimate"]
-
 #: Size of an operand in bytes.
 _BYTES = {"fp16": 2, "fp32": 4}
 

@@ -12,8 +12,6 @@ from vitruvian.common.files import open_whole
 from vitruvian.sim.simd2.graph.paths import Paths
 from vitruvian.sim.simd2.graph.points import Neighbours
 
-__all__ = ["OUTPUT_SUFFIXES", "write_neighbours", "write_paths"]
-
 #: Suffixes of output files.
 OUTPUT_SUFFIXES = (".npy", ".csv", ".mtx")
 

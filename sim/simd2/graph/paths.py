@@ -16,8 +16,6 @@ from vitruvian.sim.simd2.graph.closures import Operand
 from vitruvian.sim.simd2.graph.inputs import Graph
 from vitruvian.sim.simd2.graph.routes import parents, spanning_tree, times
 
-__all__ = ["Paths", "Problem", "Reachability", "Rows", "SpanningForest", "arrows"]
-
 #: Lines of a printed table: a label and a text each.
 Rows = list[tuple[str, str]]
 

@@ -14,8 +14,6 @@ from vitruvian.sim.simd2.graph.inputs import FORMATS, rounded
 from vitruvian.sim.simd2.graph.memory import POINT_BYTES, check_memory
 from vitruvian.sim.studies.neighbours import nearest
 
-__all__ = ["Neighbours", "nearest_neighbours"]
-
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:

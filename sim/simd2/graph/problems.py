@@ -21,8 +21,6 @@ from vitruvian.sim.simd2.graph.inputs import (
 from vitruvian.sim.simd2.graph.paths import Paths, Problem, Reachability, SpanningForest
 from vitruvian.sim.simd2.graph.routes import find_cycle, lost_paths, negative_cycle
 
-__all__ = ["PROBLEMS", "Options", "read_graph", "solve"]
-
 _INF = float("inf")
 
 _PROBLEMS = (

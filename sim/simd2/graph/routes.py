@@ -4,8 +4,6 @@ import numpy as np
 
 from vitruvian.golden.simd2 import Op
 
-__all__ = ["find_cycle", "lost_paths", "negative_cycle", "parents", "spanning_tree", "times"]
-
 
 def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return a ⊗ b, rounded once.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.types import DOUBLE, INT, UINT64, Scalar, converter
 
-__all__ = ["COMPARISONS", "binary", "shift"]
-
 COMPARISONS = {
     "==": operator.eq,
     "!=": operator.ne,

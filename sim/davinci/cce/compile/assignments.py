@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.cce.compile.values import (
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.types import INT, Array, Pointer, Scalar, Structure
 
-__all__ = ["Assignments"]
-
 
 class Assignments:
     """The compiler of expressions that change a variable.

@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.cce.language.types import (
     converter,
 )
 
-__all__ = ["BUILTINS", "builtin"]
-
 #: Functions without arguments that read the state of the machine.
 _QUERIES: dict[str, Callable[[Machine], int]] = {
     "get_block_idx": lambda m: m.block_idx,

@@ -30,8 +30,6 @@ from vitruvian.sim.davinci.cce.rewrite.classes import SELF, method_name
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import DEFAULT_PREFIX
 from vitruvian.sim.davinci.cce.rewrite.toplevel import CAST_PREFIX
 
-__all__ = ["Calls"]
-
 #: Functions that print as C's printf does.
 _PRINTING = ("printf", "cce_printf", "PRINTF")
 

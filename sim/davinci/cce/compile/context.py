@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.cce.compile.storage import FrameLayout, Globals
 from vitruvian.sim.davinci.cce.language.errors import Position
 from vitruvian.sim.davinci.cce.language.types import Type
 
-__all__ = ["Context", "Function", "FunctionTable"]
-
 
 @dataclass
 class Function:

@@ -25,8 +25,6 @@ from vitruvian.sim.davinci.cce.language.types import (
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import REFERENCE
 from vitruvian.sim.davinci.cce.rewrite.members import MEMBER_PREFIX
 
-__all__ = ["Declarations"]
-
 
 class Declarations:
     """The compiler of declarations.

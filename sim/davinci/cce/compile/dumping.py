@@ -13,8 +13,6 @@ from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Machine
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, VOID, Pointer, Scalar
 
-__all__ = ["dump_tensor"]
-
 #: Memories that the function can show on the device.
 _SPACES = ("GM", "L1", "UB", "L0C")
 

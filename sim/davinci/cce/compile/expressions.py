@@ -45,8 +45,6 @@ from vitruvian.sim.davinci.cce.language.types import (
 )
 from vitruvian.sim.davinci.cce.rewrite.classes import SELF
 
-__all__ = ["Expressions"]
-
 _ENUMERATIONS = {
     name: Scalar("i", 4, name) for name in {enumeration for enumeration, _ in CONSTANTS.values()}
 }

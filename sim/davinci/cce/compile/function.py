@@ -17,8 +17,6 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.limits import PARTS_OF_A_STEP
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, VOID, Array, Pointer, Type
 
-__all__ = ["FunctionCompiler"]
-
 _DEEPEST = 100  # nesting of calls while a kernel runs
 
 

@@ -13,8 +13,6 @@ from vitruvian.sim.davinci.cce.intrinsics.table import PIPES, intrinsic_table
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, UINT64, VOID, Pointer, Scalar, Type
 
-__all__ = ["intrinsic"]
-
 
 def intrinsic(name: str, arguments: list[Expr], position: Position) -> Expr:
     """Compile a call of an intrinsic.

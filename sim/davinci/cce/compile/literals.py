@@ -18,8 +18,6 @@ from vitruvian.sim.davinci.cce.language.types import (
     converter,
 )
 
-__all__ = ["literal"]
-
 #: The candidate types of an integer literal in order of size: kind, bytes, and exclusive bound.
 _INTEGERS = (("i", 4, 1 << 31), ("u", 4, 1 << 32), ("i", 8, 1 << 63), ("u", 8, 1 << 64))
 

@@ -40,8 +40,6 @@ from vitruvian.sim.davinci.cce.rewrite.toplevel import (
     type_words,
 )
 
-__all__ = ["Tree", "parse", "position_of"]
-
 
 @dataclass(frozen=True)
 class Tree:

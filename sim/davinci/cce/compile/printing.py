@@ -7,8 +7,6 @@ from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Machine
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Type, promoted
 
-__all__ = ["printer", "unescaped"]
-
 _WIDEST = 1000  # characters of a field, and digits of a precision
 _SPEC = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d*)(?:\.(?P<precision>\*|\d*))?"

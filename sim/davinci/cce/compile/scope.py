@@ -23,8 +23,6 @@ from vitruvian.sim.davinci.cce.language.types import (
 )
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import REFERENCE
 
-__all__ = ["Expr", "LValue", "SymbolTable", "Variable", "both"]
-
 _PARTS = 1 << 20  # the most numbers and pointers in a structure
 
 

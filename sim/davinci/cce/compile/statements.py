@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.cce.language.limits import PARTS_OF_A_STEP
 from vitruvian.sim.davinci.cce.language.types import VOID, Structure, Type
 from vitruvian.sim.davinci.cce.rewrite.classes import method_name
 
-__all__ = ["Statements"]
-
 #: The result of a statement that does not continue with the next one; otherwise it is 0.
 _BREAK, _CONTINUE, _RETURN = 1, 2, 3
 

@@ -9,8 +9,6 @@ from collections.abc import Callable
 
 from vitruvian.sim.davinci.cce.language.types import Type
 
-__all__ = ["ADDRESS_SLOT", "MACHINE_SLOT", "RESULT_SLOT", "FrameLayout", "Globals"]
-
 MACHINE_SLOT, ADDRESS_SLOT, RESULT_SLOT, _FIRST_SLOT = 0, 1, 2, 3
 
 _ALIGNMENT = 16  # bytes; at least that of every type

@@ -15,8 +15,6 @@ from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP
 from vitruvian.sim.davinci.cce.language.types import EXACT, Type, fit
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import REFERENCE
 
-__all__ = ["TranslationUnit"]
-
 
 class TranslationUnit:
     """The outermost level of a source; it is the ``FunctionTable`` of its functions.

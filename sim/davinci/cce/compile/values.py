@@ -26,20 +26,6 @@ from vitruvian.sim.davinci.cce.language.types import (
     promoted,
 )
 
-__all__ = [
-    "apply",
-    "assign",
-    "cast",
-    "constant",
-    "converted",
-    "copied",
-    "decayed",
-    "deref",
-    "folded",
-    "load",
-    "offset_pointer",
-]
-
 
 def constant(type: Type, value, position: Position) -> Expr:
     """Return an expression with a constant value."""

@@ -4,8 +4,6 @@ from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic
 from vitruvian.sim.davinci.cce.intrinsics.vector import PACKED
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 
-__all__ = ["unpack"]
-
 #: Fields of the words: name, first bit, number of bits.
 _BURSTS = (
     ("sid", 0, 4),

@@ -15,8 +15,6 @@ from vitruvian.sim.davinci.cce.language.types import (
     encode,
 )
 
-__all__ = ["STACK_BYTES", "TEXT_LIMIT", "Address", "Call", "Machine", "Sink"]
-
 #: Bytes of memory for variables that are not in registers.
 STACK_BYTES = 1 << 20
 

@@ -10,8 +10,6 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Type
 
-__all__ = ["Intrinsic", "Parameter", "bind", "intrinsic", "select"]
-
 _SPACES = frozenset(("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB", "OWN"))
 _PARAMETER = re.compile(
     r"(?P<name>\w+):(?P<kind>[\w*]+|-?\d+\.\.-?\d+)(?:<(?P<types>[\w,]+)>)?(?:=(?P<default>-?\w+))?"

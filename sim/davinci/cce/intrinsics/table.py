@@ -10,10 +10,7 @@ from functools import cache
 from types import MappingProxyType
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, intrinsic
-from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS, vector_rows
-from vitruvian.sim.davinci.isa.vector import CONDITIONS
-
-__all__ = ["CONDITIONS", "CONVERSIONS", "PIPES", "intrinsic_table"]
+from vitruvian.sim.davinci.cce.intrinsics.vector import vector_rows
 
 #: Names of the pipes by their numbers.
 PIPES = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 6: "ALL", 10: "FIX"}

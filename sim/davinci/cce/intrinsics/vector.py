@@ -7,8 +7,6 @@ from types import MappingProxyType
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import Layout, VectorOp
 
-__all__ = ["CONVERSIONS", "PACKED", "VECTOR_INTRINSICS", "vector_rows"]
-
 #: Dtypes by their names in the names of conversions.
 _NAMES = {"f16": "fp16", "f32": "fp32", "bf16": "bf16"}
 _NAMES |= {f"{s}{b}": f"{'u' if s == 'u' else ''}int{b}" for s in "su" for b in (8, 16, 32, 64)}

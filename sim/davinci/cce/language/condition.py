@@ -6,8 +6,6 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, Position, shown
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
 from vitruvian.sim.davinci.cce.language.tokens import Token
 
-__all__ = ["evaluate", "holds"]
-
 #: Binary operators by precedence, the weakest first.
 _LEVELS = (
     ("||",),

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from vitruvian.common.validate import printable
 
-__all__ = ["CceError", "Position", "nearest", "shown"]
-
 _LONG = 80  # the most characters of a word that a message repeats
 
 

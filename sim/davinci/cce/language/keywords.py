@@ -4,16 +4,6 @@ The constants have the values of the compiler's own headers as publicly document
 intrinsic guide; the enumerations pipe_t, event_t, pad_t, ConvRelu_t, QuantMode_t and so on).
 """
 
-__all__ = [
-    "ATTRIBUTES",
-    "PREDEFINED",
-    "CONSTANTS",
-    "ENUMERATIONS",
-    "RESERVED",
-    "SPACES",
-    "TYPE_NAMES",
-]
-
 #: Pointer qualifiers, and the buffer that each of them names.
 SPACES = {
     "__gm__": "GM",

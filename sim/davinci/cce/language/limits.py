@@ -12,20 +12,6 @@ from contextlib import contextmanager
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.tokens import Token
 
-__all__ = [
-    "BRACKETS_DEEP",
-    "EXPANDED",
-    "FILES",
-    "NESTED",
-    "PARTS_OF_A_STEP",
-    "SOURCE_BYTES",
-    "TYPE_LEVELS",
-    "WORD_LENGTH",
-    "check_nesting",
-    "deep_stack",
-    "too_deep",
-]
-
 SOURCE_BYTES = 4 << 20  # total size of a file and all files that it includes
 FILES = 1000  # included files
 EXPANDED = 100_000  # tokens that macros or templates produce

@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, EXPANDED, W
 from vitruvian.sim.davinci.cce.language.sources import Sources
 from vitruvian.sim.davinci.cce.language.tokens import Token, tokenize
 
-__all__ = ["Macro", "preprocess"]
-
 
 class Macro(NamedTuple):
     """A macro definition; ``parameters`` is None for a macro without parentheses."""

@@ -9,8 +9,6 @@ from pathlib import Path
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 from vitruvian.sim.davinci.cce.language.limits import FILES, SOURCE_BYTES
 
-__all__ = ["Sources", "source_text"]
-
 _DEEPEST = 50  # nesting of included files
 
 

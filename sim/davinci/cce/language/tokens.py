@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 from vitruvian.sim.davinci.cce.language.errors import CceError, Position
 
-__all__ = ["BRACKETS", "Token", "tokenize"]
-
 #: The change of nesting depth at each bracket.
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 

@@ -12,36 +12,6 @@ from functools import cache
 
 from vitruvian.sim.davinci.cce.language.keywords import TYPE_NAMES
 
-__all__ = [
-    "BOOL",
-    "DOUBLE",
-    "EXACT",
-    "FLOAT",
-    "HALF",
-    "INT",
-    "INT64",
-    "NAMED",
-    "PRIVATE",
-    "UINT64",
-    "VOID",
-    "Array",
-    "Pointer",
-    "Reference",
-    "Scalar",
-    "Structure",
-    "Type",
-    "Void",
-    "common",
-    "converter",
-    "decode",
-    "encode",
-    "fit",
-    "integer",
-    "is_number",
-    "leaves",
-    "promoted",
-]
-
 #: The address space of the kernel's own variables.
 PRIVATE = "private"
 

@@ -6,8 +6,6 @@ from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of
 
-__all__ = ["SELF", "method_name", "split"]
-
 #: The parameter of a method that refers to its object.
 SELF = "__self"
 

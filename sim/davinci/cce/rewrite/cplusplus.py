@@ -10,8 +10,6 @@ from vitruvian.sim.davinci.cce.language.tokens import Token
 from vitruvian.sim.davinci.cce.rewrite.classes import split
 from vitruvian.sim.davinci.cce.rewrite.members import is_structure, structure
 
-__all__ = ["ASSEMBLY", "DEFAULT_PREFIX", "REFERENCE", "rewrite"]
-
 ASSEMBLY = ("asm", "__asm__", "__asm")
 
 #: The qualifier of a pointer that represents a reference.

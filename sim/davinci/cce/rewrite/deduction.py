@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.cce.language.keywords import SPACES
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Structure, Type
 
-__all__ = ["ParameterPattern", "deduce", "parameter_patterns"]
-
 _SKIPPED = frozenset(("const", "volatile", "restrict", "struct", "register", *SPACES))
 _BUFFERS = {buffer: word for word, buffer in SPACES.items()}
 _NUMBERS = {("f", 2): "half", ("f", 4): "float", ("f", 8): "double", ("bf", 2): "bfloat16_t"}

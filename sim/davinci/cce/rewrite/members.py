@@ -3,8 +3,6 @@
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 
-__all__ = ["MEMBER_PREFIX", "is_structure", "structure"]
-
 #: The prefix of the constants that hold the initial values of members.
 MEMBER_PREFIX = "__member_"
 

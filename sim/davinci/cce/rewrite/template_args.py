@@ -5,8 +5,6 @@ from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 
-__all__ = ["arguments_of", "count_of", "folded"]
-
 
 def arguments_of(tokens: list[Token], index: int) -> tuple[list[list[Token]], int]:
     """Return the comma-separated list in the angle brackets at ``index``.

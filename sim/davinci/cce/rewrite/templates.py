@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of, count_
 from vitruvian.sim.davinci.cce.rewrite.toplevel import TopLevelDecl, declared, with_methods
 from vitruvian.sim.davinci.cce.rewrite.traits import scalar, with_traits
 
-__all__ = ["Templates", "instantiate"]
-
 _MOST = 200  # instances of all templates of a source
 _WORDS = 256  # words of the arguments of an instance
 _LONGEST = 1000  # characters of the name of an instance

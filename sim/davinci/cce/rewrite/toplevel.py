@@ -15,19 +15,6 @@ from vitruvian.sim.davinci.cce.language.tokens import Token
 from vitruvian.sim.davinci.cce.rewrite.classes import split
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import ASSEMBLY, rewrite
 
-__all__ = [
-    "A_KERNEL",
-    "CAST_PREFIX",
-    "TopLevelDecl",
-    "choose",
-    "declared",
-    "entry_of",
-    "split_declarations",
-    "to_c",
-    "type_words",
-    "with_methods",
-]
-
 #: The form of a kernel, for messages.
 A_KERNEL = "a kernel looks like: __global__ __aicore__ void name(__gm__ half *x, int32_t n) {...}"
 

@@ -7,8 +7,6 @@ from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token, tokenize
 from vitruvian.sim.davinci.cce.language.types import NAMED, Scalar, integer
 from vitruvian.sim.davinci.cce.rewrite.template_args import arguments_of
 
-__all__ = ["scalar", "with_traits"]
-
 _EXTREMES = ("max", "min")
 _SAME = frozenset(("is_same", "IsSameType"))
 

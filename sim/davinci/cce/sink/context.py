@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics import Functional
 
-__all__ = ["GM_BASE", "SinkContext"]
-
 #: Address of the first byte of global memory as a kernel sees it: no pointer is null.
 GM_BASE = 1 << 40
 

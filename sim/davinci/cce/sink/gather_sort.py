@@ -14,8 +14,6 @@ from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, View
 from vitruvian.sim.davinci.isa.vector import PAIR_BYTES
 
-__all__ = ["gather", "merge", "pick", "sort"]
-
 
 def gather(sink: SinkContext, call: Call, pieces) -> None:
     """Append vgather: each lane gets the element at a byte offset that is read from UB.

@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import DTYPES, FRACTAL_BYTES
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
-__all__ = ["IMAGES"]
-
 
 def _patches(
     sink: SinkContext, call: Call, register: str, kernel: tuple[int, int] | None = None

@@ -9,8 +9,6 @@ from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.images import IMAGES
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 
-__all__ = ["MATRIX", "not_modelled"]
-
 #: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
 #: column are not modelled.
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)

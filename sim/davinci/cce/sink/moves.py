@@ -6,8 +6,6 @@ from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 
-__all__ = ["MOVES"]
-
 
 def _bursts(sink: SinkContext, call: Call) -> None:
     """Copy bursts of whole blocks; a gap lies between the end of a burst and the next burst."""

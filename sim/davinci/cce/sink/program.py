@@ -11,7 +11,7 @@ import numpy as np
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.cce.language.errors import Position as Place
-from vitruvian.sim.davinci.cce.sink.context import GM_BASE, SinkContext
+from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
 from vitruvian.sim.davinci.cce.sink.moves import MOVES
 from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
@@ -19,8 +19,6 @@ from vitruvian.sim.davinci.cce.sink.vector import NOT_MODELLED, is_vector, vecto
 from vitruvian.sim.davinci.isa.instruction import Instruction, Position, Unit
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics import Functional
-
-__all__ = ["GM_BASE", "ProgramSink", "status"]
 
 #: Intrinsics that set control registers which later instructions need; their values are kept.
 _KEPT = frozenset(

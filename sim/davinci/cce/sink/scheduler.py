@@ -12,8 +12,6 @@ from contextvars import copy_context
 
 from vitruvian.sim.davinci.program.program import Core
 
-__all__ = ["Scheduler"]
-
 
 class _Stop(BaseException):
     """The exception that ends the threads of the other kernels when one kernel has failed."""

@@ -13,8 +13,6 @@ from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import VectorOp
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
-__all__ = ["NOT_MODELLED", "is_vector", "vector_call"]
-
 #: Intrinsics of the vector unit that are read, but not modelled.
 NOT_MODELLED = frozenset(("get_cmpmask", "vxor", "scatter_vnchwconv_b8"))
 

@@ -36,7 +36,6 @@ def operand(rng, precision: str, size: int) -> np.ndarray:
 
     Parameters
     ----------
-    rng : Generator
     precision : str
         The matrix is complex for FP32C.
     size : int

@@ -23,7 +23,6 @@ def operand(rng, size, special):
 
     Parameters
     ----------
-    rng : Generator
     size : int
         Rows and columns.
     special : bool
@@ -47,7 +46,6 @@ def rate(op, a, b, c, seconds):
 
     Parameters
     ----------
-    op : Op
     a, b, c : ndarray of float32
     seconds : float
         Total time of the runs.

@@ -33,7 +33,6 @@ def layer(
 
     Parameters
     ----------
-    config : MatrixUnitConfig
     x : (N, inputs) ndarray of float64
     weights : (inputs, outputs) ndarray of float64
     bias : (outputs,) ndarray of float64

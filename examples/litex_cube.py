@@ -64,7 +64,6 @@ def make_unit(platform: Any, rtl: Path) -> Any:
 
     Parameters
     ----------
-    platform : litex.build.generic_platform.GenericPlatform
     rtl : Path
         Verilog of a unit behind AXI4-Lite.
     """

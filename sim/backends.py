@@ -37,7 +37,6 @@ def compute(backend: Backend, unit: Unit, operands: tuple, settings: dict) -> tu
 
     Parameters
     ----------
-    backend : callable
     unit : Unit
         Unit for a back end that measures cycles; other back ends only receive ``settings``.
     operands : tuple
@@ -63,8 +62,6 @@ def check_unit(backend: Backend | None, unit: Unit, precision: str) -> None:
     ----------
     backend : callable or None
         A back end that is None or does not implement ``ChecksUnits`` accepts everything.
-    unit : Unit
-    precision : str
 
     Raises
     ------
@@ -80,7 +77,6 @@ def check_name(name: str, backends: Iterable[str], register: str) -> None:
 
     Parameters
     ----------
-    name : str
     backends : iterable of str
         Registered names.
     register : str
@@ -105,7 +101,6 @@ def check_callable(thing: str, interface: str, value: Any) -> None:
     ----------
     thing, interface : str
         Name of the argument and of the golden function that it replaces, for the error message.
-    value : object
 
     Raises
     ------

@@ -106,7 +106,6 @@ class Unit:
 
         Parameters
         ----------
-        precision : str
         m, n, k : int
             Sizes in elements.
         batch : int

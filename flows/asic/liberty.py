@@ -259,7 +259,6 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
     ----------
     part : Group
         The table, with axes of its own or those of its template.
-    templates : dict of str to Group
     time : float
         Picoseconds per time unit of the file.
     second : float

@@ -29,8 +29,6 @@ class Settings:
 
     Parameters
     ----------
-    library : CellLibrary
-    recipe : Recipe
     targets_ps : sequence of int
         Delay targets for ABC, picoseconds.
     cut : str
@@ -199,8 +197,6 @@ def measure(
 
     Parameters
     ----------
-    variants : iterable of Variant
-    settings : Settings
     progress : callable
         Called with (description of the finished step, pieces done, pieces known so far).
 

@@ -91,7 +91,6 @@ def analyse(
         The signal passes from the first to the second. If ``down`` is true, the second net is
         inside an instance, and its load counts at the first net; otherwise it is outside, and of
         several such nets, which belong to several instances, the largest load counts.
-    library : Library
     driving_cell : str
         Library cell that drives every input.
     load_ff : float

@@ -19,13 +19,7 @@ from vitruvian.hdl.fp.mul import Multiplier
 
 
 class Number:
-    """The fields and the class of a code.
-
-    Parameters
-    ----------
-    code : Value
-    format : FloatFormat
-    """
+    """The fields and the class of a code."""
 
     def __init__(self, code: Value, format: FloatFormat):
         code = Value.cast(code)
@@ -52,7 +46,6 @@ def rounded(
 
     Parameters
     ----------
-    m : Module
     total : Value
         The magnitude.
     weight : int

@@ -150,7 +150,6 @@ class Tracker:
 
     Parameters
     ----------
-    h : Harness
     entered, left : Value
         1 if an item goes in, and if one comes out.
     offered : Value
@@ -214,7 +213,6 @@ def arrives(h: Harness, *, waiting: Iterable[Any], offered: Any, cycles: int, na
 
     Parameters
     ----------
-    h : Harness
     waiting : iterable of Value
         Conditions, among them that an item is inside and that nothing stops the component.
     offered : Value

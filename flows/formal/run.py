@@ -84,7 +84,6 @@ def run(
 
     Parameters
     ----------
-    proofs : sequence of Proof
     mutations : bool
         If True, run every proof on each of its mutations as well.
     cache : bool

@@ -24,8 +24,6 @@ def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
 
     Parameters
     ----------
-    variant : Variant
-    board : Board
     given : collection of str
         Options that the user has chosen, which stay.
     """
@@ -58,7 +56,6 @@ def ranks_note(variant: Variant, fitted: Variant, board: Board) -> str | None:
     ----------
     variant, fitted : Variant
         The argument and the result of ``suited``.
-    board : Board
     """
     before, after = (v.configuration.get("pipeline") for v in (variant, fitted))
     if before == after:

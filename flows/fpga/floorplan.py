@@ -40,11 +40,6 @@ def draw(work: Design, routed: Routed) -> str:
 
     A tile with cells of several kinds is divided by their numbers. The strength of a colour is not
     used, so a tile with one cell looks like a full one.
-
-    Parameters
-    ----------
-    work : Design
-    routed : Routed
     """
     tiles: dict[tuple[int, int], Counter[str]] = {}
     for name, x, y in routed.placement:

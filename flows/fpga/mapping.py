@@ -183,7 +183,6 @@ def resources(
 
     Parameters
     ----------
-    variant : Variant
     family : str
         A key of ``FAMILIES``.
     element : bool

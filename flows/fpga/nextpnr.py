@@ -88,7 +88,6 @@ def place_and_route(
     ----------
     name : str
         Name of the design in errors.
-    board : Board
     netlist : str
         A flat netlist of the board's family, as Yosys writes it (JSON).
     pins : str

@@ -227,7 +227,6 @@ def route(
 
     Parameters
     ----------
-    work : Design
     counts, netlist : Resources, str
         Result of ``synth``.
     seed : int

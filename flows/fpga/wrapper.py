@@ -77,7 +77,6 @@ class Top(Elaboratable):
     ports : sequence of Port
         Ports of the component without ``clk`` and ``rst``. ``aclk`` and ``aresetn`` of a component
         with an AXI bus get the clock and the reset of the board, too.
-    board : Board
     controls : collection of str
         Those of "clk" and "rst" that are ports of the module, which combinational units lack.
 

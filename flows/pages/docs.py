@@ -171,7 +171,6 @@ def port_rows(
 
     Parameters
     ----------
-    component : wiring.Component
     optional : frozenset of str
         Ports that the docstring describes and that only other configurations have.
 

@@ -83,10 +83,8 @@ def write(
 
     Parameters
     ----------
-    target : str
     patterns : list of str
         Names of instructions, with * and ?; all by default.
-    folder : Path
     seed : int
         Start of the random operands.
     progress : callable

@@ -31,7 +31,6 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
 
     Parameters
     ----------
-    path : Path
     input : str, optional
         Format of the operands, or two joined by _. By default the header of the file says it.
 

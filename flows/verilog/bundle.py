@@ -122,7 +122,6 @@ def files(variant: Variant, *, vectors: int = VECTORS, seed: int = 1) -> dict[st
 
     Parameters
     ----------
-    variant : Variant
     vectors : int
         Approximate number of expected words.
     seed : int
@@ -169,7 +168,6 @@ def write(
     ----------
     variant, vectors, seed
         As for ``files``.
-    folder : Path
     replace : bool
         If True, files of the same names are replaced, even if a user has edited them.
 

@@ -30,7 +30,6 @@ def emit(variant: Variant, *, plain: bool = False) -> str:
 
     Parameters
     ----------
-    variant : Variant
     plain : bool
         If True, statements have the order of the netlist, for a flow whose results are recorded.
         Otherwise they stand under the names of stages and parts, and equal lanes are instances.
@@ -58,7 +57,6 @@ def stored(variant: Variant, *, enabled: bool = True) -> str:
 
     Parameters
     ----------
-    variant : Variant
     enabled : bool
         If False, ignore the cache.
 

@@ -17,12 +17,7 @@ _KEPT = "    are kept, and overflow gives infinity."
 
 
 def stated(component: Any) -> Iterator[str]:
-    """Yield lines that state what a unit computes; none for a unit that this module does not know.
-
-    Parameters
-    ----------
-    component : wiring.Component
-    """
+    """Yield lines that state what a unit computes; none for a unit without such lines."""
     for cls, text in _RULES.items():
         if isinstance(component, cls):
             yield from text(component)

@@ -40,7 +40,6 @@ def component(
         One line about the unit.
     version : str
         Version of the component.
-    ports : sequence of VerilogPort
     files : sequence of str
         Verilog files, relative to ``component.xml``.
     """

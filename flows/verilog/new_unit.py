@@ -124,7 +124,6 @@ def files(variant: Variant, name: str, *, vectors: int = bundle.VECTORS) -> dict
 
     Parameters
     ----------
-    variant : Variant
     name : str
         Name of the folder, which also names the module.
     vectors : int
@@ -160,7 +159,6 @@ def write(
     ----------
     variant, name, vectors
         As for ``files``.
-    parent : Path
     replace : bool
         If True, the folder may exist and files of the same names are replaced.
 

@@ -30,12 +30,7 @@ class Range(NamedTuple):
 
 
 def files(variant: Variant) -> dict[str, str]:
-    """Return the package of a unit by its file name, or nothing if no port has fields.
-
-    Parameters
-    ----------
-    variant : Variant
-    """
+    """Return the package of a unit by its file name, or nothing if no port has fields."""
     text = package(variant.module, only_described(variant.build()))
     return {f"{variant.module}_pkg.sv": text} if text else {}
 
@@ -63,12 +58,7 @@ def package(module: str, component: Any) -> str:
 
 
 def ranges(component: Any) -> Iterator[Range]:
-    """Yield the bits of every field of the ports that have fields.
-
-    Parameters
-    ----------
-    component : wiring.Component
-    """
+    """Yield the bits of every field of the ports that have fields."""
     for name, shape in _structured(component):
         yield from _ranges((name,), shape, 0)
 

@@ -80,7 +80,6 @@ def written(variant: Variant, remark: str = "") -> str:
 
     Parameters
     ----------
-    variant : Variant
     remark : str
         The first line, as a comment.
     """

@@ -46,7 +46,6 @@ def float_mmad(a: ArrayLike, b: ArrayLike, c: ArrayLike, spec: DotSpec) -> np.nd
     a : (..., M, K) array_like of unsigned int, ``spec.input`` codes
     b : (..., K, N) array_like of unsigned int, ``spec.input`` codes
     c : (..., M, N) array_like of unsigned int, FP32 codes
-    spec : DotSpec
 
     Returns
     -------

@@ -35,7 +35,6 @@ def convert(
     Parameters
     ----------
     codes : array_like of unsigned int, ``source`` codes
-    source, target : FloatFormat or str
     rounding : str
         One of ``ROUNDINGS``.
     saturate : bool
@@ -83,7 +82,6 @@ def to_int(
     Parameters
     ----------
     codes : array_like of unsigned int, ``source`` codes
-    source : FloatFormat or str
     target : IntFormat or str
         Integer format of at most 32 bits.
     rounding : str
@@ -117,7 +115,6 @@ def from_int(values: ArrayLike, target: FloatFormat | str, rounding: str = "RNE"
     ----------
     values : array_like of int
         Magnitudes below 2^60.
-    target : FloatFormat or str
     rounding : str
         One of ``ROUNDINGS``.
 
@@ -263,7 +260,6 @@ def compare(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray
     ----------
     a, b : array_like of unsigned int, ``format`` codes
         −0 equals +0.
-    format : FloatFormat or str
 
     Returns
     -------
@@ -286,7 +282,6 @@ def minimum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.
     Parameters
     ----------
     a, b : array_like of unsigned int, ``format`` codes
-    format : FloatFormat or str
 
     Returns
     -------
@@ -325,7 +320,6 @@ def from_float(
     ----------
     values : array_like of float or int
         Numbers, which are first converted to float64.
-    format : FloatFormat or str
     rounding, saturate
         The same as those of ``convert``.
 

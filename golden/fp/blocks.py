@@ -38,7 +38,6 @@ class BlockFormat:
         Format of the elements; None for integers and for HiF4's elements.
     size : int
         Elements of a block.
-    scale : ScaleFormat
     bits : int
         Bits of an element.
     extra_bits : int
@@ -89,7 +88,6 @@ class Blocks:
 
     Parameters
     ----------
-    format : BlockFormat
     codes : ndarray of uint8
         One code for each element, in the low bits. The blocked axis is as long as the blocks.
     scales : ndarray of uint8

@@ -67,7 +67,6 @@ def as_codes(values: ArrayLike, format: FloatFormat | str, thing: str = "codes")
     ----------
     values : array_like of int
         Integers of any type that fit into the format's width, for TF32 its 32 bits of storage.
-    format : FloatFormat or str
     thing : str
         Name of the argument, for error messages.
 
@@ -143,7 +142,6 @@ def unpack(codes: ArrayLike, format: FloatFormat | str) -> Unpacked:
     Parameters
     ----------
     codes : array_like of unsigned int, ``format`` codes
-    format : FloatFormat or str
 
     Returns
     -------
@@ -180,7 +178,6 @@ def to_float(codes: ArrayLike, format: FloatFormat | str) -> np.ndarray:
     Parameters
     ----------
     codes : array_like of unsigned int, ``format`` codes
-    format : FloatFormat or str
 
     Raises
     ------

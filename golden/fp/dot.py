@@ -161,7 +161,6 @@ def evaluate_plain(
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
-    spec : DotSpec
     rounding : str, optional
         Any of ``ROUNDINGS``, by default ``spec.rounding``.
     overflow : str
@@ -274,8 +273,6 @@ def plain_sum(
 
     Parameters
     ----------
-    terms : Terms
-    spec : DotSpec
     wide : bool
         If True, compute with Python ints, for sums that do not fit into an int64.
 

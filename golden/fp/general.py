@@ -60,7 +60,6 @@ def evaluate_general(
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
-    spec : DotSpec
     scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scale`` codes, optional
 
     Returns

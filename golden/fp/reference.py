@@ -105,8 +105,6 @@ def encode(
 
     Parameters
     ----------
-    value : Fraction
-    format : FloatFormat or str
     rounding : str
         "RNE", "RNA" (ties away from zero), "RZ", "RU", "RD" or "RTO" (to odd).
     zero_sign : int
@@ -154,7 +152,6 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     ----------
     a, b : sequences of int of one length, ``spec.input`` and ``spec.input_b`` codes
     c : int, a ``spec.output`` code
-    spec : DotSpec
 
     Returns
     -------

@@ -96,7 +96,6 @@ def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
     Parameters
     ----------
     codes : array_like of uint8
-    format : ScaleFormat or str
 
     Returns
     -------
@@ -133,7 +132,6 @@ def encode_scale(
     Parameters
     ----------
     values : array_like of float
-    format : ScaleFormat or str
     saturate : bool
         If True, a number that is too large becomes the largest scale. If False, it becomes a NaN.
 

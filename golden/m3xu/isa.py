@@ -179,7 +179,6 @@ class Instruction:
 
     Parameters
     ----------
-    opcode : Opcode
     d, a, b : int
         First register of the fragment.
     c : int, optional

@@ -19,7 +19,6 @@ def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> n
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
-    spec : ChainSpec
 
     Returns
     -------

@@ -24,7 +24,6 @@ def int_phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: IntPhaseSpe
     a, b : (..., K) ndarray of unsigned int, codes of 8 bits in sign and magnitude
         K must be a multiple of 16.
     c : (...) ndarray of unsigned int, codes of 32 bits in sign and magnitude
-    spec : IntPhaseSpec
 
     Returns
     -------

@@ -90,7 +90,6 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` codes
         K must be a multiple of 16.
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
-    spec : PhaseSpec
 
     Returns
     -------

@@ -35,7 +35,6 @@ def phase_kernel(
     ----------
     a, b : (M, K), (K, N) ndarray of unsigned int, ``spec.input`` codes
         K is a multiple of 16.
-    spec : PhaseSpec
 
     Returns
     -------

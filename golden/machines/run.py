@@ -73,7 +73,6 @@ def unpacked(
     Parameters
     ----------
     a, b : array_like of unsigned int
-    rule : Rule
     axes : tuple of int
         The axes along K.
 

@@ -77,7 +77,6 @@ def fma_step(input: FloatFormat | str, output: FloatFormat | str = "fp32", **rul
 
     Parameters
     ----------
-    input, output : FloatFormat or str
     **rule
         Further parameters of ``DotSpec``: rounding, flush, flush_result, nan.
     """

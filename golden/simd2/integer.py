@@ -33,7 +33,6 @@ def int_mmo(
 
     Parameters
     ----------
-    op : Op or str
     a : (..., M, K) array_like of int
         Values or unsigned codes; only the low ``bits`` bits count. K may be 0.
     b : (..., K, N) array_like of int

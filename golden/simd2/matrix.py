@@ -42,7 +42,6 @@ def mmo(
 
     Parameters
     ----------
-    op : Op or str
     a : (..., M, K) array_like of float16, bfloat16 or float32
         K may be 0.
     b : (..., K, N) array_like of the same dtype
@@ -128,7 +127,6 @@ def dot_spec(
 
     Parameters
     ----------
-    op : Op
     format : str
         Format of the operands. The terms of addnorm are squares of FP32 numbers in any case.
     k : int

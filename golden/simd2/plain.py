@@ -20,7 +20,6 @@ def plain_mmo(
 
     Parameters
     ----------
-    op : Op
     a, b : (..., M, K), (..., K, N) ndarray of float32
     c : (..., M, N) ndarray of float32
     dot : DotSpec, optional

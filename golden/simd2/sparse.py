@@ -32,7 +32,6 @@ def compress(op: Op | str, a: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 
     Parameters
     ----------
-    op : Op or str
     a : (..., M, K) array_like of float16, bfloat16 or float32
         K is a multiple of 4.
 
@@ -79,7 +78,6 @@ def expand(
 
     Parameters
     ----------
-    op : Op or str
     values, indices : (..., M, K/2) array_like
         A compressed matrix as ``compress`` returns it.
     fill : float, optional
@@ -125,7 +123,6 @@ def mmo_sparse(
 
     Parameters
     ----------
-    op : Op or str
     values, indices : (..., M, K/2) array_like
         A as ``compress`` returns it. If the two indices of a pair are equal, the same row of B is
         used twice.

@@ -60,7 +60,6 @@ def os_columns(
         element is such a lane.
     plus, times : (T,) ndarray of str
         The operators of each beat. The results of two beats are reduced by ⊕ of the later one.
-    format : FloatFormat or str
 
     Returns
     -------

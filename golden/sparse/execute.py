@@ -132,8 +132,6 @@ def run(
 
     Parameters
     ----------
-    graph : Graph
-    matrices : dict of str to Sparse
     given : dict of str to array_like of float
         The tensors in ``graph.given``.
     iterations : int

@@ -103,7 +103,6 @@ def sweep(
         A pair with a kind.
     tensors : dict
         Read, and extended by the tensors with the pair's names.
-    matrix : Sparse
     width : int
         Columns per step.
     occupancy : Occupancy
@@ -174,8 +173,6 @@ def run_oei(
 
     Parameters
     ----------
-    graph : Graph
-    matrices : dict of str to Sparse
     given : dict of str to array_like of float
     iterations : int
         Largest number of iterations.

@@ -62,7 +62,6 @@ def count_lives(
     row_start, column_index : ndarray
     width : int
         Rows and columns of a step.
-    eager : bool
     loads, uses : (steps,) ndarray of int64
         They are increased.
     """

@@ -78,7 +78,6 @@ def product(
         Names in ``PLUS`` and ``TIMES``.
     x, y : ndarray of unsigned int, ``format`` codes
         Matrix value and vector element.
-    format : FloatFormat or str
 
     Returns
     -------

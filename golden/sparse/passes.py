@@ -19,7 +19,6 @@ def scalars_of(graph: Graph, given: Mapping[str, Any]) -> set[str]:
 
     Parameters
     ----------
-    graph : Graph
     given : dict of str to array_like
         The tensors in ``graph.given``.
     """
@@ -75,7 +74,6 @@ def compile_pair(
 
     Parameters
     ----------
-    graph : Graph
     pair : Pair
         A pair that can be fused.
     scalars : collection of str
@@ -161,7 +159,6 @@ def split(
 
     Parameters
     ----------
-    graph : Graph
     scalars : collection of str
         Result of ``scalars_of``.
     **sizes

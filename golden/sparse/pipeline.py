@@ -43,7 +43,6 @@ def run_pass(
     lanes, width : int
         Lanes of a beat, and columns of a sub-tensor. The order of the sums of the first product
         depends on them.
-    format : FloatFormat or str
 
     Returns
     -------

@@ -66,9 +66,6 @@ def gather(
     start, index, values : ndarray
         CSC arrays for x·A, CSR arrays for A·x.
     x, y : ndarray of float64
-    begin, end : int
-    plus, times : int
-    identity : float
     """
     if plus == 0 and times == 0:
         for j in range(begin, end):
@@ -117,8 +114,6 @@ def scatter(
     start, index, values : ndarray
         CSR arrays for x·A, CSC arrays for A·x.
     x, y : ndarray of float64
-    begin, end : int
-    plus, times : int
     """
     if plus == 0 and times == 0:
         for i in range(begin, end):

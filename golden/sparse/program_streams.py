@@ -28,12 +28,10 @@ def streams(
 
     Parameters
     ----------
-    program : Program
     tensors : dict of str to array_like of float
         Scalars and vectors of one length, which are rounded to ``format`` (RNE).
     lanes : int
         Lanes of the core.
-    format : FloatFormat or str
 
     Returns
     -------
@@ -94,12 +92,10 @@ def collect(
 
     Parameters
     ----------
-    program : Program
     values : dict of str to (S, N) ndarray of unsigned int
         Items of y and w.
     count : int
         Elements of the vectors.
-    format : FloatFormat or str
 
     Returns
     -------

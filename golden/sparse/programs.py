@@ -152,7 +152,6 @@ def run(
 
     Parameters
     ----------
-    commands : iterable of Write or Step
     registers : (R, N) ndarray of unsigned int, ``format`` codes
         Registers before the first step; N is a power of two.
     inputs : dict of str to (T, N) ndarray of unsigned int

@@ -41,7 +41,6 @@ def is_rows(
         False for a lane without an element.
     kinds, plus, times : (T,) ndarray of str
         ``KINDS`` and the operators of each beat.
-    format : FloatFormat or str
 
     Returns
     -------

@@ -75,7 +75,6 @@ def check_buffered(buffered: bool, limbs: Mapping[str, int]) -> None:
 
     Parameters
     ----------
-    buffered : bool
     limbs : mapping of str to int
         Complex precision -> steps of each part of its results.
 
@@ -219,7 +218,6 @@ def check_pair_lanes(k: int, ops: Sequence[Op], terms: int) -> None:
 
     Parameters
     ----------
-    k : int
     ops : sequence of Op
         The operations of the unit.
     terms : int
@@ -245,8 +243,6 @@ def check_assignment(
 
     Parameters
     ----------
-    assignment : str
-    precisions : sequence of str
     floats : sequence of str
         The floating-point precisions among them.
 
@@ -275,8 +271,6 @@ def check_multiplier_bits(bits: int, assignment: str | None, least: int) -> None
 
     Parameters
     ----------
-    bits : int
-    assignment : str
     least : int
         Bits of the widest significand that takes one step.
 
@@ -297,8 +291,6 @@ def check_window(window: int, preset: str, ieee_floats: Sequence[str]) -> None:
 
     Parameters
     ----------
-    window : int
-    preset : str
     ieee_floats : sequence of str
         The precisions with ``ieee`` accuracy.
 

@@ -26,7 +26,6 @@ def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
 
     Parameters
     ----------
-    spec : DotSpec
     addend : bool
         If False, C is not a term of the sum.
     """

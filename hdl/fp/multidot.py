@@ -392,7 +392,6 @@ def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpa
 
     Parameters
     ----------
-    m : Module
     views : list of (Value, Unpacked)
         A select and an operand each; at most one select is set.
     name : str

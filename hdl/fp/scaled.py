@@ -21,7 +21,6 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
 
     Parameters
     ----------
-    spec : DotSpec
     lanes : str
         The value that ``spec.lanes`` must have.
 

@@ -79,7 +79,6 @@ def limb_products(
 
     Parameters
     ----------
-    m : Module
     a, b : sequence of Value
         Operands, one pair for each lane. Those of B have w bits; those of A may have any width.
     wide : mapping of int to Value

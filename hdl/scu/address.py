@@ -27,10 +27,6 @@ class AddressGenerator(wiring.Component):
     stride to the right, or the first one of the next row of patches. All patches of a beat share
     one multiplication of a row by the width.
 
-    Parameters
-    ----------
-    config : ConversionConfig
-
     Members
     -------
     i : In(stream.Signature(config.command))

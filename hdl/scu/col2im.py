@@ -75,7 +75,6 @@ class Col2Im(wiring.Component):
 
     Parameters
     ----------
-    config : ConversionConfig
     format : FloatFormat or str
         Format of the elements.
     pipeline : int

@@ -13,10 +13,6 @@ from .reader import READER_CYCLES, Reader
 class Im2Col(wiring.Component):
     """Im2Col load unit, bit-exact with ``golden.scu.im2col_load``.
 
-    Parameters
-    ----------
-    config : ConversionConfig
-
     Members
     -------
     i : In(stream.Signature(config.command))

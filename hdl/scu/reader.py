@@ -22,7 +22,6 @@ class Reader(wiring.Component):
 
     Parameters
     ----------
-    config : ConversionConfig
     addresses : bool
         If True, beats of ``o`` keep the addresses of their pixels, otherwise the padding value.
 

@@ -311,7 +311,6 @@ def better(
 
     Parameters
     ----------
-    m : Module
     new, true : Value
         The new value: ``d`` and ``true`` of ``SemiringDot``.
     kept : Value

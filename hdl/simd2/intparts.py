@@ -24,7 +24,6 @@ def ripple(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[V
 
     Parameters
     ----------
-    m : Module
     x, y : Value
         Summands of the same width.
     carry : Value
@@ -48,7 +47,6 @@ def plain(m: Module, x: Value, y: Value, carry: Value, *, name: str) -> tuple[Va
 
     Parameters
     ----------
-    m : Module
     x, y : Value
         Summands of the same width.
     carry : Value
@@ -72,7 +70,6 @@ def extremum(m: Module, x: Value, y: Value, largest: Value, *, name: str) -> Val
 
     Parameters
     ----------
-    m : Module
     x, y : Value
         The numbers, in two's complement.
     largest : Value
@@ -101,7 +98,6 @@ def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: 
 
     Parameters
     ----------
-    m : Module
     a : Value
         First factor.
     digits : sequence of (Value, Value, Value)
@@ -137,7 +133,6 @@ def pair_rows(
 
     Parameters
     ----------
-    m : Module
     words : sequence of Value
         a0, a1 and a0 + a1. Bit j of b0 and bit j of b1 together select one of them, or 0, as row j.
     selects : sequence of Value
@@ -162,7 +157,6 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
 
     Parameters
     ----------
-    m : Module
     x : Value
         The number.
     name : str
@@ -182,8 +176,6 @@ def two_rows(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
 
     Parameters
     ----------
-    m : Module
-    rows : list of Row
     width : int
         The sum is modulo ``2**width``.
     name : str
@@ -197,8 +189,6 @@ def sum_rows(m: Module, words: Sequence[Value], *, name: str) -> Value:
 
     Parameters
     ----------
-    m : Module
-    words : sequence of Value
     name : str
         First part of the new signals' names.
     """

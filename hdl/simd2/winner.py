@@ -151,7 +151,6 @@ def candidate(
 
     Parameters
     ----------
-    m : Module
     a, b : View of ``lane_layout``
         The operands.
     product : Lane
@@ -220,10 +219,8 @@ def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value]
 
     Parameters
     ----------
-    m : Module
     kept : Candidate
         The candidate, in its registers.
-    widths : Widths
     mode : dict of str to Value
         Control bits of the operation.
     name : str
@@ -286,7 +283,6 @@ def least(
 
     Parameters
     ----------
-    m : Module
     keys : sequence of Value
         The keys.
     sign_magnitude : Value
@@ -321,7 +317,6 @@ def decode_key(
     ----------
     key : Value
         The least key.
-    widths : Widths
     geometry : Geometry
         The widths of the back end.
     mode : dict of str to Value

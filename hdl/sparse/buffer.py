@@ -47,10 +47,6 @@ class DualBuffer(wiring.Component):
     CSR space is a ring. The space of a row is free when all its elements have been delivered, and
     so have those of every row that has reserved its space earlier.
 
-    Parameters
-    ----------
-    config : OEIConfig
-
     Members
     -------
     index : In(stream.Signature(config.index))

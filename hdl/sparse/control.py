@@ -18,10 +18,6 @@ class PipelineControl(wiring.Component):
     input-stationary stage s − 2. A step ends when each stage that has got a sub-tensor has
     finished it. A pass over S sub-tensors has S + 2 steps.
 
-    Parameters
-    ----------
-    config : OEIConfig
-
     Members
     -------
     command : In(stream.Signature(config.sub_bits))

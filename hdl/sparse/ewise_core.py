@@ -28,10 +28,6 @@ _TIMES = {
 class EwiseLane(wiring.Component):
     """A lane of ``EwiseCore``: its part of the registers, and a processing element.
 
-    Parameters
-    ----------
-    config : EwiseConfig
-
     Members
     -------
     instruction : In(config.instruction)
@@ -140,10 +136,6 @@ class EwiseCore(wiring.Component):
 
     Each lane has a number in every register. An instruction takes one cycle in all lanes. A load
     waits for the item of its stream, and a store for room in its stream; all else waits with it.
-
-    Parameters
-    ----------
-    config : EwiseConfig
 
     Members
     -------

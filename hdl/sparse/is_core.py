@@ -15,10 +15,6 @@ from .operators import ProcessingElement, Reduction
 class Bank(wiring.Component):
     """A bank of ``ISCore``: results in memory, and a reduction that adds to them.
 
-    Parameters
-    ----------
-    config : ISConfig
-
     Members
     -------
     valid : In(1)
@@ -102,10 +98,6 @@ class ISCore(wiring.Component):
     brings each product to its bank. Of several products for a bank, the one in the lowest lane goes
     first, and the beat waits for the others. So every result gets its products in the order of
     beats and lanes, and no product is lost if a row names a column twice.
-
-    Parameters
-    ----------
-    config : ISConfig
 
     Members
     -------

@@ -26,10 +26,6 @@ class OEIPipeline(wiring.Component):
     output-stationary core completes y₁ sub-tensor by sub-tensor. The element-wise core follows a
     step behind, and the input-stationary core, which takes rows from the buffer, two steps behind.
 
-    Parameters
-    ----------
-    config : OEIConfig
-
     Members
     -------
     command : In(stream.Signature(config.command))

@@ -33,10 +33,6 @@ class OSCore(wiring.Component):
     N − 1 reductions suffice for every division of N lanes into columns. A last reduction adds the
     beats of a column that is longer than a beat.
 
-    Parameters
-    ----------
-    config : OSConfig
-
     Members
     -------
     i : In(stream.Signature(config.beat))

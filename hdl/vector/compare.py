@@ -60,7 +60,6 @@ def split_order(m: Module, a: Value, b: Value, wide: Value) -> tuple[Order, Orde
 
     Parameters
     ----------
-    m : Module
     a, b : Value
         Words of 32 bits.
     wide : Value

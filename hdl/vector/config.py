@@ -97,7 +97,6 @@ class VectorConfig:
 
         Parameters
         ----------
-        format : Format
         block : bool
             If True, the tree covers ``BLOCK_BYTES``, else all lanes.
         """

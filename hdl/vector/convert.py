@@ -28,8 +28,6 @@ def build_convert(
 
     Parameters
     ----------
-    m : Module
-    stages : PipelineStages
     a : Value
         The operand word: two FP16 codes or one FP32 code. If the result is wider than the source,
         its lower half has the only FP16 code.

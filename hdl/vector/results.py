@@ -63,8 +63,6 @@ def build_results(
 
     Parameters
     ----------
-    m : Module
-    config : VectorConfig
     words : Value
         Results of the slices, 32 bits each.
     flags : Value

@@ -31,7 +31,6 @@ def any_enabled(m: Module, mask: Value, level: Value, *, levels: int) -> Value:
 
     Parameters
     ----------
-    m : Module
     mask : Value
         A bit for each lane.
     level : Value
@@ -68,8 +67,6 @@ def route(
 
     Parameters
     ----------
-    m : Module
-    config : VectorConfig
     decoded : Decoded
         The command.
     a, b : Value

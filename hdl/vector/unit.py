@@ -78,7 +78,6 @@ class VectorUnit(wiring.Component):
 
         Parameters
         ----------
-        operation : Operation
         format : Format
             Format of the source.
         """

@@ -12,7 +12,6 @@ def pack(port: Port, value: Any) -> int:
 
     Parameters
     ----------
-    port : Port
     value : int, sequence or mapping
         A number for a plain port, nested sequences for an array, a mapping for a structure.
 

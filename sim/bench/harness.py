@@ -129,7 +129,6 @@ class Harness:
 
         Parameters
         ----------
-        port : Port
         value : int or object
             A value in the form of ``sim.bench.bits.pack``.
         raw : bool

@@ -22,7 +22,6 @@ def codes(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
         Either codes of ``format``: unsigned or signed integers of its width, or the void dtype
         that NumPy reads for a stored ml_dtypes array. Or values that ``format`` represents exactly,
         as float16, float32, or their fp32 bit patterns in uint32.
-    format : FloatFormat
     name : str
         Name of the array, for messages.
 
@@ -55,7 +54,6 @@ def rounded(values: np.ndarray, format: FloatFormat, name: str) -> np.ndarray:
     Parameters
     ----------
     values : ndarray
-    format : FloatFormat
     name : str
         Name of the array, for messages.
 

@@ -32,7 +32,6 @@ def simulate(
 
     Parameters
     ----------
-    program : Program
     chip : Chip or str, optional
         The chip whose times are used, by default the one that the program was built for.
     cube : str, callable or None

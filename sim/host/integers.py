@@ -23,10 +23,8 @@ def cut_integers(
 
     Parameters
     ----------
-    config : IntConfig
     a : (M, K) ndarray of int
     b : (K, N) ndarray of int
-    operation : str
 
     Returns
     -------

@@ -93,7 +93,6 @@ def solve(
     ----------
     problem : str
         A name in ``PROBLEMS``.
-    board : Board
     size : tuple of int, optional
         matmul: M, N and K, or one number for all three. apsp: vertices. digits: digits.
     precision : str, optional

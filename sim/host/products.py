@@ -69,7 +69,6 @@ def matmul(
 
     Parameters
     ----------
-    board : Board
     a : (M, K) ndarray
         Codes of ``precision``, or int8.
     b : (K, N) ndarray

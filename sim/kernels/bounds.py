@@ -25,8 +25,6 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
 
     Parameters
     ----------
-    chip : Chip
-    p : Plan
     dtype, out : str
         The dtypes of the operands and of the result.
 
@@ -132,8 +130,6 @@ def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> flo
 
     Parameters
     ----------
-    chip : Chip
-    p : Plan
     dtype, out : str
         The dtypes of the operands and of the result.
     """

@@ -32,12 +32,10 @@ def _stream(
 
     Parameters
     ----------
-    core : Core
     x, y : View
         The tensors in global memory; the first axis counts the pieces.
     pieces : range
         The pieces of this core.
-    body : callable
     between : tuple of int
         The shape of the intermediate buffer.
     """
@@ -86,9 +84,6 @@ def _streamed(
 
     Parameters
     ----------
-    name : str
-    chip : Chip
-    cores : int or None
     shapes : (tuple of int, tuple of int)
         The shapes of x and y.
     data : ndarray or None

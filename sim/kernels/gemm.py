@@ -60,7 +60,6 @@ def build(
     ----------
     m, k, n : int
         Sizes, multiples of 16; cores without a part of C have no instructions.
-    chip : Chip or str
     blocking : Blocking, optional
     data : (A, B), optional
         float16 arrays of shapes (m, k) and (k, n); the tensor b holds B transposed.
@@ -99,8 +98,6 @@ def lower_gemm(
 
     Parameters
     ----------
-    m, k, n : int
-    chip : Chip
     blocking : Blocking, optional
         All as in ``build``.
 

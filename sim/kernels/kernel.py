@@ -150,7 +150,6 @@ class Kernel:
         ----------
         size : tuple of int, optional
             By default ``default``.
-        chip : Chip
         cores : int, optional
             By default all cores of the chip.
         seed : int
@@ -256,7 +255,6 @@ class DoubleBuffer:
 
     Parameters
     ----------
-    core : Core
     source, target : Unit
         The unit that writes and the unit that reads.
     """

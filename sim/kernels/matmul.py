@@ -30,9 +30,7 @@ def operands(
 
     Parameters
     ----------
-    m, k, n : int
     dtype : {"fp16", "int8"}
-    seed : int
     """
     rng = np.random.default_rng(seed)
     if dtype == "int8":
@@ -92,7 +90,6 @@ def build(
     ----------
     m, k, n : int
         Any positive sizes; the matrices in global memory are padded with zeros to whole fractals.
-    chip : Chip or str
     tiling : Tiling, optional
         By default, that of ``choose``.
     cores : int, optional

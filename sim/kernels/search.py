@@ -219,7 +219,6 @@ def exhaustive(
 
     Parameters
     ----------
-    problem : Problem
     jobs : int, optional
         Number of processes; by default, the number of the machine's cores.
     scheduler : str, optional
@@ -346,7 +345,6 @@ def guided(
 
     Parameters
     ----------
-    problem : Problem
     budget : float
         The share of the tilings that may be timed, above 0 and at most 1.
     watch, keep : callable, int
@@ -424,7 +422,6 @@ def tune(
 
     Parameters
     ----------
-    problem : Problem
     method : {"exhaustive", "guided"}
     jobs, scheduler, watch : int, str, callable, optional
         As in ``exhaustive``.

@@ -71,8 +71,6 @@ def lower_matmul(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") ->
 
     Parameters
     ----------
-    chip : Chip
-    p : Plan
     dtype, out : str
         The dtypes of the operands and of the result.
     """

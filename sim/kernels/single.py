@@ -30,8 +30,6 @@ def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: in
 
     Parameters
     ----------
-    chip : Chip
-    cores : int or None
     each, elements, products : int
         Instructions, elements of data, and multiply-accumulates of a core.
     """
@@ -44,7 +42,6 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", identity: str 
 
     Parameters
     ----------
-    title, name : str
     body : callable
         Emits the measured instructions.
     out : {"fp16", "fp32"}
@@ -144,7 +141,6 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
 
     Parameters
     ----------
-    title, name : str
     way : {"in", "out", "both", "in then out"}
         The direction of the repeated transfers.
     """
@@ -201,7 +197,6 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
 
     Parameters
     ----------
-    title, name : str
     dtype : {"fp16", "int16"}
     apply : callable
         Emits the operation: (core, result, first operand, second operand).

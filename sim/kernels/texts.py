@@ -27,7 +27,6 @@ def _read(
     ----------
     file : str
         Name of the file in ``text/``.
-    chip : Chip
     cores : int or None
         By default, all cores, but not more than ``most``.
     most : int

@@ -135,8 +135,6 @@ def plan(
         A chip whose cores have all units.
     blocks : (int, int, int)
         See ``blocks_of``.
-    tiling : Tiling
-    cores : int
     c_bytes : int
         The bytes of an element of C.
 

@@ -43,7 +43,6 @@ def run_rtl(
 
     Parameters
     ----------
-    unit : Realisation
     a, b : (n, K) ndarray of unsigned int
     c : (n,) ndarray of unsigned int
     scale_a, scale_b : (n, K / block) ndarray of uint8, optional
@@ -75,7 +74,6 @@ def compare_rtl(data: MachineSet, unit: Realisation | None = None) -> Difference
 
     Parameters
     ----------
-    data : MachineSet
     unit : Realisation, optional
         By default the unit of the set's rule.
 

@@ -52,7 +52,6 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
 
     Parameters
     ----------
-    layer : Layer
     chip : Chip
         A chip whose cores have all units.
 

@@ -87,7 +87,6 @@ def instructions(operation: str, elements: int) -> int:
     ----------
     operation : str
         A key of ``RECIPES``, or another operation of few steps on one operand.
-    elements : int
     """
     operands, steps = RECIPES.get(operation, (1, ()))
     return -(-elements // _PIECE) * (operands + 2 * len(steps) + 12) + 16
@@ -100,7 +99,6 @@ def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
     ----------
     operation : str
         A key of ``RECIPES``.
-    elements : int
     chip : Chip
         A chip whose cores have all units.
     """
@@ -168,7 +166,6 @@ def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
 
     Parameters
     ----------
-    rows, features : int
     chip : Chip
         A chip whose cores have all units.
     """

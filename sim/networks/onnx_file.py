@@ -61,10 +61,6 @@ class _NoKernel(Exception):
 def read_onnx(path: str | Path) -> Network:
     """Read the layers of an ONNX file.
 
-    Parameters
-    ----------
-    path : str or Path
-
     Raises
     ------
     OnnxError

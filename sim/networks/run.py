@@ -158,7 +158,6 @@ def run(
 
     Parameters
     ----------
-    network : Network
     chip : Chip
         A chip whose cores have all units.
     step : {"baseline", "optimised"}
@@ -234,7 +233,6 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
     ----------
     layer : Layer
         A layer that a kernel computes.
-    chip : Chip
     step : str
         One of ``STEPS``.
 
@@ -270,11 +268,6 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
 
 def program_of(layer: Layer, chip: Chip) -> Program:
     """Build a layer without data, for all cores of a chip.
-
-    Parameters
-    ----------
-    layer : Layer
-    chip : Chip
 
     Raises
     ------

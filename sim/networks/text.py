@@ -16,12 +16,7 @@ from vitruvian.sim.networks.layers import (
 
 
 def bert_base(tokens: int = 128) -> Network:
-    """Return BERT-base; the look-up of the embeddings is left out.
-
-    Parameters
-    ----------
-    tokens : int
-    """
+    """Return BERT-base; the look-up of the embeddings is left out."""
     features, heads, inside = 768, 12, 3072
     layers: list[Layer] = [LayerNorm(name="embedding norm", rows=tokens, features=features)]
     for number in range(12):

@@ -94,7 +94,6 @@ def knn(
         If given, the chip selects k + ``refine`` candidates of each query (at most n), and the host
         returns the k nearest of these by distances that it computes in FP32, with sums in the order
         of the features. The limits of k hold for the number of candidates.
-    chip : Chip or str
     report : bool
         If True, check the program, and also return the report of the run.
 

@@ -129,7 +129,6 @@ def max_pool2d(
         If True, the last window may reach beyond the padding.
     method : {"im2col", "direct", "expansion", "xy", "strided"}
         The implementation, see ``vitruvian.sim.kernels.pooling.METHODS``. The result is the same.
-    chip : Chip or str
     return_indices : bool
         If True, also return the index in H·W of the first largest element of each window.
     report : bool
@@ -462,10 +461,8 @@ def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray
 
     Parameters
     ----------
-    name : str
     x : ndarray of float16
     shape : (N, C, Oh, Ow)
-    single : bool
     """
     return images(name, x, shape[1:] if single else shape).reshape(shape)
 

@@ -68,10 +68,8 @@ def _doublings(
 
     Parameters
     ----------
-    reach : float
     most : float
         Inputs beyond ±most are replaced by it: FP16 does not distinguish the results.
-    double : callable
     """
 
     def split(x: np.ndarray) -> tuple[np.ndarray, Restore]:
@@ -257,7 +255,6 @@ class Plan:
 
         Parameters
         ----------
-        chosen : sequence of Function
         x : (N,) ndarray of float16
             Finite numbers.
         reduce : bool
@@ -332,7 +329,6 @@ class Plan:
         ----------
         function : Function
             One of ``chosen``.
-        order : int
         """
         polyval = np.polynomial.polynomial.polyval
         segment = self.segments.get(function)

@@ -161,7 +161,6 @@ def execute(program: Program, *, checks: bool = False) -> Report:
 
     Parameters
     ----------
-    program : Program
     checks : bool
         If True, check the program too; a user who asks for the report gets the findings with it.
 
@@ -188,7 +187,6 @@ def run_tiled(
     ----------
     name : str
         Name of the operator, for the message.
-    chip : Chip or str
     choose : callable
         Return the tile for a chip and a number of cores, which is that of the chip.
     needs : callable
@@ -216,7 +214,6 @@ def returned(results: tuple[np.ndarray, ...], report: Report | None) -> Any:
     Parameters
     ----------
     results : tuple of ndarray
-    report : Report or None
     """
     values = (*results, report) if report is not None else results
     return values[0] if len(values) == 1 else values

@@ -96,7 +96,6 @@ def taylor(
         identity (``vitruvian.sim.ops.reduction``); a zero gets the function's sign. Results beyond
         65504 are infinite, log1p is −∞ at −1 and NaN below it. If False, the result is that
         of the polynomial at every input.
-    chip : Chip or str
     cores : int or None
         Number of cores; on the Ascend 910B, of groups of a Cube core and two vector cores. None
         takes all.
@@ -146,7 +145,6 @@ def built(
 
     Parameters
     ----------
-    functions : sequence of Function
     x : (N,) ndarray of float16
     order, method, chip, cores
         As ``taylor`` takes them.
@@ -195,9 +193,7 @@ def divergence(functions: Sequence[Function], x: np.ndarray, order: int) -> list
 
     Parameters
     ----------
-    functions : sequence of Function
     x : ndarray of float16
-    order : int
     """
     texts = []
     for function in functions:
@@ -230,11 +226,8 @@ def inaccuracies(plan: Plan, y: np.ndarray, order: int, method: str) -> list[str
 
     Parameters
     ----------
-    plan : Plan
     y : (functions, N) ndarray of float16
         The results.
-    order : int
-    method : str
     """
     texts, stated = [], stated_error(method)
     for function, found, exact in zip(plan.chosen, y, plan.exact(), strict=True):

@@ -73,7 +73,6 @@ def case_rows(
 
     Parameters
     ----------
-    case : Case
     chip : Chip or str, optional
         By default that of the case.
     size : tuple of int, optional
@@ -97,7 +96,6 @@ def case_table(
 
     Parameters
     ----------
-    case : Case
     rows : sequence of CaseRow
         Result of ``case_rows``.
     """
@@ -123,12 +121,7 @@ def case_table(
 
 
 def distribution(bounds: Sequence[Bound]) -> dict[Bound, float]:
-    """Return the share of each class among some operators, without classes that do not occur.
-
-    Parameters
-    ----------
-    bounds : sequence of Bound
-    """
+    """Return the share of each class among some operators, without classes that do not occur."""
     counts = Counter(bounds)
     return {bound: counts[bound] / len(bounds) for bound in Bound if counts[bound]}
 

@@ -74,7 +74,6 @@ def components_of(chip: Chip, kind: str | None = None, cores: int = 1) -> dict[s
 
     Parameters
     ----------
-    chip : Chip
     kind : str, optional
         Name of a kind of core; by default the first one of the chip.
     cores : int
@@ -121,7 +120,6 @@ def bus_component(bus: Bus, users: int, paths: Iterable[str]) -> Component:
 
     Parameters
     ----------
-    bus : Bus
     users : int
         Number of units, over all cores, that use the bus: the largest number of transfers at once.
     paths : iterable of str
@@ -145,8 +143,6 @@ def lane_item(chip: Chip, operation: str, source: str, target: str, precision: s
 
     Parameters
     ----------
-    chip : Chip
-    operation : str
     source, target : str
         The dtypes of the source and of the result.
     precision : str

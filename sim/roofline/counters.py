@@ -87,7 +87,6 @@ def counters_of(
 
     Parameters
     ----------
-    report : Report
     core : str
         The core to count, such as "aicore 0"; "busiest" for the one whose busiest unit works
         longest; or "all" for the sum over all cores of the kind of the busiest one. If blocks run

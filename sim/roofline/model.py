@@ -343,7 +343,6 @@ def analyse(counters: Counters, thresholds: Thresholds | None = None) -> Analysi
 
     Parameters
     ----------
-    counters : Counters
     thresholds : Thresholds, optional
 
     Returns

@@ -70,7 +70,6 @@ def read_msprof(folder: str | Path, chip: Chip) -> list[Counters]:
 
     Parameters
     ----------
-    folder : str or Path
     chip : Chip
         The chip that ran the operator. If it has two kinds of cores, they are the cores with a Cube
         (``aic`` in the columns) and those without (``aiv``).

@@ -48,10 +48,6 @@ class NaivePoint:
 def naive_utilisations(counters: Counters) -> dict[str, float]:
     """Return the share of its own ceiling that each precision and each path reaches.
 
-    Parameters
-    ----------
-    counters : Counters
-
     Returns
     -------
     dict of str to float

@@ -77,8 +77,6 @@ def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:
 
     Parameters
     ----------
-    axes : matplotlib Axes
-    analysis : Analysis
     title : str, optional
         By default the operator, the chip and the class.
     """
@@ -125,8 +123,6 @@ def draw_naive(axes: Any, analysis: Analysis, title: str | None = None) -> None:
 
     Parameters
     ----------
-    axes : matplotlib Axes
-    analysis : Analysis
     title : str, optional
     """
     points = naive_points(analysis.counters)
@@ -153,10 +149,8 @@ def draw_distribution(axes: Any, shares: Mapping[str, Mapping[Bound, float]], ti
 
     Parameters
     ----------
-    axes : matplotlib Axes
     shares : mapping of str to mapping of Bound to float
         For each bar, its label and the share of each class.
-    title : str
     """
     labels = list(shares)
     left = np.zeros(len(labels))

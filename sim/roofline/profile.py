@@ -45,7 +45,6 @@ def read_profile(path: str | Path, chip: Chip) -> list[Counters]:
 
     Parameters
     ----------
-    path : str or Path
     chip : Chip
         The chip that ran the operators; its ceilings judge them.
 

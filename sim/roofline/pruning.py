@@ -117,7 +117,6 @@ def structure_of(chip: Chip, kind: str | None = None) -> Structure:
 
     Parameters
     ----------
-    chip : Chip
     kind : str, optional
         Name of a kind of core; by default the first one of the chip.
     """

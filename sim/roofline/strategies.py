@@ -148,10 +148,6 @@ def advice(analysis: Analysis) -> list[Strategy]:
     """Return the strategies that suit the class of an operator, in the order of the paper.
 
     Which one of them helps depends on the program: compare each ``symptom`` with its timeline.
-
-    Parameters
-    ----------
-    analysis : Analysis
     """
     fitting = [s for s in STRATEGIES.values() if analysis.bound in s.bounds]
     if analysis.bound == Bound.COMPUTE and analysis.cause.component.name == "M":

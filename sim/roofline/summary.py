@@ -50,7 +50,6 @@ def read_summary(path: str | Path, chip: Chip) -> list[Counters]:
 
     Parameters
     ----------
-    path : str or Path
     chip : Chip
         The chip that ran the operators. If it has two kinds of cores, the kind whose busiest unit
         works longest stands for an operator.

@@ -89,7 +89,6 @@ def _port_code(port: Port, *, get: bool) -> str:
 
     Parameters
     ----------
-    port : Port
     get : bool
         If True, copy from the model to the arrays of the port's leaves, else the other way.
     """

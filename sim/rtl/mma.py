@@ -41,7 +41,6 @@ def beats_of(program: Sequence[Instruction], config: MatrixUnitConfig) -> dict[s
 
     Parameters
     ----------
-    program : sequence of Instruction
     config : MatrixUnitConfig
         Configuration of the unit.
 
@@ -102,7 +101,6 @@ def expected_results(
 
     Parameters
     ----------
-    program : sequence of Instruction
     values : sequence of Values
         Operands of each instruction.
     config : MatrixUnitConfig
@@ -133,8 +131,6 @@ def draw_instructions(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    opcodes : sequence of Opcode
     accumulate : float
         Probability that an instruction has a C operand.
     """
@@ -236,7 +232,6 @@ def run_instructions(
     ----------
     config : MatrixUnitConfig
         Configuration of the unit.
-    program : sequence of Instruction
     values : sequence of Values
         Operands of each instruction.
     model : CompiledModel, optional

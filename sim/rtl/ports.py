@@ -209,7 +209,6 @@ def plain_port(name: str, width: int, *, lanes: int = 1, signed: bool = False) -
 
     Parameters
     ----------
-    name : str
     width : int
         Width of the whole port in bits.
     lanes : int

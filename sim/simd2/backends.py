@@ -22,7 +22,6 @@ def register_backend(name: str, mmo: Backend, mmo_sparse: Backend | None = None)
     ----------
     name : str
         Name of the back end; an existing one of the same name is replaced.
-    mmo : callable
     mmo_sparse : callable, optional
         The same for A in 2:4 form, with the parameters of ``golden.simd2.mmo_sparse``. Without it
         the back end cannot compute with a compressed A.

@@ -137,7 +137,6 @@ class Machine:
 
         Parameters
         ----------
-        fragment : Fragment
         source : (size,) ndarray
             Memory, of the fragment's dtype.
         ld : int
@@ -195,7 +194,6 @@ class Machine:
             Accumulators.
         a, b : Fragment
             A ``matrixa`` and a ``matrixb`` of the same depth.
-        opcode : Op or str
 
         Raises
         ------
@@ -218,7 +216,6 @@ class Machine:
 
         Parameters
         ----------
-        op : Op or str
         a, b : (M, K), (K, N) ndarray of float16, bfloat16 or float32
         c : (M, N) ndarray of float32, optional
 
@@ -238,7 +235,6 @@ class Machine:
 
         Parameters
         ----------
-        op : Op or str
         values, indices : (M, K/2) ndarray
             The compressed A, see ``golden.simd2.compress``.
         b : (K, N) ndarray

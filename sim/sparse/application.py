@@ -58,7 +58,6 @@ def simulate_application(
 
     Parameters
     ----------
-    problem : Problem
     architecture : Architecture or path, optional
         The machine, or its TOML file; by default the one of Zhang 2024 §4.5.1.
     reorder : {"none", "triangular", "windowed"}

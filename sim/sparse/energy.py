@@ -43,8 +43,6 @@ def sida_energy(
 
     Parameters
     ----------
-    architecture : Architecture
-    patterns : dict of View to Pattern
     sweeps : iterable of (Sweep, int)
         Sweeps of a run, and how often each runs.
     memory_bytes, repacked_bytes : int

@@ -91,10 +91,6 @@ class Program(NamedTuple):
 def run(program):
     """Return what happens in each step.
 
-    Parameters
-    ----------
-    program : Program
-
     Returns
     -------
     (steps, len(COLUMNS)) ndarray of int64

@@ -19,8 +19,6 @@ def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program
     ----------
     pattern : Pattern
         Of a square matrix, as the output-stationary product reads it.
-    architecture : Architecture
-    sweep : Sweep
 
     Raises
     ------

@@ -58,7 +58,6 @@ def read_matrix(path: str | os.PathLike[str], *, duplicates: str = "sum") -> Spa
 
     Parameters
     ----------
-    path : str or path
     duplicates : {"sum", "min", "max", "first"}
         Value of an element that several lines name.
 

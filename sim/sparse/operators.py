@@ -189,12 +189,10 @@ def unrolled(
 
     Parameters
     ----------
-    graph : Graph
     shapes : dict of str to tuple of int
         Shapes of the tensors in ``graph.given``.
     matrices : dict of str to (int, int)
         Rows and columns of the matrices.
-    iterations : int
     begun : int
         Number of nodes of one more iteration that run too.
 

@@ -71,7 +71,6 @@ def plan(
     ----------
     application, features, layers
         See ``small_problem``.
-    rows : int
     iterations : int
         Iterations of the run. A graph convolutional network has one.
 
@@ -107,7 +106,6 @@ def simulate_pattern(
     ----------
     pattern : Pattern
         Single nonzeros.
-    architecture : Architecture
     application : str
         A key of ``golden.sparse.applications.APPLICATIONS``. The pattern is taken as it is, also
         for an application whose golden model accepts symmetric matrices only.

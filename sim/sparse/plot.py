@@ -14,7 +14,6 @@ def draw_bandwidth(axes: Any, report: Report, points: int = 200) -> None:
 
     Parameters
     ----------
-    axes : matplotlib Axes
     report : Report
         A run with at least one iteration.
     points : int
@@ -34,7 +33,6 @@ def draw_occupancy(axes: Any, report: Report) -> None:
 
     Parameters
     ----------
-    axes : matplotlib Axes
     report : Report
         A run with at least one iteration.
     """

@@ -56,7 +56,6 @@ def window_order(pattern: Pattern, window: int = 5) -> np.ndarray:
     ----------
     pattern : Pattern
         Single nonzeros; entry (r, c) is an edge from r to c.
-    window : int
 
     References
     ----------

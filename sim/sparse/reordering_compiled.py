@@ -54,7 +54,6 @@ def windowed(
     ----------
     row_first, row_cols, col_first, col_rows : ndarray of int64 or int32
         The edges by source and by target.
-    window : int
     hub : float
         Sources with more edges are not counted as shared.
     first : int

@@ -161,7 +161,6 @@ def schedule(
 
     Parameters
     ----------
-    graph : Graph
     shapes : dict of str to tuple of int
         Shapes of the tensors in ``graph.given``.
     matrices : dict of str to (int, int)

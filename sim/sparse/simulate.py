@@ -42,10 +42,8 @@ def simulate(
 
     Parameters
     ----------
-    schedule : Schedule
     matrices : dict of str to Pattern
         Single nonzeros, as the baseline reads them.
-    architecture : Architecture
     order : (n,) ndarray of int, optional
         The old number of each new row and column, for SIDA and the oracle; see ``reordering``. The
         matrices must be square.

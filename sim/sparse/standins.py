@@ -53,7 +53,6 @@ def stand_in(name: str, *, scale: int = 1, seed: int = 0) -> sparse.csr_array:
         A key of ``ORIGINALS``.
     scale : int
         Rows and nonzeros are divided by this number. The mean number of nonzeros of a row stays.
-    seed : int
 
     Returns
     -------

@@ -35,7 +35,6 @@ class Engine:
 
     Parameters
     ----------
-    unit : Unit
     backend : str
         A name in ``BACKENDS``.
     check : bool
@@ -84,7 +83,6 @@ class Engine:
         ----------
         a, b, c : ndarray
             See ``golden.m3xu.gemm`` for shapes and dtypes.
-        precision : str
 
         Returns
         -------

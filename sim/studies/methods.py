@@ -49,7 +49,6 @@ class Method:
 
         Parameters
         ----------
-        engine : Engine
         a : (..., M, K) ndarray of float32 or complex64
             FP64 takes float64 or complex128 instead. Except in FP32C, a complex product becomes two
             real products with K doubled and the real and imaginary parts interleaved.

@@ -97,7 +97,6 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
     ----------
     t1_ms, t2_ms : (A,) ndarray of float
         Relaxation times of A tissues in ms.
-    sequence : Sequence
     gemm : callable
         Function ``gemm(a, b)``. A contains the coefficients, (A · orders, 3), and B the transposed
         matrix of the pulse.

@@ -283,7 +283,6 @@ def run_tasks(
 
     Parameters
     ----------
-    chosen : sequence of Task
     progress : Progress
         Record of the finished chunks.
     chunk_bits : int

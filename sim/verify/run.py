@@ -81,7 +81,6 @@ def run_checks(
 
     Parameters
     ----------
-    checks : iterable of Check
     vectors, seed : int
         Arguments of each check.
     jobs : int

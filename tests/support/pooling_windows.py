@@ -50,7 +50,6 @@ def spread(dy, patches, shares, by_column=False):
     Parameters
     ----------
     dy : (Oh, Ow, …) ndarray
-    patches : Patches
     shares : callable
         Returns the part of a window's gradient that a position gets: f(i, j, (y, x), gradient).
     by_column : bool

@@ -48,7 +48,6 @@ def run(
 
     Parameters
     ----------
-    options : argparse.Namespace
     selected : sequence of Variant
         The units; if there are none, each board gets its default design.
     given : collection of str

@@ -301,7 +301,6 @@ def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int,
     ----------
     options : Namespace
         Those of ``add_options``.
-    instance : KernelInstance
 
     Returns
     -------

@@ -34,7 +34,6 @@ def described(unit: Unit, width: int = 96) -> str:
 
     Parameters
     ----------
-    unit : Unit
     width : int
         Largest length of a line, characters.
     """

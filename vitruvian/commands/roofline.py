@@ -97,7 +97,6 @@ def analysis_of(program: "Program", core: str = "busiest") -> "Analysis":
 
     Parameters
     ----------
-    program : Program
     core : str
         The core; see ``counters_of``.
     """

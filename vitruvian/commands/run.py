@@ -68,7 +68,6 @@ def _run(
 
     Parameters
     ----------
-    options : Namespace
     belongs : dict of str to tuple of str
         Families that an option belongs to.
     defaults : dict of str to object

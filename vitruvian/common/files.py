@@ -99,8 +99,6 @@ def read_arrays(
 
     Parameters
     ----------
-    path : str or path
-    thing : str
     most : int
         Largest number of bytes of the file, and of all arrays of an ``.npz`` after unpacking.
 

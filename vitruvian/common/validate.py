@@ -107,7 +107,6 @@ def refusal(thing: str, value: object, allowed: Iterable[object], among: str = "
     ----------
     thing : str
         Name of the argument.
-    value : object
     allowed : iterable
         Allowed values.
     among : str
@@ -123,13 +122,7 @@ def refusal(thing: str, value: object, allowed: Iterable[object], among: str = "
 
 
 def nearest(value: str, names: Iterable[str]) -> str:
-    """Return `` (did you mean X?)`` with the name most similar to ``value``, or an empty text.
-
-    Parameters
-    ----------
-    value : str
-    names : iterable of str
-    """
+    """Return `` (did you mean X?)`` with the name most similar to ``value``, or an empty text."""
     if len(value) > _WORD:
         return ""
     lower = {name.lower(): name for name in names}
@@ -149,7 +142,6 @@ def printable(text: str, keep: str = "") -> str:
 
     Parameters
     ----------
-    text : str
     keep : str
         Control characters that stay as they are, for example line breaks.
     """

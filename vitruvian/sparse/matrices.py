@@ -90,7 +90,6 @@ def given_matrix(
     ----------
     matrix : object
         What ``as_sparse`` takes, or a ``Given``.
-    weight : str or None
     parallel : {"sum", "min"}
         What parallel edges of a multigraph or of a list become.
     is_weighted : bool

@@ -197,9 +197,6 @@ def problem(
 
     Parameters
     ----------
-    app : str
-    matrix : object
-    weight : str or None
     **options
         As for ``solve``.
 

@@ -85,8 +85,6 @@ def costs(
 
     Parameters
     ----------
-    rows : sequence of Machine
-    settings : Settings
     progress : callable
         Called with (description of the finished step, steps done, steps known so far).
 

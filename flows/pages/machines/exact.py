@@ -120,10 +120,8 @@ def rounded(value: Fraction, zero_is_negative: bool, spec: DotSpec) -> int:
 
     Parameters
     ----------
-    value : Fraction
     zero_is_negative : bool
         The sign of the result if ``value`` is zero.
-    spec : DotSpec
     """
     out = spec.output
     negative = value < 0 or (value == 0 and zero_is_negative)

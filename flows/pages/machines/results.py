@@ -57,7 +57,6 @@ def accuracy_table(entries: Iterable[Accuracy], *, relative: bool) -> Table:
 
     Parameters
     ----------
-    entries : iterable of Accuracy
     relative : bool
         If True, show relative errors, otherwise units in the last place.
     """

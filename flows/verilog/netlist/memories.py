@@ -5,12 +5,7 @@ from vitruvian.flows.verilog.netlist.rtlil import Cell, Sig, cut, width_of
 
 
 class Memories:
-    """The memories of one module.
-
-    Parameters
-    ----------
-    expressions : Expressions
-    """
+    """The memories of one module."""
 
     def __init__(self, expressions: Expressions):
         self.expressions = expressions

@@ -5,12 +5,7 @@ from vitruvian.flows.verilog.netlist.rtlil import Body, Sig, Switch, cut, width_
 
 
 class Statements:
-    """The statements of one module.
-
-    Parameters
-    ----------
-    expressions : Expressions
-    """
+    """The statements of one module."""
 
     def __init__(self, expressions: Expressions):
         self.expressions = expressions

@@ -85,7 +85,6 @@ def equal_rules(x: Rule, y: Rule, terms: int | None = None) -> bool:
 
     Parameters
     ----------
-    x, y : Rule
     terms : int, optional
         As in ``canonical``.
     """
@@ -100,7 +99,6 @@ def canonical(rule: Rule, terms: int | None = None) -> Rule:
 
     Parameters
     ----------
-    rule : Rule
     terms : int, optional
         The number of terms of all operands, for rules of an instruction with several blocks.
     """

@@ -64,7 +64,6 @@ def infer(data: Results, *, known: bool = True, progress: Progress = _quiet) -> 
 
     Parameters
     ----------
-    data : Results
     known : bool
         If True, the search begins at the rules of known machines with the same formats, which are
         found at once. If False, it does not use the table.

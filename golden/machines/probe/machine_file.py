@@ -20,7 +20,6 @@ def machine_file(rule: Rule, data: Cases, *, machine: str, instruction: str) -> 
 
     Parameters
     ----------
-    rule : Rule
     data : Cases
         The operands, which give the formats.
     machine, instruction : str

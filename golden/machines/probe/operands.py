@@ -19,7 +19,6 @@ def number(
     ----------
     sign, exponent, fraction : ndarray of int
         Arrays that broadcast.
-    format : FloatFormat
     """
     f = format
     sign, exponent, fraction = np.broadcast_arrays(sign, exponent, fraction)

@@ -70,7 +70,6 @@ class Scorer:
 
     Parameters
     ----------
-    data : Results
     tally : Tally, optional
         Counter of the comparisons, which scorers of some of the rows share.
     """

@@ -58,7 +58,6 @@ def kmeans(a: Sparse, *, clusters: int = 8, first: int | None = None, seed: int 
         Number of centers, 1 to N.
     first : int, optional
         The first center; by default it is random.
-    seed : int
 
     Returns
     -------

@@ -82,7 +82,6 @@ def check_finite(a: Sparse, *, negative: bool = True) -> None:
 
     Parameters
     ----------
-    a : Sparse
     negative : bool
         If False, negative values are refused.
 
@@ -113,7 +112,6 @@ def check_number(
     ----------
     thing : str
         Name of the argument, for the message.
-    value : float
     low, high : float
         The smallest and the largest value that is allowed.
     strict : bool

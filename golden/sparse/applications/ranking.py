@@ -85,7 +85,6 @@ def pagerank(
         Probability of following an edge, 0 to 1.
     tolerance : float
         The run stops if the sum of the changes is less than N·tolerance, as in NetworkX.
-    iterations : int
 
     Returns
     -------
@@ -127,7 +126,6 @@ def labelprop(
         Class of each vertex, counted from 0; −1 if it is unknown.
     tolerance : float
         The run stops if no belief changes by as much.
-    iterations : int
 
     Returns
     -------

@@ -166,7 +166,6 @@ def gmres_graph(steps: int, *, recompute: bool = True) -> Graph:
 
     Parameters
     ----------
-    steps : int
     recompute : bool
         If True, the residual of each restart is computed from x by one more product, which can
         share its pass over the matrix with the first product of the next iteration. If False, the
@@ -244,7 +243,6 @@ def cg(
         The vector to start from; zeros by default.
     tolerance : float
         The run stops if the norm of the residual b − A·x is at most ``tolerance`` times that of b.
-    iterations : int
 
     Returns
     -------
@@ -294,7 +292,6 @@ def gmres(
     restart : int
         Products between two restarts. With more than about 20, the powers of the matrix become
         nearly parallel, and the least-squares problem loses accuracy.
-    tolerance : float
     iterations : int
         Largest number of restarts.
     """

@@ -107,7 +107,6 @@ def bfs(a: Sparse, *, source: int = 0) -> Problem:
     ----------
     a : (N, N) Sparse
         An element (i, j) is an edge from i to j, whatever its value.
-    source : int
 
     Returns
     -------
@@ -127,7 +126,6 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
     ----------
     a : (N, N) Sparse
         Weights of the edges, at least 0.
-    source : int
 
     Returns
     -------
@@ -155,7 +153,6 @@ def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:
     ----------
     a : (N, N) Sparse
         An element (i, j) is an edge from i to j, whatever its value.
-    source : int
     hops : int
         At least 1. The run ends early when a hop adds no vertex.
 

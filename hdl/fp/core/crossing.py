@@ -17,7 +17,6 @@ def cross_lanes(
 
     Parameters
     ----------
-    stages : PipelineStages
     stage : str
         Name of the boundary.
     lanes : sequence of Lane
@@ -36,7 +35,6 @@ def cross_lists(stages: PipelineStages, stage: str, **lists: Sequence[Value]) ->
 
     Parameters
     ----------
-    stages : PipelineStages
     stage : str
         Name of the boundary.
     lists : sequences of Value
@@ -55,7 +53,6 @@ def cross_short(
 
     Parameters
     ----------
-    stages : PipelineStages
     stage : str
         Name of the boundary.
     short : ShortWindow or None

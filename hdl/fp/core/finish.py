@@ -62,7 +62,6 @@ def finish(
 
     Parameters
     ----------
-    m : Module
     number : Exact
         The exact result.
     output : FloatFormat

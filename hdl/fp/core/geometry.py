@@ -41,7 +41,6 @@ class Lane:
 
         Parameters
         ----------
-        stages : PipelineStages
         stage : str
             Name of the boundary.
         prefix : str
@@ -311,7 +310,6 @@ def with_floor(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometr
 
     Parameters
     ----------
-    geometry : Geometry
     emax_floor : int or None
         The limit as an unbiased exponent. None, or a limit below every nonzero term, has no effect.
     bias : int

@@ -56,7 +56,6 @@ class OperandForm:
 
         Parameters
         ----------
-        m : Module
         code : Value
             The code, ``source.storage_bits`` wide.
         name : str

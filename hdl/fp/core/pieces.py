@@ -16,7 +16,6 @@ def near_of(g: Geometry, reference: Value) -> Value:
 
     Parameters
     ----------
-    g : Geometry
     reference : Value
         E_max on the product scale.
     """
@@ -28,7 +27,6 @@ def lowered(m: Module, near: Value, shifts: Sequence[tuple[int, Value]]) -> Valu
 
     Parameters
     ----------
-    m : Module
     near : Value
         Result of ``near_of``.
     shifts : sequence of (int, Value)

@@ -19,7 +19,6 @@ def product_lane(
 
     Parameters
     ----------
-    m : Module
     a, b : Unpacked
         The operands.
     fraction : int
@@ -38,7 +37,6 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
 
     Parameters
     ----------
-    m : Module
     a, b : Unpacked
         The operands.
     significand : Value
@@ -82,8 +80,6 @@ def product_lanes(
 
     Parameters
     ----------
-    m : Module
-    spec : DotSpec
     a, b : Unpacked
         The operands.
     forms : (OperandForm, OperandForm)

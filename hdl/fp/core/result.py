@@ -93,7 +93,6 @@ class ZeroSigns:
 
         Parameters
         ----------
-        g : Geometry
         lanes : sequence of Lane
             The products.
         c : Unpacked or None
@@ -156,7 +155,6 @@ def targets_of(
 
     Parameters
     ----------
-    g : Geometry
     nan_code : int
         The code of a NaN in the larger format.
     short : ShortWindow or None

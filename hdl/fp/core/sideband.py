@@ -75,7 +75,6 @@ class SideBand:
 
         Parameters
         ----------
-        stages : PipelineStages
         stage : str
             Name of the boundary.
         prefix : str

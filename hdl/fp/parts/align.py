@@ -26,7 +26,6 @@ def shift_right(
 
     Parameters
     ----------
-    m : Module
     word : Value
         The word to shift.
     distance : Value
@@ -103,7 +102,6 @@ def maximum(m: Module, values: Sequence[Value], *, name: str) -> Value:
 
     Parameters
     ----------
-    m : Module
     values : sequence of Value
         Unsigned values; their widths may differ.
     name : str

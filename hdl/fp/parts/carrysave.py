@@ -54,7 +54,6 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
 
     Parameters
     ----------
-    m : Module
     rows : list of Row
         Up to three rows.
     width : int
@@ -125,7 +124,6 @@ def reduce_rows(
 
     Parameters
     ----------
-    m : Module
     rows : list of Row
         The rows to add.
     width : int
@@ -179,7 +177,6 @@ def add_plainly(
 
     Parameters
     ----------
-    m : Module
     rows : sequence of Row
         The rows to add.
     width : int
@@ -229,7 +226,6 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
 
     Parameters
     ----------
-    m : Module
     rows : list of Row
         The rows to add.
     width : int
@@ -273,7 +269,6 @@ def add_rows(
 
     Parameters
     ----------
-    m : Module
     rows : list of Row
         One or two rows.
     width : int
@@ -305,7 +300,6 @@ def kogge_stone(m: Module, x: Value, y: Value) -> Value:
 
     Parameters
     ----------
-    m : Module
     x, y : Value
         Summands of the same width.
     """

@@ -59,7 +59,6 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = N
 
     Parameters
     ----------
-    m : Module
     a, b : Value
         Unsigned factors; ``b`` is recoded, two bits per row.
     name : str
@@ -129,7 +128,6 @@ def multiply(
 
     Parameters
     ----------
-    m : Module
     a, b : Value
         Unsigned factors.
     name : str

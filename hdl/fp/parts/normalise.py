@@ -66,7 +66,6 @@ def normalise(
 
     Parameters
     ----------
-    m : Module
     word : Value
         The magnitude.
     limit : Value or None
@@ -130,7 +129,6 @@ def round_and_pack(
 
     Parameters
     ----------
-    m : Module
     number : Normalised
         The magnitude, with the leading one at the top unless it is subnormal or zero.
     stages : PipelineStages

@@ -178,7 +178,6 @@ def delayed(stages: PipelineStages, order: Iterable[str], value: Value, name: st
 
     Parameters
     ----------
-    stages : PipelineStages
     order : iterable of str
         The boundaries, in their order.
     value : Value

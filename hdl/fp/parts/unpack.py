@@ -35,7 +35,6 @@ class Unpacked:
 
         Parameters
         ----------
-        stages : PipelineStages
         stage : str
             Name of the boundary.
         prefix : str
@@ -50,7 +49,6 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
 
     Parameters
     ----------
-    m : Module
     code : Value
         The code, ``format.storage_bits`` wide.
     format : FloatFormat

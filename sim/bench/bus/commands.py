@@ -79,7 +79,6 @@ def make_packets(
         The unit.
     count : int
         Number of commands.
-    seed : int
     tiles, beats : int, optional
         Number of tiles and beats of each command; random by default.
     plain : bool

@@ -116,8 +116,6 @@ class FaultyStream:
     ----------
     stream : ByteStream
         The line without faults.
-    faults : Faults
-    seed : int
 
     Attributes
     ----------

@@ -41,8 +41,6 @@ def random_operands(
 
     Parameters
     ----------
-    rng : numpy Generator
-    config : MatrixUnitConfig or IntConfig
     precision : str
         A real precision of the unit.
     addend : bool

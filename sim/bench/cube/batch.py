@@ -39,7 +39,6 @@ def run_unit(
         Precisions and operations of the traffic; None means all of the unit's.
     vectors : int
         Approximate number of results to compare.
-    seed : int
     """
     model = compile_unit(MatrixUnit, config=config)
     beats = int(vectors / (config.m * config.n * EMIT_RATE)) + 50
@@ -63,7 +62,6 @@ def compare_traffic(
     ----------
     model : CompiledModel
         Model of a ``MatrixUnit``.
-    traffic : Traffic
     stall_rate : float
         Probability that a stream is idle in a cycle.
     seed : int

@@ -22,7 +22,6 @@ def draw_blocks(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     spec : DotSpec
         A rule with scales.
     centre : (count,) ndarray of int
@@ -65,7 +64,6 @@ def block_results(spec: DotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray) ->
 
     Parameters
     ----------
-    spec : DotSpec
     a, b : (count, m or n, K + K / block) ndarray of uint8
     c : (count, m, n) ndarray of codes
     """

@@ -20,8 +20,6 @@ def draw_operands(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    spec : DotSpec or IntDotSpec
     scale : (count,) ndarray of int
         Exponent near which the products of each beat lie. Integer operands ignore it.
     m, n : int
@@ -79,8 +77,6 @@ def make_near_ties(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
-    spec : DotSpec
     a, b, c : (count, m, K), (count, n, K) and (count, m, n) ndarray of codes
     """
     count, out = len(a), spec.output

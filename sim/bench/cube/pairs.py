@@ -22,7 +22,6 @@ def draw_pairs(
 
     Parameters
     ----------
-    rng : numpy.random.Generator
     operation : str
         Name of a semiring.
     spec : DotSpec

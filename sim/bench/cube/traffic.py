@@ -140,7 +140,6 @@ def make_traffic(
         Configuration of the unit.
     beats : int
         Number of beats, at least 1.
-    seed : int
     precisions, operations : sequence of str, optional
         Precisions and operations to use; all of the unit's by default. They change from run to run,
         and occasionally within a run.

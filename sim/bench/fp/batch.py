@@ -63,7 +63,6 @@ def run_dot(
     ----------
     name : str
         Name of the configuration, for messages.
-    spec : DotSpec
     vectors, seed : int
         Number of vectors, and seed of the stimuli.
     pipeline : int
@@ -103,7 +102,6 @@ def run_int_dot(
 
     Parameters
     ----------
-    spec : IntDotSpec
     vectors, seed : int
         Number of vectors, and seed of the stimuli.
     pipeline : int

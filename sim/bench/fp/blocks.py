@@ -34,10 +34,8 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
 
     Parameters
     ----------
-    spec : DotSpec
     count : int
         Number of vectors.
-    seed : int
 
     Returns
     -------
@@ -91,7 +89,6 @@ def run_blocks(
     ----------
     name : str
         Name of the configuration, for messages.
-    spec : DotSpec
     vectors, seed : int
         Number of vectors, and seed of the stimuli.
     pipeline : int
@@ -119,7 +116,6 @@ def compare_blocks(
     ----------
     name : str
         Name of the configuration, for messages.
-    spec : DotSpec
     operands : dict of str to ndarray
         As ``block_vectors`` returns them.
     seed : int, optional

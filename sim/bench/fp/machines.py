@@ -31,7 +31,6 @@ def operands(
         Number of products.
     count : int
         Number of vectors.
-    seed : int
     """
     formats = DotSpec(
         input=rule.input, input_b=rule.input_b, output=rule.output, k=terms, window=24

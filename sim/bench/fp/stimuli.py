@@ -43,10 +43,8 @@ def dot_vectors(
 
     Parameters
     ----------
-    spec : DotSpec
     count : int
         Number of vectors.
-    seed : int
 
     Returns
     -------
@@ -92,7 +90,6 @@ def int_vectors(
         If True, the operand is int8, else uint8.
     count : int
         Number of vectors.
-    seed : int
 
     Returns
     -------

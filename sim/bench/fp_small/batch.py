@@ -65,7 +65,6 @@ def unit_of(name: str, given: Configuration) -> Unit:
 
     Parameters
     ----------
-    name : str
     given : mapping
         A partial configuration; it names the unit.
     """
@@ -124,7 +123,6 @@ def compare_group(
     ----------
     model : CompiledModel
         Result of ``compile_group``.
-    units : sequence of Unit
     operands : dict of str to (N,) ndarray of codes
         ``a``, and ``b`` for units with two operands.
     seed : int, optional
@@ -152,7 +150,6 @@ def expected(unit: Unit, control: int, **operands: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    unit : Unit
     control : int
         Value of the unit's one-bit input, ``subtract`` or ``maximum``.
     **operands : (N,) ndarray of codes

@@ -43,7 +43,6 @@ def codes(format: FloatFormat | IntFormat | str, count: int, *, seed: int) -> np
     format : FloatFormat, IntFormat or str
     count : int
         Number of codes for a format of more than 16 bits.
-    seed : int
 
     Returns
     -------
@@ -85,10 +84,8 @@ def pairs(format: FloatFormat | str, count: int, *, seed: int) -> tuple[np.ndarr
 
     Parameters
     ----------
-    format : FloatFormat or str
     count : int
         Number of pairs for a format of more than 8 bits.
-    seed : int
 
     Returns
     -------

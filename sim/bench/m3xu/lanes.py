@@ -21,7 +21,6 @@ def lane_fields(
     Parameters
     ----------
     codes : (N,) ndarray of codes
-    format : FloatFormat
     place, width : int
         Lowest bit and width of the limb.
     total : int
@@ -94,7 +93,6 @@ def run_lanes(
     ----------
     model : CompiledModel
         Model of ``unit``.
-    unit : LaneDot
     spec : DotSpec
         Specification of the dot product.
     n : int

@@ -59,7 +59,6 @@ def run_unit(
         Configuration of the unit.
     vectors : int
         Approximate number of elements of D.
-    seed : int
     stalls : bool
         If True, all streams stall, and the list runs three times: once without a reset, and twice
         with a reset in a random cycle. If False, the list runs once without stalls, and a cycle
@@ -106,7 +105,6 @@ def compare_run(
 
     Parameters
     ----------
-    program : sequence of Instruction
     values : sequence of Values
         Operands of each instruction.
     run : MmaRun

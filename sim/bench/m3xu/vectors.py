@@ -51,12 +51,10 @@ def draw(config: MatrixUnitConfig, unit: Any, *, count: int, seed: int) -> Drawn
 
     Parameters
     ----------
-    config : MatrixUnitConfig
     unit : MmaUnit
         A unit of this configuration, which describes the streams.
     count : int
         Approximate number of requests and results.
-    seed : int
     """
     rng = np.random.default_rng(seed)
     opcodes = opcodes_of(config)

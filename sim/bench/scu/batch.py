@@ -29,7 +29,6 @@ def words(rows: np.ndarray, config: ConversionConfig) -> np.ndarray:
     ----------
     rows : (N, C0) ndarray
         Rows of ``config.c0_bytes`` bytes. Zeros fill the last word of a row.
-    config : ConversionConfig
 
     Returns
     -------
@@ -96,8 +95,6 @@ def run_im2col(
     ----------
     model : CompiledModel
         Model of an ``Im2Col``.
-    config : ConversionConfig
-    instructions : sequence of Instruction
     images : sequence of ndarray
     rng : Generator, optional
         Source of the rows that the memory returns for pixels outside of the image.
@@ -176,8 +173,6 @@ def run_col2im(
     ----------
     model : CompiledModel
         Model of a ``Col2Im``.
-    config : ConversionConfig
-    instructions : sequence of Instruction
     pixels, fractals : sequence of (repeat·16, C0) ndarray
     **options
         Arguments of ``CompiledModel.stream``.
@@ -254,14 +249,12 @@ def compare_additions(
     ----------
     model : CompiledModel
         Model of a ``Col2Im``.
-    config : ConversionConfig
     dtype : numpy dtype
         float16 or float32, the elements of images and fractals, which are random bit patterns.
     groups : sequence of sequences of Instruction
         The instructions of an inner sequence share an image and follow each other.
     seed : int
         Seed of the data and of the stalls, and for messages.
-    stall_rate : float
     """
     codes = f"u{np.dtype(dtype).itemsize}"
     instructions, walks, pixels, fractals, sums = draw_additions(config, dtype, groups, seed=seed)

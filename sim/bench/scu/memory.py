@@ -31,7 +31,6 @@ class Memory:
     ----------
     harness : Harness
         Frame of the bench. The memory adds itself and its agents to it.
-    config : ConversionConfig
     streams : mapping of str to Stream
         Streams of the unit by name; ``fetch`` and ``rows`` are used.
     latency : int

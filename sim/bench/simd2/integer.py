@@ -39,7 +39,6 @@ def int_vectors(config: IntConfig, count: int, *, seed: int) -> dict[str, np.nda
         Configuration of the tile.
     count : int
         Number of beats, N.
-    seed : int
 
     Returns
     -------

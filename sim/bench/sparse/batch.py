@@ -34,12 +34,8 @@ def compare_columns(
 
     Parameters
     ----------
-    model : CompiledModel
-    config : OSConfig
-    beats : Beats
     seed : int
         Seed of the stalls, and for messages.
-    stall_rate : float
     **options
         Further arguments of ``CompiledModel.stream``.
     """
@@ -89,8 +85,6 @@ def compare_rows(
 
     Parameters
     ----------
-    model : CompiledModel
-    config : ISConfig
     beats : RowBeats
         Beats that write every column before they add to it.
     seed, stall_rate, **options

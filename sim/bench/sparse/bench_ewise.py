@@ -121,7 +121,6 @@ def _executed(
 
     Parameters
     ----------
-    commands : sequence of Write or Step
     starts : list of int
         Cycle in which the core took each of the first commands.
     end : int

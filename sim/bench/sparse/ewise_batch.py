@@ -32,11 +32,8 @@ def compare_programs(
 
     Parameters
     ----------
-    model : CompiledModel
-    traffic : EwiseTraffic
     seed : int
         Seed of the stalls, and for messages.
-    stall_rate : float
     **options
         Further arguments of ``CompiledModel.stream``.
     """

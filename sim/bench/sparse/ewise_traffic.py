@@ -140,7 +140,6 @@ def random_traffic(
 
     Parameters
     ----------
-    rng : Generator
     config : EwiseConfig
         The store must have more than two instructions for each register.
     steps : int

@@ -16,7 +16,6 @@ class BufferFrame(wiring.Component):
 
     Parameters
     ----------
-    config : OEIConfig
     buffer : type
         Class of the buffer.
 

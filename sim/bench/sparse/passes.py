@@ -31,7 +31,6 @@ def matrix(
 
     Parameters
     ----------
-    rng : Generator
     form : str
         "sparse" has elements anywhere, so that rows and columns are empty; some of them occur
         twice, and the rows of a column are in any order. "band" has elements near the diagonal.
@@ -127,7 +126,6 @@ def one_pass(
 
     Parameters
     ----------
-    config : OEIConfig
     columns : sequence of Column
         Any number of columns up to that of the configuration.
     x : (M,) ndarray of unsigned int, codes
@@ -211,9 +209,6 @@ def random_passes(
 
     Parameters
     ----------
-    rng : Generator
-    config : OEIConfig
-    count : int
     refused : bool
         If True, a pass that does not fit follows.
     """
@@ -251,11 +246,6 @@ def directed_passes(rng: np.random.Generator, config: OEIConfig) -> list[Pass]:
       the last step ends.
 
     All numbers are near 1, because a sum that is NaN would hide an element that it lacks.
-
-    Parameters
-    ----------
-    rng : Generator
-    config : OEIConfig
     """
     c = config
     size, width = c.rows, c.columns

@@ -27,8 +27,6 @@ def codes(
 
     Parameters
     ----------
-    rng : Generator
-    shape : int or tuple of int
     format : FloatFormat or str
         A format with infinities.
 
@@ -113,12 +111,10 @@ def columns(
 
     Parameters
     ----------
-    rng : Generator
     sizes : sequence of int
         Number of elements of each column. A column without elements takes one lane, its mark.
     lanes : int
         Lanes of a beat.
-    format : FloatFormat or str
     gaps : float
         Share of lanes without an element. A mark is then sometimes in a lane after the last element
         of its column.
@@ -205,14 +201,11 @@ def rows(
 
     Parameters
     ----------
-    rng : Generator
     count : int
         Number of random beats between the first ones, which write, and the last ones, which read
         all columns.
-    lanes : int
     size : int
         Number of columns, a multiple of ``lanes``.
-    format : FloatFormat or str
     """
     groups = np.arange(size).reshape(-1, lanes)
     kinds = rng.choice(["add", "add", "add", "write", "read"], count)

@@ -125,12 +125,10 @@ def run_unit(
 
     Parameters
     ----------
-    config : VectorConfig
     operations : sequence of Operation or None
         None means all operations that the unit has.
     share : float
         Share of the vectors.
-    vectors, seed : int
     model : CompiledModel, optional
         Model of the unit; by default it is compiled.
     """

@@ -53,12 +53,10 @@ def make_commands(
 
     Parameters
     ----------
-    config : VectorConfig
     operations : sequence of Operation, optional
         The operations of the commands; by default all that the unit has.
     count : int
         Number of commands.
-    seed : int
     formats : sequence of Format
         The formats; an operation that has only others keeps its own.
     """

@@ -51,7 +51,6 @@ def check(program: Program, *, strict: bool = False) -> list[Finding]:
 
     Parameters
     ----------
-    program : Program
     strict : bool
         If True, report hazards also in queues that the chip interlocks.
     """
@@ -71,8 +70,6 @@ def check_lowered(
 
     Parameters
     ----------
-    program : Program
-    lowered : Lowered
     streams : list of Stream
         Both as ``lower`` returns them for the program.
     chip : Chip, optional

@@ -237,9 +237,6 @@ def sweep(accesses, memory, ordering, column, wide, ordered, begin, end, limit):
 
     Parameters
     ----------
-    accesses : Accesses
-    memory : Memory
-    ordering : Ordering
     column : (queues,) ndarray of int64
         Numbers, from 0, of the queues that touch this memory; other queues have any number.
     wide : int

@@ -36,8 +36,6 @@ def open_queues(chip: Chip, streams: list[Stream], strict: bool) -> np.ndarray:
 
     Parameters
     ----------
-    chip : Chip
-    streams : list of Stream
     strict : bool
         If True, disregard the chip's interlocks.
 

@@ -83,10 +83,6 @@ def memory_findings(
 
     Parameters
     ----------
-    program : Program
-    streams : list of Stream
-    numbers : Numbers
-    ordering : Ordering
     order : (n,) ndarray of int64
         The instructions in an order that agrees with ``ordering``.
     """

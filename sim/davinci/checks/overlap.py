@@ -24,10 +24,6 @@ _ACCUMULATE = frozenset("vadd vsub vmul vmax vmin vand vor".split())
 def overlapping(instr: Instruction) -> str:
     """Return what is wrong with the destination and the sources of an instruction, or "".
 
-    Parameters
-    ----------
-    instr : Instruction
-
     Returns
     -------
     str

@@ -26,7 +26,6 @@ def shows_undefined(
 
     Parameters
     ----------
-    program : Program
     order : iterable of (Core, Instruction)
         All instructions, in an order in which they can be executed.
 

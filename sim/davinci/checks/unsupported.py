@@ -13,11 +13,6 @@ def unsupported_findings(chip: Chip, numbers: Numbers) -> Iterator[Finding]:
 
     With one repeat, the bits in memory are those that set_cmpmask has loaded into the register,
     which every chip has.
-
-    Parameters
-    ----------
-    chip : Chip
-    numbers : Numbers
     """
     seen: set[Position] = set()
     first = 0

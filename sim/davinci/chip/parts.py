@@ -129,7 +129,6 @@ class Route:
 
         Parameters
         ----------
-        nbytes : int
         bursts : int
             Number of bursts of the same length that the transfer consists of; 0 if unknown.
 

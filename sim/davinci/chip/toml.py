@@ -43,7 +43,6 @@ class TomlReader:
 
     Parameters
     ----------
-    text : str
     file : str
         Name of the file that messages quote.
     thing : str

@@ -36,14 +36,12 @@ class GatherSort(Vector):
 
         Parameters
         ----------
-        dst : View
         src : View
             The elements that the offsets may refer to.
         offsets : View
             Offsets in bytes, a uint32 for every lane of every repeat.
         base : int
             Byte of UB that offset 0 stands for.
-        repeat : int
         mask : int
             Bit l enables lane l.
         dst_repeat_stride : int
@@ -91,14 +89,12 @@ class GatherSort(Vector):
 
         Parameters
         ----------
-        dst, src : View
         src1 : View, optional
             In mode 0, a bit for each element.
         mode : int
             0 takes bits in memory; 1 … 7 are the patterns of ``isa.vector.PATTERNS``.
         count : int
             Elements of a repeat.
-        repeat : int
         src_block_stride, src_repeat_stride, bits_repeat_stride : int
             Blocks of 32 bytes from block to block, and from repeat to repeat of src and src1.
         results : int, optional
@@ -174,7 +170,6 @@ class GatherSort(Vector):
 
         Parameters
         ----------
-        dst : View
         src : View
             The first list; its buffer is that of all lists.
         lists : sequence of (first byte, pairs)
@@ -250,7 +245,6 @@ class GatherSort(Vector):
         ----------
         dst, src : sequence of 16 View
             The rows; those of ``src`` have elements of 2 or of 4 bytes.
-        repeat : int
         dst_repeat_stride, src_repeat_stride : int
             Blocks of 32 bytes from repeat to repeat of each row.
 

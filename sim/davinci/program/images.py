@@ -34,7 +34,6 @@ class Images(Moves, Vector):
 
         Parameters
         ----------
-        dst : View
         src : View
             The image; C0 is 32 bytes of its dtype.
         patches : Patches

@@ -36,7 +36,6 @@ def no_scalar(op: str, scalar: Any, dtype: str) -> str:
     ----------
     op : str
         Name of the instruction.
-    scalar : object
     dtype : str
         A key of ``DTYPES``.
     """

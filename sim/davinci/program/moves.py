@@ -63,7 +63,6 @@ class Moves(Builder):
 
         Parameters
         ----------
-        dst, src : View
         bursts : int, optional
             Number of bursts.
         burst_bytes : int, optional
@@ -133,7 +132,6 @@ class Moves(Builder):
 
         Parameters
         ----------
-        dst, src : View
         matrices : int
             Number of matrices.
         rows, columns : int, optional
@@ -191,7 +189,6 @@ class Moves(Builder):
 
         Parameters
         ----------
-        dst, src : View
         repeat : int, optional
             Number of fractals; by default as many as ``dst`` holds.
         src_stride, dst_stride : int
@@ -235,7 +232,6 @@ class Moves(Builder):
 
         Parameters
         ----------
-        dst, src : View
         repeat : int
             Number of squares.
         src_stride, dst_stride : int

@@ -325,7 +325,6 @@ class Program:
 
     Parameters
     ----------
-    chip : Chip
     name : str
         Name in reports.
     blocks : int, optional

@@ -229,7 +229,6 @@ class Vector(Builder):
 
         Parameters
         ----------
-        src0, src1 : View
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
             The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
@@ -261,7 +260,6 @@ class Vector(Builder):
         ----------
         dst : View
             The first bit is the lowest one of its first byte.
-        src0, src1 : View
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
             The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
@@ -293,8 +291,6 @@ class Vector(Builder):
         ----------
         dst : View
             The first bit is the lowest one of its first byte.
-        src : View
-        scalar : float
         condition : {"lt", "gt", "ge", "le", "eq", "ne"}
             The comparison; with a NaN only "ne" is true.
         repeat, mask, strides
@@ -338,7 +334,6 @@ class Vector(Builder):
 
         Parameters
         ----------
-        dst, src0, src1 : View
         bits : View, optional
             Bits in memory, one for each lane, repeat after repeat; they need a ``repeat``. Without
             them, the bits are those of the mask register, which ``vcmp`` wrote.
@@ -381,7 +376,6 @@ class Vector(Builder):
         ----------
         op : {"vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin", "vcpadd"}
             A "g" in the name stands for each block, a "p" for pairs.
-        dst, src : View
         repeat, mask
             As ``vector`` takes them.
         dst_repeat_bytes : int, optional

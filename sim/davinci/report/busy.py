@@ -37,9 +37,6 @@ def active_time(
 
     Parameters
     ----------
-    lowered : Lowered
-    times : Times
-    unit : Unit
     cores : iterable of int
         Indices of the cores.
     queue : bool
@@ -63,11 +60,6 @@ def busy_times(lowered: Lowered, times: Times) -> np.ndarray:
     The instructions of a unit start in order. An instruction that overlaps an earlier one adds only
     the time after that one's end, so that the times of a unit's instructions add up to the time
     during which any of them runs. Flags, barriers and what never ran add nothing.
-
-    Parameters
-    ----------
-    lowered : Lowered
-    times : Times
 
     Returns
     -------

@@ -79,9 +79,6 @@ def source_lines(
 
     Parameters
     ----------
-    lowered : Lowered
-    streams : sequence of Stream
-    times : Times
     critical : (n,) ndarray of int64
         Attoseconds of the critical path on each instruction.
     texts : mapping of str to str, optional
@@ -138,9 +135,6 @@ def lines_text(rows: list[SourceLine], most: int, total_s: float, cores: int) ->
     ----------
     rows : list of SourceLine
         As ``source_lines`` returns them.
-    most : int
-    total_s : float
-    cores : int
     """
     names = [f"{_name(r.file)}:{r.line}" for r in rows[:most]]
     wide = max([len(name) for name in names], default=0)

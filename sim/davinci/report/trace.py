@@ -46,7 +46,6 @@ def trace_events(report: Report, *, flows: bool = True) -> Iterator[dict[str, An
 
     Parameters
     ----------
-    report : Report
     flows : bool
         If True, add an arrow from each set_flag to its wait.
     """
@@ -169,7 +168,6 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
 
     Parameters
     ----------
-    report : Report
     path : str or Path
         The file, whose suffix selects the format.
     title : str, optional

@@ -38,7 +38,6 @@ class Functional:
 
     Parameters
     ----------
-    program : Program
     cube : {"golden", "fast", "rtl"} or callable
         How mmad computes: "golden" is bit-exact in ``preset``; "fast" uses BLAS in FP32, with an
         error of each sum of at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|); "rtl" uses the compiled unit;

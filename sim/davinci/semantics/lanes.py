@@ -25,13 +25,10 @@ def load(
 
     Parameters
     ----------
-    memory : Memory
     view : View
         Only its first byte and its dtype are used.
-    lanes, repeat : int
     block, step : int
         Blocks of 32 bytes from block to block within a repeat, and from repeat to repeat.
-    mask : int
     """
     # A strided window is fast, but it covers disabled lanes, too, and these may lie outside the
     # buffer. Only then are the elements gathered one by one.
@@ -141,7 +138,6 @@ def independent(
 
     Parameters
     ----------
-    lanes, repeat : int
     target : (View, int, int)
         The operand that is written, with its block and repeat strides.
     sources : list of (View, int, int)

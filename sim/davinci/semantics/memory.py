@@ -50,7 +50,6 @@ class Memory:
         ----------
         view : View
             Only its first byte and, without ``dtype``, its dtype are used.
-        shape : tuple of int
         strides : tuple of int
             Bytes from element to element along each axis.
         dtype : str, optional

@@ -31,7 +31,6 @@ def cycle(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[i
 
     Parameters
     ----------
-    lowered : Lowered
     end, issued : (n,) ndarray of int64
         Times of an incomplete run, −1 if the instruction has not ended or not been issued.
 
@@ -92,7 +91,6 @@ def explain(
 
     Parameters
     ----------
-    lowered : Lowered
     start, end, issued : (n,) ndarray of int64
         Times of an incomplete run, as in ``engine.Times``.
     streams : list of Stream, optional

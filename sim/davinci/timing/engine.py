@@ -54,7 +54,6 @@ def run(
 
     Parameters
     ----------
-    lowered : Lowered
     streams : list of Stream, optional
         The instructions, which the message of a ``Deadlock`` quotes.
     block_bytes : int

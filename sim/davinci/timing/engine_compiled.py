@@ -57,10 +57,6 @@ def run(program):
     state in a NamedTuple, up to twice as slow if every queue is put on the worklist by a call of
     ``_push`` instead of the same lines in place, and 5 % slower if a helper shares the buses.
 
-    Parameters
-    ----------
-    program : Instructions
-
     Returns
     -------
     start, end, issued : (n,) ndarray of int64

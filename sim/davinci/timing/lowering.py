@@ -196,7 +196,6 @@ def lower(
 
     Parameters
     ----------
-    program : Program
     chip : Chip, optional
         The chip whose times are used, by default the program's own; it must have the cores and
         paths of the program's chip. If the program is a launch of blocks (``Program.blocks``), the
@@ -360,7 +359,6 @@ def lower_sequences(
 
     Parameters
     ----------
-    chip : Chip
     table : sequence of Instruction
         The distinct instructions, built once with a ``Core``. They must not contain core-to-core
         flags.

@@ -81,7 +81,6 @@ def run_reference(
 
     Parameters
     ----------
-    lowered : Lowered
     block_bytes : int
         If 0, the shares of a bus change whenever a transfer starts or ends. Otherwise the share of
         a transfer is computed at the start of each of its blocks of this size, and holds for that

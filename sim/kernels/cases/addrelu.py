@@ -78,8 +78,6 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
 
     Parameters
     ----------
-    core : Core
-    x, c, y : View
     once : bool
         If True, load the constant before the loop instead of in every turn.
     """

@@ -97,8 +97,6 @@ class _Body:
 
     Parameters
     ----------
-    core : Core
-    shape : ConvShape
     tensors : (View, View, View)
         x, w and y.
     step : int

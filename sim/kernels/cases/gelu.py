@@ -98,10 +98,8 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
 
     Parameters
     ----------
-    core : Core
     x, y : View
         The first axis counts the pieces.
-    pieces : range
     body : callable
         Emits the work on a piece: (core, result, operand).
     """

@@ -101,7 +101,6 @@ def build(
 
     Parameters
     ----------
-    shape : ConvShape
     chip : Chip or str
         A chip whose cores have all units.
     cores : int, optional
@@ -364,12 +363,10 @@ def load_patches(
 
     Parameters
     ----------
-    core : Core
     dst : View
         One fractal for each row of fractals and step along K, steps fastest.
     pixels : View
         The tile's input in L1.
-    tile : Tile
     steps : range
         Positions of the kernel, counted over the groups of channels in L1.
     taps : int

@@ -27,11 +27,9 @@ def dense(
 
     Parameters
     ----------
-    shape : ConvShape
     x : (N, C, H, W) ndarray of float16
     w : (F, C / groups, Kh, Kw) ndarray of float16
     b : (F,) ndarray of float16, optional
-    relu : bool
     preset : str
         The preset of the accuracy, see ``golden.fp.PRESETS``.
 
@@ -73,11 +71,9 @@ def depthwise(
 
     Parameters
     ----------
-    shape : ConvShape
     x : (N, C, H, W) ndarray of float16
     w : (C, 1, Kh, Kw) ndarray of float16
     b : (C,) ndarray of float16, optional
-    relu : bool
 
     Returns
     -------

@@ -68,8 +68,6 @@ def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
 
     Parameters
     ----------
-    s : ConvShape
-    chip : Chip
     cores : int, optional
         By default all cores of the chip.
 

@@ -36,7 +36,6 @@ def uses_of(keys: Iterable[Hashable], slots: int) -> list[Use]:
     ----------
     keys : iterable of hashable
         Names of the contents, in the order of their uses.
-    slots : int
     """
     sequence = list(keys)
     held: dict[Hashable, int] = {}  # slots by content, the least recently used one first
@@ -66,10 +65,8 @@ class Ring:
 
     Parameters
     ----------
-    core : Core
     source, target : Unit
         The unit that writes and the unit that reads.
-    uses : list of Use
     first : int
         The register of slot 0; the others follow.
     """

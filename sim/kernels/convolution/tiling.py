@@ -49,13 +49,6 @@ class Tiling:
 class Plan:
     """A tiling applied to a shape, a chip and a number of cores.
 
-    Parameters
-    ----------
-    shape : ConvShape
-    tiling : Tiling
-    chip : Chip
-    cores : int
-
     Raises
     ------
     ValueError

@@ -102,7 +102,6 @@ def build(
     coefficients : (j, k) array_like of float
         The coefficients of each function, from that of the power 0 on. They are rounded to FP16
         after scaling.
-    chip : Chip
     cores : int or None
         Number of cores, or of groups of a Cube core and its vector cores; None takes all. The
         thesis takes one.
@@ -139,8 +138,6 @@ def needs(
     ----------
     count : int
         Number of inputs.
-    mapping : Mapping
-    chip : Chip
     cores : int or None
         As ``build`` takes it.
     signs : bool

@@ -15,8 +15,6 @@ def load_windows(
 
     Parameters
     ----------
-    core : Core
-    mapping : Mapping
     matrices : list of View
         In global memory: the storages (see ``layout.window``), then the packed coefficients.
     sequences : list of View
@@ -50,12 +48,10 @@ def emit_logarithms(core: Core, x: View, negative: View | None, halvings: int) -
 
     Parameters
     ----------
-    core : Core
     x : View
         FP16.
     negative : View or None
         Receives the number 2 for each input with the sign −, and 0 for each other one.
-    halvings : int
     """
     if negative is not None:
         # The sign bit becomes 0x4000, which is the number 2.

@@ -88,7 +88,6 @@ def powers(x: np.ndarray, order: int, merged: int = 1, halvings: int = 0) -> np.
     ----------
     x : (16·n,) ndarray of float16
         Finite numbers whose powers do not exceed 65504.
-    order : int
     merged : int
         Number of merged sequence matrices; the powers do not depend on it.
     halvings : int
@@ -134,7 +133,6 @@ def taylor(
         The coefficients of the powers of x / 2**halvings.
     merged : int
         Number t of merged matrices.
-    halvings : int
 
     Returns
     -------

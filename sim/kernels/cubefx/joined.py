@@ -58,8 +58,6 @@ def most_rows(kind: CoreKind, mapping: Mapping, signs: bool, slots: int) -> int:
 
     Parameters
     ----------
-    kind : CoreKind
-    mapping : Mapping
     signs : bool
         True if inputs may be negative.
     slots : int
@@ -112,11 +110,8 @@ class JoinedCore:
 
     Parameters
     ----------
-    core : Core
-    mapping : Mapping
     rows : int
         Rows of 16 inputs of a tile, at most ``most_rows``.
-    tensors : Tensors
     halvings : int
         The powers are those of x / 2**halvings.
     slots : {1, 2}

@@ -14,7 +14,6 @@ def window(mapping: Mapping, values: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    mapping : Mapping
     values : (k,) array_like
         The row of a sequence matrix: its exponents, or a factor for each power.
 
@@ -36,7 +35,6 @@ def packed_coefficients(mapping: Mapping, coefficients: np.ndarray) -> np.ndarra
 
     Parameters
     ----------
-    mapping : Mapping
     coefficients : (j, k) ndarray of float16
 
     Returns
@@ -56,7 +54,6 @@ def unpacked_results(mapping: Mapping, results: np.ndarray, count: int) -> np.nd
 
     Parameters
     ----------
-    mapping : Mapping
     results : (tiles, L, ⌈j·t/16⌉, rows, 16) ndarray
         Columns of fractals for each tile of 16·rows inputs and each loop step. Input
         16·row + l·t + u of a tile has its function f in column u·j + f of step l.

@@ -69,10 +69,6 @@ def best(order: int, functions: int) -> Mapping:
     The cost M + b·S_z grows with M at any b, so M alone decides. Among equal ones, the mapping with
     the smallest t is returned: it is the naive one if merging gains nothing.
 
-    Parameters
-    ----------
-    order, functions : int
-
     Raises
     ------
     TypeError, ValueError

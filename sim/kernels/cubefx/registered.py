@@ -24,11 +24,6 @@ _OPTIONS = CubeFx(signs=True, halvings=0)
 def random_inputs(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Return random inputs at which the series of all named functions converge.
 
-    Parameters
-    ----------
-    shape : tuple of int
-    seed : int
-
     Returns
     -------
     ndarray of float16

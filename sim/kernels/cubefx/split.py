@@ -80,9 +80,6 @@ def most_rows(kind: CoreKind, mapping: Mapping, signs: bool, slots: int) -> int:
     ----------
     kind : CoreKind
         That of the Cube core.
-    mapping : Mapping
-    signs : bool
-    slots : int
 
     Raises
     ------
@@ -116,12 +113,8 @@ class VectorCore:
 
     Parameters
     ----------
-    core : Core
     number, count : int
         Number of the core among the vector cores of the group, and their number.
-    mapping : Mapping
-    space : Workspace
-    halvings : int
     """
 
     def __init__(
@@ -194,11 +187,8 @@ class CubeCore:
 
     Parameters
     ----------
-    core : Core
-    mapping : Mapping
     rows : int
         Rows of 16 inputs of a tile, at most ``most_rows``.
-    space : Workspace
     slots : {1, 2}
         Buffers of each kind.
     """

@@ -82,14 +82,12 @@ def seconds(
 
     Parameters
     ----------
-    chip : str
     method : str
         "cube", or one of ``METHODS``.
     functions : int
         Number of functions.
     count : int
         Number of inputs.
-    order : int
     options : CubeFx, optional
         Options of "cube".
     """
@@ -123,10 +121,8 @@ def compare(chip: str, count: int, functions: Sequence[int]) -> Comparison:
 
     Parameters
     ----------
-    chip : str
     count : int
         Number of inputs.
-    functions : sequence of int
     """
     times = {
         method: tuple(seconds(chip, method, number, count) for number in functions)
@@ -140,9 +136,6 @@ def crossover(chip: str, count: int, method: str = "horner", most: int = 64) -> 
 
     Parameters
     ----------
-    chip : str
-    count : int
-    method : str
     most : int
         The largest number that is tried.
     """
@@ -159,9 +152,6 @@ def gains(chip: str, order: int, functions: Sequence[int], merged: int | None = 
 
     Parameters
     ----------
-    chip : str
-    order : int
-    functions : sequence of int
     merged : int, optional
         A fixed number of merged matrices; by default the best one (eq. 4.11).
     """

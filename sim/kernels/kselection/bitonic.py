@@ -43,8 +43,6 @@ class Bitonic:
 
     Parameters
     ----------
-    core : Core
-    shape : KnnShape
     n : int
         Training points of a tile, a multiple of 128 and at most 65536.
 

@@ -45,8 +45,6 @@ def tile_of(shape: KnnShape, chip: Chip, method: str) -> int:
 
     Parameters
     ----------
-    shape : KnnShape
-    chip : Chip
     method : str
         A key of ``METHODS``.
 
@@ -216,7 +214,6 @@ def expected(
 
     Parameters
     ----------
-    shape : KnnShape
     distances : (queries, train) ndarray of float16
     method : str
         A key of ``METHODS``.

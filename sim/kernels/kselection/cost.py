@@ -60,7 +60,6 @@ def heap_counts(distances: np.ndarray, k: int) -> Counter[str]:
     ----------
     distances : (m, n) ndarray of float16
         Of any number of queries, in the order of the points.
-    k : int
     """
     m, n = distances.shape
     tally = _Tally()
@@ -79,7 +78,6 @@ def heap_seconds(distances: np.ndarray, k: int, chip: Chip) -> float:
     ----------
     distances, k
         As ``heap_counts`` takes them.
-    chip : Chip
     """
     times = chip.scalar
     counts = heap_counts(distances, k)

@@ -32,8 +32,6 @@ class Heap:
 
     Parameters
     ----------
-    core : Core
-    shape : KnnShape
     n : int
         Training points of a tile; the method needs no memory for them.
 

@@ -71,8 +71,6 @@ def parts(rows: int, columns: int, *operands: Rows, along_rows: bool = False) ->
 
     Parameters
     ----------
-    rows, columns : int
-    *operands : Rows
     along_rows : bool
         If True, the repeats of whole groups go along the rows also where this takes more
         instructions.
@@ -110,11 +108,8 @@ def rectangle(
 
     Parameters
     ----------
-    emit : Emitter
-    op : str
     operands : dict of str to (View, Rows)
         The first pixel of each operand is the first of the view.
-    rows, columns : int
     along_rows : bool
         As ``parts`` takes it.
     """

@@ -117,7 +117,6 @@ def build(
 
     Parameters
     ----------
-    pooling : Pooling
     chip : Chip
         A chip whose cores have all units.
     cores : int, optional

@@ -36,12 +36,7 @@ def behind(view: View, first: int) -> View:
 
 
 class Emitter:
-    """A core, with methods that emit vector instructions on pixels and synchronisation.
-
-    Parameters
-    ----------
-    core : Core
-    """
+    """A core, with methods that emit vector instructions on pixels and synchronisation."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -92,7 +87,6 @@ class Emitter:
 
         Parameters
         ----------
-        op : str
         operands : dict of str to View
             The first pixel of each operand is the first of the view.
         steps : dict of str to int

@@ -13,7 +13,6 @@ def forward(pooling: Pooling, x: np.ndarray) -> dict[str, np.ndarray]:
 
     Parameters
     ----------
-    pooling : Pooling
     x : (N, C1, H, W, 16) ndarray of float16
     """
     if pooling.reduction == "max":
@@ -47,7 +46,6 @@ def backward(
 
     Parameters
     ----------
-    pooling : Pooling
     dy : (N, C1, Oh, Ow, 16) ndarray of float16
     mask : (N, C1, Kh, Kw, Oh, Ow, 16) ndarray of float16, optional
         The mask of a max pooling.

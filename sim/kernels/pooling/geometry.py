@@ -103,7 +103,6 @@ def forward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
         The patches of the image.
     axis : {0, 1}
         0 for rows, 1 for columns.
-    most : int
     """
     count, size, stride, before, extent = _axis(whole, axis)
     parts = -(-count // most)
@@ -121,9 +120,7 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
 
     Parameters
     ----------
-    whole : Patches
     axis : {0, 1}
-    most : int
     """
     count, size, stride, before, extent = _axis(whole, axis)
     if stride <= extent:

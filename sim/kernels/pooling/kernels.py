@@ -30,13 +30,7 @@ class _Form(TypedDict):
 
 
 def operands(pooling: Pooling, seed: int) -> dict[str, np.ndarray]:
-    """Return random operands of a kernel; many values of an image are equal.
-
-    Parameters
-    ----------
-    pooling : Pooling
-    seed : int
-    """
+    """Return random operands of a kernel; many values of an image are equal."""
     rng = np.random.default_rng(seed)
     shapes = pooling.shapes
     if not pooling.backward:
@@ -94,8 +88,6 @@ def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> Needs:
 
     Parameters
     ----------
-    pooling : Pooling
-    chip : Chip
     cores : int, optional
         By default all cores of the chip.
 
@@ -116,13 +108,7 @@ def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> Needs:
 
 
 def instructions(pooling: Pooling, chip: Chip) -> int:
-    """Return an upper bound, which is close, of the instructions for one image of 16 channels.
-
-    Parameters
-    ----------
-    pooling : Pooling
-    chip : Chip
-    """
+    """Return an upper bound, which is close, of the instructions for one image of 16 channels."""
     plan = pooling.plan(chip)
     chunks = len(plan.chunks(pooling.task))
     if pooling.backward:

@@ -62,7 +62,6 @@ def mark(worker: Worker, tile: Tile, chunk: list[tuple[int, int]], out: View) ->
     ----------
     worker : Worker
         Its buffer "positions" gets the masks; with Im2Col and expansion it has the pixels before.
-    tile : Tile
     chunk : list of (int, int)
         Positions in the kernel.
     out : View

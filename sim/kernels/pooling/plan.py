@@ -99,11 +99,6 @@ class _Fit:
 def plan(task: Task, chip: Chip) -> Plan:
     """Return the tiles of a task: whole rows if one fits, otherwise parts of a row.
 
-    Parameters
-    ----------
-    task : Task
-    chip : Chip
-
     Raises
     ------
     ValueError

@@ -112,9 +112,6 @@ def largest_side(chip: Chip, method: str, stride: int, kernel: int = 3) -> int:
 
     Parameters
     ----------
-    chip : Chip
-    method : str
-    stride : int
     kernel : int
         Odd.
     """
@@ -164,11 +161,6 @@ def timed(pooling: Pooling, chip: Chip) -> Program:
 
     Cores with equally many images of 16 channels share their instructions, because the times of
     instructions do not depend on addresses. The program must not compute data.
-
-    Parameters
-    ----------
-    pooling : Pooling
-    chip : Chip
     """
     blocks, cores = pooling.images * pooling.groups, chip.kind().count
     kind = "backward" if pooling.backward else "forward"

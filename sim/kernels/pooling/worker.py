@@ -40,10 +40,6 @@ class Worker(ABC):
 
     Parameters
     ----------
-    emit : Emitter
-    task : Task
-    plan : Plan
-    tensors : Tensors
     divisor : float
         The divisor of all windows, unless they have different ones.
 

@@ -90,8 +90,6 @@ def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
 
     Parameters
     ----------
-    shape : KnnShape
-    chip : Chip
     method : str
         A key of ``METHODS``.
 
@@ -140,8 +138,6 @@ def build(
 
     Parameters
     ----------
-    shape : KnnShape
-    chip : Chip
     operands : (queries, d) and (train, d) ndarray of float16
         Those of ``operands.prepared``. The instructions of SelB-k-NN depend on them.
     method : str
@@ -196,7 +192,6 @@ def result(outputs: Mapping[str, np.ndarray], shape: KnnShape) -> Best:
     ----------
     outputs : mapping of str to ndarray
         The tensors "best" and "index".
-    shape : KnnShape
     """
     best = outputs["best"].transpose(1, 0, 2).reshape(shape.k, -1)[:, : shape.queries]
     words = outputs["index"].astype(np.int64).transpose(1, 2, 0, 3)

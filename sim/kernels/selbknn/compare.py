@@ -21,26 +21,14 @@ def _rows(view: View) -> View:
 
 
 def emit(core: Core, op: str, operands: dict[str, View], **fields) -> None:
-    """Emit an instruction on up to eight rows, and make later ones wait for it.
-
-    Parameters
-    ----------
-    core : Core
-    op : str
-    operands : dict of str to View
-    """
+    """Emit an instruction on up to eight rows, and make later ones wait for it."""
     flat = {name: _rows(view) for name, view in operands.items()}
     core.vector(op, flat, repeat=1, mask=_lanes(*flat.values()), **fields)
     core.pipe_barrier(Unit.V)
 
 
 class HardCompare:
-    """Comparison into the mask register, and selection by it.
-
-    Parameters
-    ----------
-    core : Core
-    """
+    """Comparison into the mask register, and selection by it."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -60,12 +48,7 @@ class HardCompare:
 
 
 class SoftCompare:
-    """Comparison and selection by Alg. 5, for vector units without vcmp and vsel.
-
-    Parameters
-    ----------
-    core : Core
-    """
+    """Comparison and selection by Alg. 5, for vector units without vcmp and vsel."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
@@ -108,7 +91,6 @@ def signs_to_masks(core: Core, codes: View, sign: View, one: View) -> None:
 
     Parameters
     ----------
-    core : Core
     codes, sign, one : View
         Up to eight rows of uint16: differences, 0x8000 and 1.
     """

@@ -297,7 +297,6 @@ def knn(
     ----------
     query : (m, d) ndarray of float16
     train : (n, d) ndarray of float16
-    k : int
     tile : int, optional
         Training points of a mini-batch, by default all.
     variant : Variant, optional
@@ -336,7 +335,6 @@ def smallest(values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     values : (m, n) ndarray of float16
-    k : int
 
     Returns
     -------

@@ -42,7 +42,6 @@ class HardIndex:
 
     Parameters
     ----------
-    core : Core
     n : int
         Most training points of a tile.
     """
@@ -95,7 +94,6 @@ class SoftIndex:
 
     Parameters
     ----------
-    core : Core
     n : int
         Most training points of a tile.
     compare : bool

@@ -26,8 +26,6 @@ def tile_seconds(
     ----------
     values : sequence of (m, n) ndarray of float16
         Distances of the tiles, of 1 … 16 queries and a multiple of 128 points.
-    k : int
-    chip : Chip
     method : str
         A key of ``selbknn.build.METHODS``.
 

@@ -18,7 +18,6 @@ def refined(
     train : (n, d) ndarray of float16
     candidates : (m, c) ndarray of int64
         Numbers of training points, at least ``k`` for each query.
-    k : int
     metric : str
         As ``exact_distances`` takes it.
 

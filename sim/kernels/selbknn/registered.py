@@ -26,7 +26,6 @@ def expected(
 
     Parameters
     ----------
-    shape : KnnShape
     operands : (queries, d) and (train, d) ndarray of float16
         Those of ``operands.prepared``.
     method : str
@@ -66,11 +65,8 @@ def instance(
 
     Parameters
     ----------
-    shape : KnnShape
     operands : (queries, d) and (train, d) ndarray of float16
         Those of ``operands.prepared``.
-    chip : Chip
-    method : str
     cores : int, optional
         By default all cores of the chip.
     data : bool
@@ -111,12 +107,6 @@ def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> Needs:
     The early exit usually saves most of the instructions of a search with many tiles. Their
     expected number is used: a step of tile t is needed with a probability of about k / t for
     each of the queries of a group (Tang 2024, eq. 3.8).
-
-    Parameters
-    ----------
-    shape : KnnShape
-    chip : Chip
-    method : str
     """
     tile = largest_tile(shape, chip, method)
     tiles = -(-shape.train // tile)

@@ -20,8 +20,6 @@ class SelB:
 
     Parameters
     ----------
-    core : Core
-    shape : KnnShape
     n : int
         The largest number of training points of a tile, a multiple of 128.
     variant : Variant, optional
@@ -112,7 +110,6 @@ class SelB:
         ----------
         distances : View
             (n / 16, 16, 16) fp16, fractals.
-        first : int
         values : (16, n) ndarray of float16
         """
         core = self.core

@@ -39,7 +39,6 @@ def selections(distances: np.ndarray, k: int, tile: int) -> tuple[np.ndarray, np
     Parameters
     ----------
     distances : (m, n) ndarray of float16
-    k : int
     tile : int
         Training points of a tile; it divides n.
 
@@ -247,8 +246,6 @@ def search(problem: TilingProblem, profile: Profile, *, prune: bool = True) -> F
 
     Parameters
     ----------
-    problem : TilingProblem
-    profile : Profile
     prune : bool
         If False, time every tiling.
 
@@ -298,11 +295,6 @@ def _inner(problem: TilingProblem, m1: int, n1: int, m2: int) -> Iterator[Tiling
 
 def individual(problem: TilingProblem, profile: Profile) -> tuple[Found, Found]:
     """Find the best sizes of the products, and of the k-selections, and use them for both.
-
-    Parameters
-    ----------
-    problem : TilingProblem
-    profile : Profile
 
     Returns
     -------

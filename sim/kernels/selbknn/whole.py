@@ -25,7 +25,6 @@ def knn(
     ----------
     query : (m, d) ndarray of float16
     train : (n, d) ndarray of float16
-    k : int
     tile : int
         Training points of a mini-batch.
     progress : callable, optional

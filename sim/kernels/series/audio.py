@@ -88,10 +88,6 @@ class Features:
 def read_wave(path: str | Path) -> Signal:
     """Read a WAV file of integers (PCM); channels are averaged.
 
-    Parameters
-    ----------
-    path : str or Path
-
     Raises
     ------
     UserError
@@ -128,7 +124,6 @@ def synthetic(count: int, rate_hz: int = 16000) -> Signal:
     ----------
     count : int
         The number of samples.
-    rate_hz : int
     """
     check_int("the number of samples", count, 1, _MOST_SAMPLES)
     time = np.arange(count) / rate_hz
@@ -219,7 +214,6 @@ def evaluate(signal: Signal, build: Builder, order: int = 16) -> Features:
 
     Parameters
     ----------
-    signal : Signal
     build : callable
         Builds the programs; for example ``series.build.build`` with a method and a chip, or that of
         Cube-fx.

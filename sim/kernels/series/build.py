@@ -61,7 +61,6 @@ def evaluators(
     ----------
     method : str
         A key of ``METHODS``.
-    functions : sequence of Function
     order : int
         The number of coefficients of each polynomial; CORDIC does not use it.
     fused : bool
@@ -142,11 +141,6 @@ def pieces_of(repeats: int, most: int) -> list[int]:
 def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
     """Return the repeats of the largest piece whose buffers fit the Unified Buffer.
 
-    Parameters
-    ----------
-    kind : CoreKind
-    each : sequence of Method
-
     Raises
     ------
     UserError
@@ -211,7 +205,6 @@ def build(
         As ``evaluators`` takes them.
     x : (N,) ndarray of float16, or int
         The inputs; or their number, for a program without data.
-    chip : Chip
     cores : int or None
         The number of cores; of a chip with separate Cube and vector cores, that of groups, all of
         whose vector cores compute. None takes all.
@@ -287,8 +280,6 @@ def _emit_core(
 
     Parameters
     ----------
-    core : Core
-    each : list of Method
     x : View
         The inputs of this core.
     y : View

@@ -71,10 +71,6 @@ class Function:
     def half(self, order: int) -> np.ndarray:
         """Return the coefficients rounded correctly to FP16.
 
-        Parameters
-        ----------
-        order : int
-
         Returns
         -------
         (order,) ndarray of float16

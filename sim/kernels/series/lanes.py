@@ -13,10 +13,6 @@ class Lanes:
 
     Instructions of the unit may overlap. A barrier comes before an instruction that reads what an
     instruction since the last barrier wrote, or that writes what one of them read or wrote.
-
-    Parameters
-    ----------
-    core : Core
     """
 
     def __init__(self, core: Core) -> None:
@@ -37,7 +33,6 @@ class Lanes:
 
         Parameters
         ----------
-        op : str
         dst : View
             Whole repeats, at most 255.
         *sources : View

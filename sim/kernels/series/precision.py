@@ -90,8 +90,6 @@ def on_chip(method: str, chip: Chip, **options: bool | int) -> Evaluate:
 
     Parameters
     ----------
-    method : str
-    chip : Chip
     **options
         As ``build`` takes them.
     """
@@ -112,7 +110,6 @@ def errors(evaluate: Evaluate, names: Sequence[str], order: int) -> np.ndarray:
         See ``Evaluate``.
     names : sequence of str
         Keys of ``FUNCTIONS``.
-    order : int
 
     Returns
     -------

@@ -79,7 +79,6 @@ def default_algorithm(
 
     Parameters
     ----------
-    vertices : int
     block : int
         Vertices in a block of Floyd–Warshall.
     sparse : bool
@@ -103,7 +102,6 @@ def most_iterations(algorithm: str, vertices: int, *, block: int = BLOCK) -> int
     ----------
     algorithm : str
         A name in ``ALGORITHMS``.
-    vertices : int
     block : int
         Vertices in a block of Floyd–Warshall.
 
@@ -136,7 +134,6 @@ def closure(
 
     Parameters
     ----------
-    machine : Machine
     op : Op
         A semiring: ⊕ chooses between paths, ⊗ extends a path.
     start : (V, V) ndarray of float32

@@ -200,7 +200,6 @@ def frame_edges(source: Any, weight: str | None) -> EdgeList:
 
     Parameters
     ----------
-    source : DataFrame
     weight : str or None
         Name of the column of the weights. If None, every edge gets the weight 1.
 

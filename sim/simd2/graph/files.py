@@ -44,7 +44,6 @@ def _content(path: Path, most: int) -> bytes:
 
     Parameters
     ----------
-    path : Path
     most : int
         Largest size of the unpacked content of a packed file, in bytes.
 
@@ -149,7 +148,6 @@ def read_edges(path: Path, weight: str | None) -> EdgeList:
 
     Parameters
     ----------
-    path : Path
     weight : str or None
         Name of the column of the weights, if there is a header. If None, every edge gets the
         weight 1.

@@ -137,7 +137,6 @@ class Core:
 
         Parameters
         ----------
-        op : Op or str
         inputs : {"fp16", "fp32"}
         """
         if as_op(op) is not Op.ADDNORM:
@@ -153,7 +152,6 @@ class Core:
 
         Parameters
         ----------
-        op : Op or str
         inputs : {"fp16", "fp32"}
 
         Raises
@@ -179,8 +177,6 @@ class Core:
 
         Parameters
         ----------
-        op : Op or str
-        counts : Counts
         inputs : {"fp16", "fp32"}
         checked : int
             Elements that the vector unit compares to detect convergence.
@@ -279,7 +275,6 @@ def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int
 
     Parameters
     ----------
-    algorithm : str
     vertices, iterations : int
         Floyd–Warshall ignores the iterations; its inner closures run without the check.
     block : int
@@ -313,9 +308,6 @@ def estimate(
 
     Parameters
     ----------
-    op : Op or str
-    vertices : int
-    algorithm : str
     inputs : {"fp16", "fp32"}
     iterations : int, optional
         Number of iterations for Bellman–Ford or Leyzorek, at most that of the worst graph.

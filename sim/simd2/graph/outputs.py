@@ -23,7 +23,6 @@ def write_paths(paths: Paths, path: str | Path) -> None:
 
     Parameters
     ----------
-    paths : Paths
     path : str or Path
         The suffix selects the format. ``.npy``: a float32 matrix in the order of the vertices,
         without their names. ``.csv``: the same as text, with the names of the vertices in the first
@@ -65,7 +64,6 @@ def write_neighbours(neighbours: Neighbours, path: str | Path) -> None:
 
     Parameters
     ----------
-    neighbours : Neighbours
     path : str or Path
         The suffix selects the format. ``.npy``: an array of (neighbour, square) with a row for each
         point. ``.csv``: a line for each pair, with the square of the distance. ``.mtx``: the

@@ -190,7 +190,6 @@ def read_graph(problem: Problem, source: Any, **reading: Any) -> Graph:
 
     Parameters
     ----------
-    problem : Problem
     source : object
         See ``as_graph``.
     **reading

@@ -10,7 +10,6 @@ def times(op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    op : Op
     a, b : ndarray
         Arrays of the same dtype whose shapes broadcast.
     """
@@ -32,7 +31,6 @@ def lost_paths(op: Op, values: np.ndarray, operands: np.ndarray, edges: np.ndarr
 
     Parameters
     ----------
-    op : Op
     values : (V, V) ndarray of float32
         Result of a closure.
     operands : (V, V) ndarray of float32
@@ -69,8 +67,6 @@ def parents(op: Op, source: int, row, edges, weights, operand, identity: float) 
 
     Parameters
     ----------
-    op : Op
-    source : int
     row : (V,) ndarray of float32
         Values of the paths from ``source``.
     edges : (V, V) ndarray of bool

@@ -70,10 +70,8 @@ def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
 
     Parameters
     ----------
-    signature : Intrinsic
     arguments : dict
         Arguments by name, which are changed in place.
-    position : Position
 
     Raises
     ------

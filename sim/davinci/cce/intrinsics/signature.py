@@ -74,7 +74,6 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
 
     Parameters
     ----------
-    name, pipe : str
     parameters : str
         The line of text.
     letters : str
@@ -112,12 +111,6 @@ def select(
     candidates: Iterable[Intrinsic], types: Sequence[Type], position: Position
 ) -> tuple[Intrinsic, dict[str, str]]:
     """Return the signature that fits arguments of these types, and the dtypes of its letters.
-
-    Parameters
-    ----------
-    candidates : iterable of Intrinsic
-    types : sequence of Type
-    position : Position
 
     Raises
     ------
@@ -206,12 +199,10 @@ def bind(
 
     Parameters
     ----------
-    signature : Intrinsic
     values : list
         Values of the arguments.
     types : sequence of Type
         Types of the arguments.
-    position : Position
 
     Raises
     ------

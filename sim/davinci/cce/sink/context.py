@@ -21,7 +21,6 @@ class SinkContext:
 
     Parameters
     ----------
-    core : Core
     functional : Functional, optional
         Carries out each instruction. Without it, data in memory are unknown.
 
@@ -57,8 +56,6 @@ class SinkContext:
 
         Parameters
         ----------
-        address : Address
-        shape : tuple of int
         dtype : str, optional
             By default that of the pointer.
         """

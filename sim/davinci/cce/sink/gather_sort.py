@@ -20,8 +20,6 @@ def gather(sink: SinkContext, call: Call, pieces) -> None:
 
     Parameters
     ----------
-    sink : SinkContext
-    call : Call
     pieces : iterable of (first repeat, repeats, mask)
         The instructions that the intrinsic becomes.
     """

@@ -54,7 +54,6 @@ class ProgramSink(SinkContext):
 
     Parameters
     ----------
-    core : Core
     functional : Functional, optional
         Carries out each instruction. Without it, a scalar load is refused.
     scheduler : Scheduler, optional

@@ -35,7 +35,7 @@ __all__ = [
 _HOMES = {
     "DotSpec": "golden.fp",
     "PRESETS": "golden.fp",
-    "UserError": "errors",
+    "UserError": "common.errors",
     "compile_unit": "sim.rtl",
     "fused_dot": "golden.fp",
     "gemm": "products",

@@ -17,8 +17,8 @@ from vitruvian.common.npz import Header, Misfit, read_arrays
 from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.fp.batch import depth_for
 from vitruvian.sim.bench.npz import codes, rounded
+from vitruvian.sim.machines.rtl import depth_for
 from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.rtl.tiles import bus_words
 from vitruvian.sim.verify.check import Check

@@ -1,5 +1,6 @@
 """The compiled RTL of a machine's rule, as a function on arrays of codes."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,29 @@ from vitruvian.golden.fp.formats import FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Rule
 from vitruvian.golden.machines.table import output_format
+from vitruvian.hdl.catalogue import UNITS
+from vitruvian.hdl.catalogue.dots import dot_spec
 from vitruvian.hdl.machines import Realisation, realise
-from vitruvian.sim.bench.fp.batch import depth_for
 from vitruvian.sim.machines.sets import Differences, MachineSet, differences
 from vitruvian.sim.rtl import compile_unit
+
+
+def depth_for(spec: DotSpec) -> int:
+    """Return the largest pipeline depth among the checked units of a specification, or 3.
+
+    A bench that may choose any depth uses this one, because the model of the unit is built anyway.
+    """
+    return _depths().get(spec, 3)
+
+
+@lru_cache
+def _depths() -> dict[DotSpec, int]:
+    """Return the largest pipeline depth of each checked specification."""
+    depths: dict[DotSpec, int] = {}
+    for c in map(UNITS["dot"].default, UNITS["dot"].checked):
+        spec = dot_spec(c)
+        depths[spec] = max(depths.get(spec, 0), c["pipeline"])
+    return depths
 
 
 def unit_of(rule: Rule, terms: int | None = None) -> Realisation:

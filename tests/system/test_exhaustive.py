@@ -8,9 +8,9 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.golden.fp import FORMATS
-from vitruvian.sim.verify import exhaustive
+from vitruvian.sim.bench import exhaustive
+from vitruvian.sim.bench.exhaustive import Progress, run_tasks, tasks
 from vitruvian.sim.verify.compare import Result
-from vitruvian.sim.verify.exhaustive import Progress, run_tasks, tasks
 
 SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
 

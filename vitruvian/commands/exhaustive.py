@@ -19,7 +19,7 @@ from vitruvian.common.workers import WorkerKilled
 from vitruvian.sim.verify.check import Outcome
 
 if TYPE_CHECKING:
-    from vitruvian.sim.verify.exhaustive import Task
+    from vitruvian.sim.bench.exhaustive import Task
 
 
 def register(name: str, commands: Any) -> None:
@@ -69,8 +69,8 @@ def register(name: str, commands: Any) -> None:
 def _exhaustive(options: argparse.Namespace) -> int:
     from vitruvian.commands.table import as_json, report
     from vitruvian.common.cache import cache_root, check_cache, sweep
-    from vitruvian.sim.verify.exhaustive import CHUNK_BITS, tasks
-    from vitruvian.sim.verify.exhaustive import Progress as Done
+    from vitruvian.sim.bench.exhaustive import CHUNK_BITS, tasks
+    from vitruvian.sim.bench.exhaustive import Progress as Done
 
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
@@ -136,7 +136,7 @@ def _run(
         Options of the command.
     chosen : list of Task
         Tasks to run.
-    done : sim.verify.exhaustive.Progress
+    done : sim.bench.exhaustive.Progress
         Record of the finished chunks.
     chunk_bits : int
         Base-2 logarithm of the number of inputs in a chunk.
@@ -150,7 +150,7 @@ def _run(
     minutes : float or None
         Estimated time for them; None if no chunk has finished.
     """
-    from vitruvian.sim.verify.exhaustive import run_tasks
+    from vitruvian.sim.bench.exhaustive import run_tasks
 
     left_inputs = {task.name: task.inputs for task in chosen}
     began, speed, just_done = time.monotonic(), 0.0, 0

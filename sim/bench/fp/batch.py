@@ -1,14 +1,13 @@
 """Batch checks of the dot products, which compare compiled RTL with golden."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.hdl.catalogue import UNITS
-from vitruvian.hdl.catalogue.dots import dot_spec
 from vitruvian.hdl.catalogue.unit import Configuration
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.intdot import IntDotProduct
@@ -19,24 +18,6 @@ from vitruvian.sim.verify.compare import Result, compare
 from .stimuli import dot_vectors, int_vectors
 
 _DOT, _INTDOT = UNITS["dot"], UNITS["intdot"]
-
-
-def depth_for(spec: DotSpec) -> int:
-    """Return the largest pipeline depth among the checked units of a specification, or 3.
-
-    A bench that may choose any depth uses this one, because the model of the unit is built anyway.
-    """
-    return _depths().get(spec, 3)
-
-
-@lru_cache
-def _depths() -> dict[DotSpec, int]:
-    """Return the largest pipeline depth of each checked specification."""
-    depths: dict[DotSpec, int] = {}
-    for c in map(_DOT.default, _DOT.checked):
-        spec = dot_spec(c)
-        depths[spec] = max(depths.get(spec, 0), c["pipeline"])
-    return depths
 
 
 def dot_name(preset: str, spec: DotSpec, pipeline: int) -> str:

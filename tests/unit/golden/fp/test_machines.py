@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.fp import PRESETS, fused_dot
-from vitruvian.sim.bench.fp.batch import depth_for
 from vitruvian.sim.bench.machines import load_set, spec_of
 from vitruvian.sim.bench.silicon import run_golden, run_rtl
+from vitruvian.sim.machines.rtl import depth_for
 
 
 @pytest.fixture(scope="module")

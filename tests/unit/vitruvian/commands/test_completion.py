@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[4]
 
 #: Run the command line as a shell function of argcomplete does, with file descriptor 8 for answers.
 COMPLETE = """

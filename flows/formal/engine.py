@@ -43,7 +43,7 @@ class Outcome:
     seconds : float
         Time of Yosys and of the prover.
     detail : str
-        What the prover says about the proof, such as the number of clauses of the invariant.
+        Remarks of the prover on the proof, such as the number of clauses of the invariant.
     broken : tuple of str
         Names of the rules that are broken in the last cycle of the waveform.
     cycle : int or None

@@ -18,7 +18,7 @@ class Mutation:
     Attributes
     ----------
     name : str
-        What the change does, for the table.
+        Effect of the change, for the table.
     owner : object
         The class or the module that has the function.
     function : str

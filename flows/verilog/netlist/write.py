@@ -50,7 +50,7 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
         The ports of the top module in the order of the text.
     plain : bool
         If True, the statements have the order of the RTLIL, and equal lanes stay in their module.
-        What a tool makes of a netlist depends a little on its order.
+        The result of a tool depends a little on the order of the netlist.
     """
     modules = parse(rtlil)
     outputs = {name: _outputs(module) for name, module in modules.items()}

@@ -9,16 +9,13 @@ from vitruvian.golden.fp.arith import (
     UNORDERED,
     add,
     compare,
-    convert,
     fma,
-    from_float,
-    from_int,
     maximum_number,
     minimum_number,
     mul,
-    to_int,
 )
 from vitruvian.golden.fp.codec import number_dtype, to_float, unpack
+from vitruvian.golden.fp.convert import convert, from_float, from_int, to_int
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot

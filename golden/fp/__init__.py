@@ -1,4 +1,4 @@
-"""Bit-exact floating point: formats, arithmetic, the fused dot product and its presets.
+"""Bit-exact floating point: formats, arithmetic, and the fused dot product.
 
 Numbers are arrays of codes, that is unsigned integers of the storage width. ``from_float`` and
 ``to_float`` convert between codes and float64. ``golden.fp.reference`` computes the same results
@@ -19,22 +19,19 @@ from vitruvian.golden.fp.convert import convert, from_float, from_int, to_int
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot
-from vitruvian.golden.fp.names import parse_preset_name
 from vitruvian.golden.fp.round import ROUNDINGS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.fp.window import ieee_window
 
 __all__ = [
     "FORMATS",
     "INT_FORMATS",
-    "PRESETS",
     "ROUNDINGS",
     "UNORDERED",
     "DotSpec",
     "FloatFormat",
     "IntDotSpec",
     "IntFormat",
-    "Preset",
     "Specials",
     "add",
     "compare",
@@ -49,7 +46,6 @@ __all__ = [
     "minimum_number",
     "mul",
     "number_dtype",
-    "parse_preset_name",
     "to_float",
     "to_int",
     "unpack",

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from tests.support.golden_cases import check_against_reference, dot_cases, near_exponent
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, convert, fused_dot, to_float
+from vitruvian.golden.fp import FORMATS, DotSpec, convert, fused_dot, to_float
 from vitruvian.golden.fp import plain as golden_plain
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.dot_compiled import compiled_sum
 from vitruvian.golden.fp.reference import decode, floor_log2, power_of_two
+from vitruvian.golden.machines.presets import PRESETS
 
 SPECS = [
     pytest.param(preset.spec(i, o), id=f"{preset.name}-{i}-{o}")

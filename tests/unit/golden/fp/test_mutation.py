@@ -5,9 +5,10 @@ import pytest
 
 from tests.support.golden_cases import check_against_reference, check_against_silicon
 from tests.unit.golden.fp.test_softfloat import check_fma
-from vitruvian.golden.fp import PRESETS, dot_compiled, fused_dot, parse_preset_name, reference
+from vitruvian.golden.fp import dot_compiled, fused_dot, reference
 from vitruvian.golden.fp import plain as golden_plain
 from vitruvian.golden.fp import round as golden_round
+from vitruvian.golden.machines.presets import PRESETS, parse_preset_name
 
 round_shift, cut, operand = (
     golden_round.round_shift,

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.general import evaluate
 from vitruvian.golden.machines import find
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.rvbna import REPAIRS, accumulate, printed_dot, printed_run
 
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data" / "machines"

@@ -20,7 +20,8 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.stimuli import dot_vectors

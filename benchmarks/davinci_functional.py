@@ -12,7 +12,8 @@ import time
 import numpy as np
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS, IntDotSpec
+from vitruvian.golden.fp import IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Program, View, load_chip
 from vitruvian.sim.davinci.cce import build, read
 from vitruvian.sim.davinci.semantics import Functional

@@ -10,8 +10,9 @@ import time
 
 import numpy as np
 
-from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.fp import fused_dot
 from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.machines.presets import PRESETS
 
 CASES = [  # preset, input, output, K (None: the preset's own)
     ("v100", "fp16", "fp32", None),

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from vitruvian.common.validate import check_int, one_of
-from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.m3xu.isa import Opcode
+from vitruvian.golden.machines.presets import PRESETS
 
 #: (M, N, K) of the matrix instruction of each precision. TF32 has two instructions (Zhang 2024,
 #: Table 2.2, and Ampere's longer m16n8k8); the longer one is counted.
@@ -62,7 +62,7 @@ class Unit:
     multiplier_bits : int
         Width of the multipliers in bits, 4 to 64.
     preset : str
-        Accuracy of the precisions that take one step, a name in ``golden.fp.PRESETS``.
+        Accuracy of the precisions that take one step, a name in ``golden.machines.PRESETS``.
 
     Raises
     ------

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitruvian.common.errors import UserError
     from vitruvian.golden.cube import mmad
-    from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+    from vitruvian.golden.fp import DotSpec, fused_dot
+    from vitruvian.golden.machines.presets import PRESETS
     from vitruvian.golden.simd2 import mmo
     from vitruvian.products import gemm
     from vitruvian.sim.davinci import load_chip, simulate
@@ -34,7 +35,7 @@ __all__ = [
 #: Module of each public name, below ``vitruvian``.
 _HOMES = {
     "DotSpec": "golden.fp",
-    "PRESETS": "golden.fp",
+    "PRESETS": "golden.machines",
     "UserError": "common.errors",
     "compile_unit": "sim.rtl",
     "fused_dot": "golden.fp",

@@ -166,7 +166,7 @@ def _codes(array: np.ndarray, format: FloatFormat | IntFormat, name: str, path: 
         return array.astype(f"u{format.bits // 8}")
     dtype = code_dtype(format)
     if array.dtype.itemsize == 4 and dtype.itemsize < 4:
-        from vitruvian.golden.fp.arith import convert
+        from vitruvian.golden.fp.convert import convert
 
         return convert(array.astype(np.uint32), FORMATS["fp32"], format)
     codes = array.astype(dtype) if array.dtype.itemsize >= dtype.itemsize else array

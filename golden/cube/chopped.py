@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import code_dtype, to_float, unpack
+from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 

@@ -13,7 +13,7 @@ from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.codec import as_codes
-from vitruvian.golden.fp.dot import sum_bits
+from vitruvian.golden.fp.plain import sum_bits
 
 _TERMS = 1 << 22  # terms per step of the plain version, which bounds its memory
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, code_dtype, unpack
-from vitruvian.golden.fp.dot import sum_bits
 from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.plain import sum_bits
 from vitruvian.golden.fp.spec import DotSpec
 
 _LANES = 128  # elements in a strip

@@ -1,4 +1,4 @@
-"""Bit-exact floating point: formats, arithmetic, the fused dot product and its presets.
+"""Bit-exact floating point: formats, arithmetic, and the fused dot product.
 
 Numbers are arrays of codes, that is unsigned integers of the storage width. ``from_float`` and
 ``to_float`` convert between codes and float64. ``golden.fp.reference`` computes the same results
@@ -9,35 +9,29 @@ from vitruvian.golden.fp.arith import (
     UNORDERED,
     add,
     compare,
-    convert,
     fma,
-    from_float,
-    from_int,
     maximum_number,
     minimum_number,
     mul,
-    to_int,
 )
 from vitruvian.golden.fp.codec import number_dtype, to_float, unpack
+from vitruvian.golden.fp.convert import convert, from_float, from_int, to_int
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot
-from vitruvian.golden.fp.names import parse_preset_name
 from vitruvian.golden.fp.round import ROUNDINGS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec, Preset
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.fp.window import ieee_window
 
 __all__ = [
     "FORMATS",
     "INT_FORMATS",
-    "PRESETS",
     "ROUNDINGS",
     "UNORDERED",
     "DotSpec",
     "FloatFormat",
     "IntDotSpec",
     "IntFormat",
-    "Preset",
     "Specials",
     "add",
     "compare",
@@ -52,7 +46,6 @@ __all__ = [
     "minimum_number",
     "mul",
     "number_dtype",
-    "parse_preset_name",
     "to_float",
     "to_int",
     "unpack",

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_type, one_of
-from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import as_codes, to_float
+from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
 

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import hifloat8
-from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.blocks import BLOCK_FORMATS, BlockFormat
 from vitruvian.golden.fp.codec import check_codes, to_float
+from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, Specials
 from vitruvian.golden.fp.scales import SCALES, ScaleFormat, encode_scale, scale_value
 

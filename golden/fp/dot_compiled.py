@@ -1,4 +1,4 @@
-"""A compiled version of ``golden.fp.dot.plain_sum`` for sums that do not fit into an int64.
+"""A compiled version of ``golden.fp.plain.plain_sum`` for sums that do not fit into an int64.
 
 The sum is held in 32-bit limbs, each in an int64 word, so that carries are propagated only once,
 after all terms have been added. Everything that is compiled must be in this file, because Numba's

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import Unpacked, code_dtype, unpack
-from vitruvian.golden.fp.dot import evaluate, evaluate_plain, sum_bits
+from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.plain import evaluate_plain, sum_bits
 from vitruvian.golden.fp.round import bit_length, jam, round_pack
 from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec
@@ -46,7 +46,7 @@ class _Products:
         return np.where(self.present, self.exponent, _NONE).max(axis=1)
 
 
-def evaluate_general(
+def evaluate(
     a: np.ndarray,
     b: np.ndarray,
     c: np.ndarray,
@@ -74,7 +74,7 @@ def evaluate_general(
     if spec.accumulate == "late":
         inner = replace(spec, accumulate="tree")
         nothing = spec.output.negative_zero if spec.zero == "ieee" else 0
-        total = evaluate_general(a, b, np.full_like(c, nothing), inner, scale_a, scale_b)
+        total = evaluate(a, b, np.full_like(c, nothing), inner, scale_a, scale_b)
         rounding = "RTO" if spec.rounding == "RTO" else "RNE"
         return add_rounded(total, c, replace(spec, rounding=rounding))
     if spec.lanes == "halves":
@@ -82,7 +82,7 @@ def evaluate_general(
         first = np.arange(terms) % 4 < 2
         inner = replace(spec, lanes="together")
         for half in (first, ~first):
-            c = evaluate_general(a[:, half], b[:, half], c, inner)
+            c = evaluate(a[:, half], b[:, half], c, inner)
         return c
     if spec.is_plain:
         return evaluate_plain(a, b, c, spec)

@@ -1,12 +1,11 @@
-"""Parameter objects of the fused dot products, and the presets of real machines."""
+"""Parameter objects of the fused dot products."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.common.validate import check_int, check_type, one_of
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
+from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.scales import ScaleFormat, as_scale
-from vitruvian.golden.fp.window import ieee_window
 
 # Allowed values of the parameters that are names
 _CHOICES: dict[str, tuple[str | None, ...]] = {
@@ -74,7 +73,7 @@ class DotSpec:
     zero : str
         Sign of a zero result. "ieee": a sum that is exactly zero is +0, except that it is −0 if C
         and every product are negative zeros; a negative sum that rounds to zero is −0.
-        "positive": every zero is +0, as on the machines of ``PRESETS``. "exact": a sum that is
+        "positive": every zero is +0, as on machines by NVIDIA. "exact": a sum that is
         exactly zero is +0, and a negative sum that rounds to zero is −0 (CDNA 1 and 3).
     convert : FloatFormat or str, optional
         Format to which the operands are first converted (RNE). In a wider format the subnormals of
@@ -264,198 +263,3 @@ class IntDotSpec:
         for name in ("signed_a", "signed_b", "saturate"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, not {getattr(self, name)!r}")
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One row of a preset: input formats, the output format, and the parameters for them."""
-
-    inputs: tuple[str, ...]
-    output: str
-    k: int
-    window: int
-    rounding: str
-    result_bits: int
-
-    def spec(self, a: FloatFormat, b: FloatFormat, k: int | None, floor: int) -> DotSpec:
-        return DotSpec(
-            input=a,
-            input_b=b,
-            output=self.output,
-            k=self.k if k is None else k,
-            window=self.window,
-            truncate="magnitude",
-            rounding=self.rounding,
-            result_bits=self.result_bits,
-            emax_floor=floor,
-            nan=0x7FFF if self.output == "fp16" else 0x7FFFFFFF,
-            zero="positive",
-        )
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A named machine or standard that gives a ``DotSpec`` for a choice of formats.
-
-    A machine has a table of rows. For each row its ``DotSpec`` has an ``emax_floor`` (which depends
-    on the generation and on the output format), the machine's NaN code and ``zero="positive"``.
-    The rows were compared with measured results of V100, A100, A2, L40S (Ada), H100, H200 and
-    B200, including fp16 results. The sign of zero, the floors (except for one measured H100
-    vector) and these rows are known only from an executed model:
-
-    - fp8 of ``h100`` is that of its ``wgmma`` instruction. It was measured with C = 0 and fp32
-      results; the fp16 results were not measured.
-    - fp8 of ``b200`` is that of its ``tcgen05`` instruction: 25 fraction bits and a full fp32
-      result, instead of Hopper's 13.
-
-    The fp8 ``mma.sync`` of Hopper with fp16 results and that of Blackwell, which adds C last and
-    rounds once more, and all other machines are rows of ``golden.machines``.
-
-    Parameters
-    ----------
-    name : str
-        Key in ``PRESETS``.
-    description : str
-        One line for a list of presets.
-    rows : tuple
-        Rows of a machine's table; empty for ``ieee`` and ``exact``, which take any input format.
-    floors : tuple of (str, int)
-        ``emax_floor`` of a machine for each output format.
-    has_window : bool
-        If False, the sum is exact and nothing is truncated.
-    outputs : tuple of str
-        Output formats of a preset without rows.
-    """
-
-    name: str
-    description: str
-    rows: tuple[_Row, ...] = field(default=(), repr=False)
-    floors: tuple[tuple[str, int], ...] = field(default=(), repr=False)
-    has_window: bool = field(default=True, repr=False)
-    outputs: tuple[str, ...] = field(default=(), repr=False)
-
-    @property
-    def is_machine(self) -> bool:
-        """True if the preset is a real machine, with a table of formats and its own windows."""
-        return bool(self.rows)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The names of the input formats."""
-        if not self.is_machine:
-            return tuple(FORMATS)
-        return tuple(dict.fromkeys(name for row in self.rows for name in row.inputs))
-
-    @property
-    def combinations(self) -> tuple[tuple[str, str], ...]:
-        """All pairs of format names (input, output) with one input format."""
-        if not self.is_machine:
-            return tuple((i, o) for i in FORMATS for o in self.outputs)
-        return tuple((i, row.output) for row in self.rows for i in row.inputs)
-
-    def spec(
-        self,
-        input: FloatFormat | str,
-        output: FloatFormat | str = "fp32",
-        *,
-        k: int | None = None,
-        input_b: FloatFormat | str | None = None,
-    ) -> DotSpec:
-        """Return the parameters for these formats.
-
-        Parameters
-        ----------
-        input, output : FloatFormat or str
-            Format of A; format of C and D.
-        k : int, optional
-            Number of terms in a block, by default the machine's own.
-        input_b : FloatFormat or str, optional
-            Format of B, by default that of A. Machines mix only the two fp8 formats; ``ieee`` and
-            ``exact`` mix all formats.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a format is unknown, or if the preset does not have this combination.
-        """
-        a, out = as_format(input, "input"), as_format(output, "output")
-        b = a if input_b is None else as_format(input_b, "input_b")
-        if self.is_machine:
-            for row in self.rows:
-                if (
-                    a.name in row.inputs
-                    and b.name in row.inputs
-                    and out.name == row.output
-                    and (a == b or a.storage_bits == b.storage_bits == 8)
-                ):
-                    return row.spec(a, b, k, dict(self.floors)[row.output])
-        elif out.name in self.outputs:
-            if k is None:
-                k = {8: 16, 16: 8}.get(max(a.storage_bits, b.storage_bits), 4)
-            window = ieee_window(a, out, b) if self.has_window else None
-            return DotSpec(input=a, input_b=b, output=out, k=k, window=window)
-        allowed = ", ".join(f"{i} -> {o}" for i, o in self.combinations)
-        pair = a.name if a == b else f"{a.name} x {b.name}"
-        raise ValueError(
-            f"formats of preset {self.name} must be one of {allowed}, "
-            f"not {pair + ' -> ' + out.name!r}"
-        )
-
-
-_FP8 = ("fp8e4m3", "fp8e5m2")
-_V100 = (
-    _Row(("fp16",), "fp32", 4, 23, "RZ", 23),
-    _Row(("fp16",), "fp16", 4, 23, "RNE", 10),
-)
-_A100 = (
-    _Row(("fp16", "bf16"), "fp32", 8, 24, "RZ", 23),
-    _Row(("fp16",), "fp16", 8, 24, "RNE", 10),
-    _Row(("tf32",), "fp32", 4, 24, "RZ", 23),
-)
-_ADA = (
-    *_A100,
-    _Row(_FP8, "fp32", 16, 13, "RZ", 13),
-    _Row(_FP8, "fp16", 16, 13, "RNE", 10),
-)
-_HOPPER = (
-    _Row(("fp16", "bf16"), "fp32", 16, 25, "RZ", 23),
-    _Row(("fp16",), "fp16", 16, 25, "RNE", 10),
-    _Row(("tf32",), "fp32", 8, 25, "RZ", 23),
-)
-_H100 = (
-    *_HOPPER,
-    _Row(_FP8, "fp32", 32, 13, "RZ", 13),
-    _Row(_FP8, "fp16", 32, 13, "RNE", 10),
-)
-_B200 = (
-    *_HOPPER,
-    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp32", 32, 25, "RZ", 23),
-    _Row((*_FP8, "fp6e2m3", "fp6e3m2", "fp4e2m1"), "fp16", 32, 25, "RNE", 10),
-)
-# The exponent that the hardware of a generation gives to zero terms, by output format
-_VOLTA_FLOORS = (("fp32", -131), ("fp16", -19))
-_AMPERE_FLOORS = (("fp32", -132), ("fp16", -20))
-_HOPPER_FLOORS = (("fp32", -133), ("fp16", -21))
-
-PRESETS = {
-    p.name: p
-    for p in (
-        Preset("v100", "NVIDIA V100", _V100, _VOLTA_FLOORS),
-        Preset("a100", "NVIDIA A100", _A100, _AMPERE_FLOORS),
-        Preset("a2", "NVIDIA A2, as the A100", _A100, _AMPERE_FLOORS),
-        Preset("ada", "NVIDIA Ada (L40S), as the A100, and fp8", _ADA, _AMPERE_FLOORS),
-        Preset("h100", "NVIDIA H100 and H200 (fp8: wgmma)", _H100, _HOPPER_FLOORS),
-        Preset("b200", "NVIDIA B200, as the H100 (fp8: tcgen05)", _B200, _HOPPER_FLOORS),
-        Preset(
-            "ieee",
-            "K = 1 is IEEE 754 fusedMultiplyAdd; wide window, rounded once",
-            outputs=("fp16", "fp32", "fp64"),
-        ),
-        Preset(
-            "exact",
-            "no window: the exact sum, rounded once",
-            has_window=False,
-            outputs=tuple(f.name for f in FORMATS.values() if f.has_nan),
-        ),
-    )
-}

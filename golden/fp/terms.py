@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Terms(NamedTuple):
-    """The terms of n sums: K products and C, decoded by ``golden.fp.dot``, and their E_max."""
+    """The terms of n sums: K products and C, decoded by ``golden.fp.plain``, and their E_max."""
 
     sig_a: np.ndarray  # (K, n), as are the next three
     exp_a: np.ndarray

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.presets import PRESETS
 
 #: Bits of a lane of the operand bus. An FP16 or BF16 element takes one lane, a TF32 element (which
 #: is stored in 32 bits) two.

@@ -7,6 +7,7 @@ after the other), a ``PhaseSpec`` or ``IntPhaseSpec`` (Tenstorrent) or an ``IntD
 from vitruvian.golden.machines.arithmetic import Arithmetic
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
+from vitruvian.golden.machines.presets import PRESETS, Preset, parse_preset_name
 from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
 from vitruvian.golden.machines.spec import ChainSpec
@@ -24,6 +25,9 @@ from vitruvian.golden.machines.table import (
 )
 
 __all__ = [
+    "PRESETS",
+    "Preset",
+    "parse_preset_name",
     "Arithmetic",
     "ChainSpec",
     "IntPhaseSpec",

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import code_dtype, to_float
+from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import encode_scale, scale_value
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.fp.dot import evaluate
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.general import add_rounded
+from vitruvian.golden.fp.general import add_rounded, evaluate
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec
 

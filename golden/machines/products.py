@@ -12,8 +12,8 @@ from vitruvian.common.validate import check_int
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.chopped import all_cores
 from vitruvian.golden.cube.shapes import check_addend, check_factors
-from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import as_codes, code_dtype, number_dtype
+from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.families import family

@@ -301,11 +301,14 @@ def _files() -> tuple[dict[str, Any], ...]:
     return tuple(file for _, file in _named_files())
 
 
+def aliases() -> dict[str, str]:
+    """Return the other names of machines, and the table's name for each."""
+    return {alias: name for file in _files() for alias, name in file.get("aliases", {}).items()}
+
+
 def machine_name(name: str) -> str:
     """Return the table's name of a machine that may be given by another name."""
-    for file in _files():
-        name = file.get("aliases", {}).get(name, name)
-    return name
+    return aliases().get(name, name)
 
 
 def _instruction_names(name: str) -> list[str]:

@@ -10,7 +10,8 @@ from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import is_short, sums
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, number_dtype
+from vitruvian.golden.fp import DotSpec, fused_dot, number_dtype
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op, as_op
 from vitruvian.golden.simd2.plain import plain_mmo, truth
 from vitruvian.golden.simd2.squares import square_sums

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import from_float
 from vitruvian.golden.fp.codec import code_dtype, to_float
+from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.compiler import Program
 from vitruvian.golden.sparse.graph import Operand

@@ -6,7 +6,8 @@ from amaranth.lib import wiring
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS
-from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.table import find, machines
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER, with_defaults
 from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, flag, named, number

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.catalogue.m3xu import REPORTED, SEMIRINGS, TABLE, VARIANTS, variant
 from vitruvian.hdl.catalogue.options import (
     DEEP_PIPELINE,

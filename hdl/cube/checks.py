@@ -10,8 +10,8 @@ from typing import Any
 
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import as_format
-from vitruvian.golden.fp.spec import PRESETS
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op
 
 from ..fp.parts.multiply import check_multiplier

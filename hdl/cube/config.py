@@ -4,8 +4,9 @@ from dataclasses import dataclass, fields
 
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
-from vitruvian.golden.fp.spec import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op
 
 from ..fp.intdot import int_ranks

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from itertools import product
 
-from vitruvian.golden.fp.spec import PRESETS, DotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.presets import PRESETS
 
 from .config import MatrixUnitConfig
 

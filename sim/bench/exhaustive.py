@@ -19,7 +19,8 @@ import numpy as np
 import vitruvian.golden.fp
 from vitruvian.common.files import write_whole
 from vitruvian.common.workers import Call, Workers
-from vitruvian.golden.fp import FORMATS, PRESETS, fused_dot
+from vitruvian.golden.fp import FORMATS, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp_small.batch import (
     ALL,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.golden.fp import FORMATS, DotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench.silicon import FOLDER, DataSet, run_golden, runs
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.common.npz import Header, Misfit, read_arrays
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, parse_preset_name
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.machines.presets import PRESETS, parse_preset_name
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.npz import codes, rounded

@@ -14,7 +14,8 @@ first row and column guard only the loads to L1, and only if the loaded tiles ca
 import numpy as np
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS, IntDotSpec
+from vitruvian.golden.fp import IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
@@ -52,7 +53,7 @@ def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "iee
     out : {"fp16", "fp32"}
         The dtype of C; int8 operands always give int32.
     preset : str
-        The preset of the accuracy, see ``golden.fp.PRESETS``.
+        The preset of the accuracy, see ``golden.machines.PRESETS``.
     """
     if a.dtype == np.int8:
         deep = -(-a.shape[1] // 32) * 32 - a.shape[1]

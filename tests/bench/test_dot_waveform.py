@@ -3,7 +3,7 @@
 import numpy as np
 
 from vitruvian.golden.fp import fused_dot
-from vitruvian.golden.fp.spec import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench.fp.waveform import PICTURE, rows, simulate
 from vitruvian.sim.bench.timing_diagram import draw
 

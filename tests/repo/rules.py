@@ -30,6 +30,7 @@ PARAMETER_MODULES = (
     "golden.fp.spec",
     "golden.m3xu.isa",
     "golden.m3xu.precision",
+    "golden.machines.presets",
     "golden.machines.spec",
     "golden.machines.table",
     "golden.simd2.op",

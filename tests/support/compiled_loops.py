@@ -31,8 +31,9 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, FloatFormat, fused_dot, unpack
+from vitruvian.golden.fp import FORMATS, DotSpec, FloatFormat, fused_dot, unpack
 from vitruvian.golden.machines.fast import fast_product
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.table import find
 from vitruvian.golden.simd2 import Op, mmo

@@ -12,7 +12,7 @@ from vitruvian.cli import build_parser, main
 from vitruvian.commands import hardware
 from vitruvian.flows.asic import baseline
 from vitruvian.flows.units import UNITS, reported, variants
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.cube import CONFIGS
 
 SMALL = ["compare", "--format", "fp16"]

@@ -19,7 +19,8 @@ from vitruvian.flows.units import UNITS, variants
 from vitruvian.flows.verilog import emit, new_unit
 from vitruvian.flows.verilog.header import header
 from vitruvian.flows.yosys import WORKER
-from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.mma.issue import opcodes_of

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.golden.fp import FORMATS, PRESETS, convert, fused_dot
+from vitruvian.golden.fp import FORMATS, convert, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench import silicon
 from vitruvian.sim.bench.npz import codes
 

@@ -19,7 +19,8 @@ import vitruvian.hdl.fp.core.terms
 from vitruvian.cli import build_parser, main
 from vitruvian.common import workers
 from vitruvian.common.cache import CacheError
-from vitruvian.golden.fp import PRESETS, convert, fused_dot
+from vitruvian.golden.fp import convert, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench import silicon

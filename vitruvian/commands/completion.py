@@ -46,7 +46,7 @@ def _machines() -> Iterable[str]:
 
 
 def _presets() -> Iterable[str]:
-    from vitruvian.golden.fp import PRESETS
+    from vitruvian.golden.machines.presets import PRESETS
 
     return PRESETS
 

@@ -167,7 +167,7 @@ def _board(options: argparse.Namespace) -> int:
 def _host(options: argparse.Namespace) -> int:
     """Solve a problem; return 1 if a result differs from golden."""
     from vitruvian.common.validate import one_of
-    from vitruvian.golden.fp import PRESETS
+    from vitruvian.golden.machines.presets import PRESETS
     from vitruvian.sim.host.board import Board
     from vitruvian.sim.host.client import connect
     from vitruvian.sim.host.problems import solve

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import code_dtype, unpack
+from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 

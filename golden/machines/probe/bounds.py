@@ -7,8 +7,8 @@ from itertools import product as iterproduct
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import code_dtype, unpack
+from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import unpack_scale
 from vitruvian.golden.fp.spec import DotSpec

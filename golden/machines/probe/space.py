@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from vitruvian.golden.fp.arith import convert
 from vitruvian.golden.fp.codec import unpack
+from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec

@@ -7,7 +7,8 @@ from typing import Any
 
 import cocotb
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.bench.harness import Harness, parameters

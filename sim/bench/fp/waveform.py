@@ -10,7 +10,7 @@ from pathlib import Path
 from amaranth.sim import Simulator
 
 from vitruvian.golden.fp import from_float, to_float
-from vitruvian.golden.fp.spec import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.timing_diagram import Row, draw
 

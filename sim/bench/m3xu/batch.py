@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.rtl import compile
 from vitruvian.sim.verify.check import Check

@@ -6,7 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.fp import DotSpec, IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.scu import Patches, im2col, kernel_matrix, to_nc1hwc0
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 
@@ -31,7 +31,7 @@ def dense(
     w : (F, C / groups, Kh, Kw) ndarray of float16
     b : (F,) ndarray of float16, optional
     preset : str
-        The preset of the accuracy, see ``golden.fp.PRESETS``.
+        The preset of the accuracy, see ``golden.machines.PRESETS``.
 
     Returns
     -------

@@ -19,7 +19,7 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 
 #: The smallest logarithm; see the module.
 LEAST_LOG = -20.0

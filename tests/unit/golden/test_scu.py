@@ -9,7 +9,7 @@ import pytest
 from scipy.signal import correlate2d
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.scu import (
     Patches,
     col2im,

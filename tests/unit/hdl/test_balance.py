@@ -13,7 +13,7 @@ from vitruvian.flows.formal.balance import (
     pipeline_of,
     sweep,
 )
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.balance import NotAPipeline, Path, paths, signals_on_paths
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant

@@ -9,8 +9,9 @@ import pytest
 from vitruvian.golden.cube import chopped
 from vitruvian.golden.cube.chopped import chopped_mmad, fits_chopped
 from vitruvian.golden.cube.mmad import mmad, plain_mmad
-from vitruvian.golden.fp import PRESETS, DotSpec
+from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.machines import machines
+from vitruvian.golden.machines.presets import PRESETS
 
 CASES = [
     *(("v100", "fp16", "fp32"), ("v100", "fp16", "fp16"), ("a100", "bf16", "fp32")),

@@ -10,8 +10,9 @@ import pytest
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.cube.mmad import plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import PRESETS, IntDotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.golden.machines.presets import PRESETS
 
 SPEC = PRESETS["a100"].spec("fp16", k=4)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import FORMATS, PRESETS, from_float, fused_dot, to_float
+from vitruvian.golden.fp import FORMATS, from_float, fused_dot, to_float
+from vitruvian.golden.machines.presets import PRESETS
 
 PAIRS = [
     ("fp16", "fp32"), ("bf16", "fp32"), ("tf32", "fp32"), ("fp32", "fp32"), ("fp64", "fp64"),

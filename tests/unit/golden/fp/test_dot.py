@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from tests.support.golden_cases import check_against_reference, dot_cases, near_exponent
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec, convert, fused_dot, to_float
-from vitruvian.golden.fp import dot as golden_dot
+from vitruvian.golden.fp import FORMATS, DotSpec, convert, fused_dot, to_float
+from vitruvian.golden.fp import plain as golden_plain
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.dot_compiled import compiled_sum
 from vitruvian.golden.fp.reference import decode, floor_log2, power_of_two
+from vitruvian.golden.machines.presets import PRESETS
 
 SPECS = [
     pytest.param(preset.spec(i, o), id=f"{preset.name}-{i}-{o}")
@@ -72,17 +73,17 @@ def test_free_parameters_equal_the_reference(spec):
 def test_every_form_of_the_sum_is_the_same(spec):
     """int64 (if it fits), Python ints and the compiled version return equal triples."""
     a, b, c = dot_cases(np.random.default_rng(7), 400, min(spec.k, 5), spec)
-    sig_a, exp_a = golden_dot.operand(a.T, spec.input)
-    sig_b, exp_b = golden_dot.operand(b.T, spec.input_b)
-    sig_c, exp_c = golden_dot.operand(c, spec.output)
+    sig_a, exp_a = golden_plain.operand(a.T, spec.input)
+    sig_b, exp_b = golden_plain.operand(b.T, spec.input_b)
+    sig_c, exp_c = golden_plain.operand(c, spec.output)
     emax = np.maximum((exp_a + exp_b).max(axis=0), exp_c)
-    usual = (emax < golden_dot._ANY_SPECIAL) & (emax > golden_dot._ALL_ZERO)
+    usual = (emax < golden_plain._ANY_SPECIAL) & (emax > golden_plain._ALL_ZERO)
 
     fields = (sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax)
-    terms = golden_dot.Terms(*(field[..., usual] for field in fields))
-    results = [golden_dot.plain_sum(terms, spec, wide=True), compiled_sum(terms, spec)]
-    if golden_dot.sum_bits(spec, len(sig_a)) < 60:
-        results.append(golden_dot.plain_sum(terms, spec))
+    terms = golden_plain.Terms(*(field[..., usual] for field in fields))
+    results = [golden_plain.plain_sum(terms, spec, wide=True), compiled_sum(terms, spec)]
+    if golden_plain.sum_bits(spec, len(sig_a)) < 60:
+        results.append(golden_plain.plain_sum(terms, spec))
     zero = results[0][1] == 0
     for other in results[1:]:
         for p, q in zip(results[0], other, strict=True):

@@ -5,7 +5,7 @@ import pytest
 
 from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp import dot_compiled as compiled
-from vitruvian.golden.fp.dot import plain_sum
+from vitruvian.golden.fp.plain import plain_sum
 
 HUGE, TINY = 0x7FE0_0000_0000_0000, 0x0010_0000_0000_0000  # 2^1023, 2^-1022
 SPECIAL = {"infinity": 0x7FF0_0000_0000_0000, "NaN": 0x7FF8_0000_0000_0000}

@@ -10,18 +10,18 @@ from tests.support.golden_cases import random_codes
 from vitruvian.golden.fp import (
     FORMATS,
     INT_FORMATS,
-    PRESETS,
     DotSpec,
     FloatFormat,
     IntFormat,
     from_float,
     number_dtype,
-    parse_preset_name,
     to_float,
     unpack,
 )
 from vitruvian.golden.fp.formats import as_format, as_int_format
 from vitruvian.golden.fp.reference import decode, encode
+from vitruvian.golden.machines import spec as rule_of
+from vitruvian.golden.machines.presets import PRESETS, parse_preset_name
 
 #: The formats whose codes NumPy or ml_dtypes has in the same words; fp64 does not fit into fp32.
 OTHER_TYPES = {
@@ -231,6 +231,15 @@ def test_presets_are_the_table(row):
     assert (spec.truncate, spec.zero, spec.emax_floor) == ("magnitude", "positive", floor)
     assert spec.nan_code == (0x7FFF if output == "fp16" else 0x7FFFFFFF)
     assert PRESETS[preset].spec(input, output, k=4).k == 4
+
+
+def test_a_preset_is_a_row_of_the_table():
+    assert PRESETS["h100"].spec("bf16") is rule_of("h100", "wgmma", "bf16")
+    assert PRESETS["b200"].spec("fp4e2m1", input_b="fp8e5m2") is rule_of(
+        "b200", "tcgen05", "e2m1xe5m2"
+    )
+    for preset in PRESETS.values():
+        assert bool(preset.rules) == preset.is_machine
 
 
 def test_wide_presets():

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench.machines import load_set, spec_of
 from vitruvian.sim.bench.silicon import run_golden, run_rtl
 from vitruvian.sim.machines.rtl import depth_for

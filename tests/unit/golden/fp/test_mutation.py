@@ -5,14 +5,15 @@ import pytest
 
 from tests.support.golden_cases import check_against_reference, check_against_silicon
 from tests.unit.golden.fp.test_softfloat import check_fma
-from vitruvian.golden.fp import PRESETS, dot_compiled, fused_dot, parse_preset_name, reference
-from vitruvian.golden.fp import dot as golden_dot
+from vitruvian.golden.fp import dot_compiled, fused_dot, reference
+from vitruvian.golden.fp import plain as golden_plain
 from vitruvian.golden.fp import round as golden_round
+from vitruvian.golden.machines.presets import PRESETS, parse_preset_name
 
 round_shift, cut, operand = (
     golden_round.round_shift,
-    golden_dot._cut,
-    golden_dot.operand,
+    golden_plain._cut,
+    golden_plain.operand,
 )
 
 
@@ -36,15 +37,15 @@ def magnitude_for_floor(significand, gap, fraction_bits, spec):
 
 def zero_products_count(codes, format):
     significand, exponent = operand(codes, format)
-    return significand, np.where(exponent == golden_dot._ZERO, np.int32(format.emin), exponent)
+    return significand, np.where(exponent == golden_plain._ZERO, np.int32(format.emin), exponent)
 
 
 MUTATIONS = {
     "ties away from even": (golden_round, "round_shift", wrong_tie),
-    "sticky bit dropped": (golden_dot, "_cut", dropped_sticky),
-    "shift off by one": (golden_dot, "_cut", one_place_off),
-    "magnitude instead of floor": (golden_dot, "_cut", magnitude_for_floor),
-    "E_max of zero products": (golden_dot, "operand", zero_products_count),
+    "sticky bit dropped": (golden_plain, "_cut", dropped_sticky),
+    "shift off by one": (golden_plain, "_cut", one_place_off),
+    "magnitude instead of floor": (golden_plain, "_cut", magnitude_for_floor),
+    "E_max of zero products": (golden_plain, "operand", zero_products_count),
 }
 SPECS = {
     "ieee": PRESETS["ieee"].spec("fp16", k=4),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.golden_cases import check_against_silicon
-from vitruvian.golden.fp import fused_dot, parse_preset_name
+from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.machines.presets import parse_preset_name
 
 
 def test_every_measured_output(silicon):

@@ -5,17 +5,8 @@ import pytest
 
 from tests.support.golden_cases import directed_codes, random_codes, require_equal, stratified_fma
 from tests.support.golden_softfloat import MODES, softfloat, softfloat_to_int
-from vitruvian.golden.fp import (
-    FORMATS,
-    PRESETS,
-    add,
-    convert,
-    fma,
-    fused_dot,
-    mul,
-    to_int,
-    unpack,
-)
+from vitruvian.golden.fp import FORMATS, add, convert, fma, fused_dot, mul, to_int, unpack
+from vitruvian.golden.machines.presets import PRESETS
 
 MILLION = 1_000_000
 BINARY = ["fp16", "fp32", "fp64"]

@@ -5,15 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import (
-    FORMATS,
-    PRESETS,
-    DotSpec,
-    FloatFormat,
-    Specials,
-    fused_dot,
-    ieee_window,
-)
+from vitruvian.golden.fp import FORMATS, DotSpec, FloatFormat, Specials, fused_dot, ieee_window
+from vitruvian.golden.machines.presets import PRESETS
 
 TINY = [
     FloatFormat("e2m1", 2, 1, 4),

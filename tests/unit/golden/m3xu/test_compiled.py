@@ -20,9 +20,10 @@ from vitruvian.golden.cube import mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import _matrices, compiled_mmad
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.golden.fp import FORMATS, DotSpec
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.m3xu import gemm, operand_dtype
+from vitruvian.golden.machines.presets import PRESETS
 
 SPECS = [
     pytest.param(preset.spec(i, o), id=f"{preset.name}-{i}-{o}")

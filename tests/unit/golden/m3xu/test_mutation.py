@@ -17,9 +17,9 @@ from tests.unit.golden.m3xu.test_gemm import (
 )
 from vitruvian.golden.cube import mmad_compiled
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import PRESETS
 from vitruvian.golden.fp.reference import decode, power_of_two
 from vitruvian.golden.m3xu import gemm, limb_pairs, limbs, split, step_shifts
+from vitruvian.golden.machines.presets import PRESETS
 
 FP32, FP32C, FP64 = Unit("fp32"), Unit("fp32c"), Unit("fp64", multiplier_bits=27)
 FINITE = ["near one", "far apart"]

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.codec import unpack
-from vitruvian.golden.fp.general import evaluate_general
+from vitruvian.golden.fp.general import evaluate
 from vitruvian.golden.machines import find
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.rvbna import REPAIRS, accumulate, printed_dot, printed_run
 
 SHARED = Path(__file__).resolve().parents[5] / "shared" / "data" / "machines"
@@ -34,7 +35,7 @@ def rule_of(name):
 
 def dot(a, b, rule):
     """Return the dot product of the rule without C."""
-    return evaluate_general(a, b, np.zeros(len(a), np.uint32), replace(rule, accumulate="tree"))
+    return evaluate(a, b, np.zeros(len(a), np.uint32), replace(rule, accumulate="tree"))
 
 
 def finite(a, b, rule):

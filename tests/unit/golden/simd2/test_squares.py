@@ -7,7 +7,7 @@ import pytest
 
 import vitruvian.golden.simd2.squares
 from tests.unit.golden.simd2.test_mmo import nearest
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import mmo
 
 WINDOW = PRESETS["ieee"].spec("fp16", k=4).window or 0

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import vitruvian.golden.cube.sums_compiled as module
-from vitruvian.golden.fp import PRESETS, fused_dot
+from vitruvian.golden.fp import fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
 from vitruvian.golden.simd2.plain import plain_mmo

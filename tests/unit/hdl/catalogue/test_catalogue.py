@@ -3,7 +3,8 @@
 import pytest
 
 from vitruvian.common.errors import UserError
-from vitruvian.golden.fp import FORMATS, PRESETS
+from vitruvian.golden.fp import FORMATS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.catalogue.semirings import OPERATIONS, operations_of
@@ -52,11 +53,10 @@ def test_every_format_and_every_preset_is_checked():
     assert {source for source, _ in conversions} >= set(FORMATS)
     # Presets that only give another name to the arithmetic of a checked one need no model.
     checked = [UNITS["dot"].default(c) for c in UNITS["dot"].checked]
-    tables = {PRESETS[c["preset"]].rows for c in checked if c["preset"]}
-    covered = {row for table in tables for row in table}
+    names = {c["preset"] for c in checked if c["preset"]}
+    covered = {rule for name in names for rule in PRESETS[name].rules.values()}
     assert all(
-        set(preset.rows) & covered or preset.name in {c["preset"] for c in checked}
-        for preset in PRESETS.values()
+        set(preset.rules.values()) & covered or preset.name in names for preset in PRESETS.values()
     )
 
 

@@ -5,7 +5,8 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec
+from vitruvian.golden.fp import DotSpec, IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
 from vitruvian.sim.rtl.emit import to_rtlil
 

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit
 from vitruvian.hdl.cube.datapath import CodeDatapath
 from vitruvian.hdl.cube.mixed import MixedUnitConfig

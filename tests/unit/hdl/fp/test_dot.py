@@ -7,7 +7,8 @@ import pytest
 
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import DotSpec, fused_dot, int_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
 from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES

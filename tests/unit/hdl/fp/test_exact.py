@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.exact
-from vitruvian.golden.fp import PRESETS, DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
 from vitruvian.golden.machines import compute, find
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.exact import MAX_SUM_BITS, ExactDotProduct
 from vitruvian.hdl.machines import realise
 from vitruvian.sim import rtl

@@ -10,7 +10,8 @@ import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.products
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
-from vitruvian.golden.fp import PRESETS, DotSpec, IntDotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.fp.dot import DotProduct

@@ -5,8 +5,9 @@ import pytest
 from amaranth.hdl import Cat
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS, DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.fp import DotSpec, FloatFormat, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.core.result import ZeroSigns
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 import vitruvian.hdl.simd2.dot
 import vitruvian.hdl.simd2.winner
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.hdl.simd2.dot import SemiringDot, better
 from vitruvian.hdl.simd2.mode import bits, decoded

@@ -5,9 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import FORMATS, PRESETS, DotSpec
+from vitruvian.golden.fp import FORMATS, DotSpec
 from vitruvian.golden.fp.reference import decode, floor_log2
 from vitruvian.golden.fp.spec import IntDotSpec
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.simd2 import IntConfig
 from vitruvian.sim.bench.cube.operands import draw_addends, draw_operands, make_near_ties
 from vitruvian.sim.bench.fp.stimuli import CLASSES, _Draw, dot_vectors, int_vectors, special_codes

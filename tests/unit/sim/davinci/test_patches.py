@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.golden.test_scu import CASES
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.scu import Patches, col2im_add, im2col, im2col_load, kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Program, ProgramError, Unit, View, check, load_chip, simulate
 from vitruvian.sim.davinci.semantics import Functional

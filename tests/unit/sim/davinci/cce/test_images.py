@@ -5,7 +5,7 @@ import pytest
 
 from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.scu import Patches, col2im, im2col, im2col_load, kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.davinci.cce import build, read

@@ -7,7 +7,7 @@ import pytest
 
 from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import PRESETS
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
 from vitruvian.sim.davinci.cce import CceError, build, build_mixed, read, read_file
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers.tang24 import cubefx_times as study
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.cubefx import CubeFx, build, study
+from vitruvian.sim.kernels.cubefx import CubeFx, build
 
 #: Numbers of functions, by chip; a run on the 910B takes some seconds, so there are fewer.
 FUNCTIONS = {"ascend310": tuple(range(1, 18)), "ascend910b": (1, 5, 9)}

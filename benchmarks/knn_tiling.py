@@ -13,14 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from vitruvian.sim.davinci import Chip, load_chip, simulate
-from vitruvian.sim.kernels.kselection.cost import HostSort, heap_seconds
-from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
-from vitruvian.sim.kernels.selbknn.build import build, largest_tile
-from vitruvian.sim.kernels.selbknn.golden import distances
-from vitruvian.sim.kernels.selbknn.operands import prepared
-from vitruvian.sim.kernels.selbknn.profile import SimulatedProfile, tile_seconds
-from vitruvian.sim.kernels.selbknn.tiling import (
+from benchmarks.papers.tang24.knn_tiling import (
     TilingProblem,
     divisors,
     fit_inverse,
@@ -29,6 +22,13 @@ from vitruvian.sim.kernels.selbknn.tiling import (
     selections,
     workload,
 )
+from benchmarks.papers.tang24.selection_costs import HostSort, heap_seconds
+from benchmarks.papers.tang24.tile_times import SimulatedProfile, tile_seconds
+from vitruvian.sim.davinci import Chip, load_chip, simulate
+from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.selbknn.build import build, largest_tile
+from vitruvian.sim.kernels.selbknn.golden import distances
+from vitruvian.sim.kernels.selbknn.operands import prepared
 from vitruvian.sim.roofline.plot import write_figure
 
 CHIP = load_chip("ascend310")

@@ -13,25 +13,25 @@ from time import perf_counter
 
 import numpy as np
 
-from vitruvian.sim.davinci import Program, Unit, load_chip
-from vitruvian.sim.davinci.report.report import Report
-from vitruvian.sim.davinci.timing.engine import run as run_engine
-from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
-from vitruvian.sim.kernels.cases import CASES
-from vitruvian.sim.networks import NETWORKS
-from vitruvian.sim.networks.run import STEPS, run
-from vitruvian.sim.roofline import Count, analyse, counters_of
-from vitruvian.sim.roofline.cases import case_rows, case_table
-from vitruvian.sim.roofline.components import components_of
-from vitruvian.sim.roofline.examples import (
+from benchmarks.papers.zhou25.misjudged import (
     mixed_precision,
     mixed_precision_kernel,
     two_transfers,
     two_transfers_kernel,
 )
+from vitruvian.sim.davinci import Program, Unit, load_chip
+from vitruvian.sim.davinci.report.report import Report
+from vitruvian.sim.davinci.timing.engine import run as run_engine
+from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
+from vitruvian.sim.networks import NETWORKS
+from vitruvian.sim.networks.run import STEPS, run
+from vitruvian.sim.papers.zhou25 import CASES
+from vitruvian.sim.papers.zhou25.published import SPEEDUPS
+from vitruvian.sim.papers.zhou25.rooflines import case_rows, case_table
+from vitruvian.sim.roofline import Count, analyse, counters_of
+from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.naive import naive_utilisations
 from vitruvian.sim.roofline.plot import draw, draw_distribution, draw_naive, write_figure
-from vitruvian.sim.roofline.published import SPEEDUPS
 
 
 def examples() -> None:

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.kernels.cubefx import build as build_cubefx
-from vitruvian.sim.kernels.series.functions import Function
-from vitruvian.sim.kernels.series.precision import (
+from benchmarks.papers.tang24.series_precision import (
     INPUTS,
     NAMES,
     ORDERS,
@@ -23,6 +20,9 @@ from vitruvian.sim.kernels.series.precision import (
     on_chip,
     table,
 )
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.kernels.cubefx import build as build_cubefx
+from vitruvian.sim.kernels.series.functions import Function
 
 CHIP = load_chip("ascend310")
 

@@ -4,8 +4,9 @@
 
 writes the pictures to FOLDER (by default docs/results) and prints the tables. The parts are reuse,
 figures, preprocessing, cpu and choices; by default all are made, in some minutes. All matrices but
-ca-AstroPh are synthetic stand-ins (``sim.sparse.standins``). ca-AstroPh is read from the file that
-the environment variable SIDA_CA names, in Matrix Market form; without it, there is a stand-in, too.
+ca-AstroPh are synthetic stand-ins (``benchmarks.papers.zhang24.standins``). ca-AstroPh is read from
+the file that the environment variable SIDA_CA names, in Matrix Market form; without it, there is a
+stand-in, too.
 """
 
 import dataclasses
@@ -21,6 +22,8 @@ import numpy as np
 from scipy import io, sparse
 from scipy.stats import gmean
 
+from benchmarks.papers.zhang24.planning import plan, simulate_pattern, small_problem
+from benchmarks.papers.zhang24.standins import stand_in
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.graph import Ewise, Reduce, Vxm, inputs
 from vitruvian.golden.sparse.reuse import held_elements
@@ -29,10 +32,8 @@ from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.sim.sparse.pattern import Pattern, blocked, pattern_of
-from vitruvian.sim.sparse.planning import plan, simulate_pattern, small_problem
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import Report
-from vitruvian.sim.sparse.standins import stand_in
 
 #: Factor by which the stand-ins and the machine are scaled down.
 SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 64, "bu": 16, "wi": 128, "ad": 32, "ro": 64, "eu": 128}

@@ -16,9 +16,9 @@ from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.kernel import KernelInstance
-from vitruvian.sim.kernels.series.audio import FEATURES, evaluate, read_wave, synthetic
 from vitruvian.sim.kernels.series.build import build
 from vitruvian.sim.kernels.series.functions import Function
+from vitruvian.sim.papers.tang24.audio import FEATURES, evaluate, read_wave, synthetic
 
 #: Speedups of Cube-fx over Horner's rule in Tang 2024, §4.4.4, for 16M inputs.
 PUBLISHED = {"ascend310": 1.70, "ascend910b": 0.89}

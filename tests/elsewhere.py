@@ -28,7 +28,6 @@ TESTS = (
     "tests/unit/sim",
     "tests/unit/vitruvian",
     "tests/paper",
-    "tests/system/test_pooling_cli.py",
     "tests/system/test_selbknn_cli.py",
     "tests/system/test_cubefx_cli.py",
     "tests/system/test_sparse_cli.py",

@@ -2,8 +2,9 @@
 
 A ``Program`` is built for a chip (``load_chip``) or read from the text of a kernel; ``simulate``
 runs it and returns a ``Report``. The times come from ``timing.engine``, for which
-``timing.reference`` is the shortest definition and ``timing.closed_form`` an independent one (the
-equations of Tang 2024). ``semantics`` computes the data, and ``checks`` finds mistakes.
+``timing.reference`` is the shortest definition; ``benchmarks.papers.tang24.closed_form`` has the
+equations of Tang 2024 as an independent one. ``semantics`` computes the data, and ``checks`` finds
+mistakes.
 """
 
 from vitruvian.sim.davinci.checks.check import check

@@ -1,7 +1,7 @@
 """Layers as the unoptimised operators of the case studies: single buffers, no fusion, repeat 1.
 
 A convolution, dense or depthwise, and a matrix product have one slot of each buffer and load their
-weights again for every tile, as ``sim.kernels.cases`` has ``conv2d`` at its step "baseline". A
+weights again for every tile, as ``sim.papers.zhou25`` has ``conv2d`` at its step "baseline". A
 depthwise convolution runs on the Cube with diagonal weights, as in ``depthwise``. An operation on
 each element waits for the store of a piece before it loads the next one, as in ``add_relu``, and a
 pooling has instructions of one repeat for each row of a window, as in ``avgpool``. Hard-Swish and

@@ -10,8 +10,8 @@ from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs
 from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
+from vitruvian.sim.kernels.pooling.build import timed
 from vitruvian.sim.kernels.pooling.kernels import needs as pooling_needs
-from vitruvian.sim.kernels.pooling.study import timed
 from vitruvian.sim.networks import elementwise
 from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -250,7 +250,7 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
     if isinstance(layer, Pool):
         if baseline:
             return pooling_needs(replace(_pooling(layer), method="direct"), chip).instructions
-        # One of the cores is built, see ``pooling.study.timed``.
+        # One of the cores is built, see ``pooling.build.timed``.
         made = _pooling(layer)
         groups = -(-made.groups // chip.kind().count)
         return pooling_needs(replace(made, groups=groups), chip, 1).instructions

@@ -18,7 +18,7 @@ class Original:
     about : str
         What the matrix describes.
     kind : str
-        Kind of its pattern; see ``standins``.
+        Kind of its pattern; see ``benchmarks.papers.zhang24.standins``.
     most, mean : float
         Published shares of the nonzeros that are on chip: at most and on average.
     """

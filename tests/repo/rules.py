@@ -45,6 +45,7 @@ WITHOUT_AMARANTH = (
     "sim.kernels",
     "sim.networks",
     "sim.ops",
+    "sim.papers",
     "sim.roofline",
     "sim.studies",
     "sim.chips",
@@ -140,6 +141,10 @@ def _forbidden(module: str, name: str) -> str | None:
         return "no package imports flows"
     if _within(name, "tests"):
         return "no package imports the tests"
+    if _within(name, "benchmarks"):
+        return "no package imports the benchmarks"
+    if _within(name, "sim.papers") and not _within(module, "sim.papers"):
+        return "only commands, examples and benchmarks use the reproductions of papers"
     if _within(module, "golden"):
         if _within(name, "hdl", "sim"):
             return "golden imports nothing of ours"

@@ -47,6 +47,8 @@ def test_every_module_keeps_the_rules(root):
         ("vitruvian.flows.area", "from vitruvian.sim.bench.vectors import golden_vectors"),
         ("vitruvian.flows.verilog.bundle", "from vitruvian.sim.bench.fp.batch import run_dot"),
         ("vitruvian.sim.rtl.build", "from tests import toys"),
+        ("vitruvian.sim.kernels.matmul", "from benchmarks.papers.tang24 import closed_form"),
+        ("vitruvian.sim.networks.run", "from vitruvian.sim.papers.rohwedder21 import study"),
         ("vitruvian.sim.rtl.build", "from golden import fp"),
         ("vitruvian.sim.rtl.build", "from vitruvian.cli import write_json"),
         ("vitruvian.golden.fp.dot", "from vitruvian.common.cache import digest"),
@@ -89,6 +91,8 @@ def test_a_breach_is_noticed(module, source):
         ("vitruvian.golden.fp.dot", "from vitruvian.common.validate import one_of"),
         ("vitruvian.flows.area", "from vitruvian.common.cache import digest"),
         ("vitruvian.commands.verify", "from vitruvian.sim import rtl"),
+        ("vitruvian.sim.papers.zhou25.case", "from vitruvian.sim.papers.zhou25 import published"),
+        ("vitruvian.commands.roofline", "from vitruvian.sim.papers.zhou25 import CASES"),
         ("vitruvian.flows.area", "from .synth import x\nimport vitruvian.flows.asic.cells"),
     ],
 )

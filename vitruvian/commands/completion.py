@@ -27,7 +27,7 @@ def _problems() -> Iterable[str]:
 
 
 def _targets() -> Iterable[str]:
-    from vitruvian.sim.kernels.cases import CASES
+    from vitruvian.sim.papers.zhou25 import CASES
 
     return [*CASES, *_kernels()]
 

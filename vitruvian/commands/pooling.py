@@ -42,7 +42,7 @@ def register(name: str, commands: Any) -> None:
 def _pooling(options: argparse.Namespace) -> int:
     from vitruvian.common.table import filled, open_console, print_table
     from vitruvian.sim.davinci import load_chip
-    from vitruvian.sim.kernels.pooling import pages, study
+    from vitruvian.sim.papers.rohwedder21 import pages, study
 
     started = time.monotonic()
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vitruvian.sim.davinci import Chip, Program
-    from vitruvian.sim.kernels.cases import Case
+    from vitruvian.sim.papers.zhou25 import Case
     from vitruvian.sim.roofline import Analysis, Counters
 
 _CHIP = "ascend310"
@@ -154,7 +154,7 @@ def _file(options: argparse.Namespace, chip: "Chip") -> int:
 
 def _simulate(options: argparse.Namespace, chip: "Chip") -> int:
     from vitruvian.sim.kernels import KERNELS
-    from vitruvian.sim.kernels.cases import CASES
+    from vitruvian.sim.papers.zhou25 import CASES
 
     name = options.target
     if name in CASES and (options.step is not None or name not in KERNELS):
@@ -170,7 +170,7 @@ def _simulate(options: argparse.Namespace, chip: "Chip") -> int:
 
 def _case(options: argparse.Namespace, case: "Case", chip: "Chip | None") -> int:
     """Analyse a step of a case study, or print a row for each."""
-    from vitruvian.sim.roofline.cases import case_rows, case_table
+    from vitruvian.sim.papers.zhou25.rooflines import case_rows, case_table
 
     if options.step not in (None, "all"):
         step = int(options.step) if options.step.isdecimal() else options.step
@@ -273,7 +273,7 @@ def _print_naive(console: "Console", counters: "Counters") -> None:
 
 
 def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
-    from vitruvian.sim.roofline.cases import distribution
+    from vitruvian.sim.papers.zhou25.rooflines import distribution
 
     print_table(
         console,

@@ -2,7 +2,7 @@
 
 ``Bitonic`` and ``Heap`` are methods for the search of ``sim.kernels.selbknn``; ``build`` makes a
 program of one of them alone, from distances in global memory. ``golden`` has the same algorithms in
-NumPy. ``host`` states the cost of a sort on the host's processor.
+NumPy.
 
 References
 ----------

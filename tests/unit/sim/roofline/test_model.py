@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from vitruvian.sim.papers.zhou25.published import PUBLISHED
 from vitruvian.sim.roofline import (
     Bound,
     Count,
@@ -14,7 +15,6 @@ from vitruvian.sim.roofline import (
     analyse,
 )
 from vitruvian.sim.roofline.components import Component, ComponentKind
-from vitruvian.sim.roofline.published import PUBLISHED
 from vitruvian.sim.roofline.strategies import STRATEGIES, advice
 
 NAN = float("nan")

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from vitruvian.sim.kernels import KERNELS
-from vitruvian.sim.kernels.cases import CASES
+from vitruvian.sim.papers.zhou25 import CASES
 
 
 def test_the_examples_run(root):

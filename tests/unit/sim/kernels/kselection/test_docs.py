@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from benchmarks.papers.tang24.selection_costs import HostSort
+from benchmarks.papers.tang24.tile_times import tile_seconds
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.kernels import KERNELS
-from vitruvian.sim.kernels.kselection.cost import HostSort
-from vitruvian.sim.kernels.selbknn.profile import tile_seconds
 
 
 def test_the_example_runs(root):

@@ -46,7 +46,7 @@ def test_the_table_has_every_method(root):
 
 
 def test_the_precision_page_has_the_published_numbers(root):
-    from vitruvian.sim.kernels.series.precision import INPUTS, PUBLISHED
+    from benchmarks.papers.tang24.series_precision import INPUTS, PUBLISHED
 
     text = (root / "docs" / "results" / "series_precision.md").read_text(encoding="utf-8")
     cells = 0

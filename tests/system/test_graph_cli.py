@@ -104,7 +104,7 @@ def test_the_model(capsys):
     [
         (
             ["relu"],
-            "PROBLEM must be one of apsp, aplp, mcp, maxrp, minrp, mst, gtc, knn, not 'relu'",
+            "one of apsp, aplp, mcp, maxrp, minrp, mst, gtc, knn, not 'relu'",
         ),
         (["apps", "--model"], "not 'apps' (did you mean apsp?)"),
         (["apsp"], "one of --graph FILE and --model"),

@@ -40,7 +40,7 @@ sim: compiler $(STAMP) ## verify every unit and configuration against golden; cl
 	$(PY) examples/digits.py
 
 # The matrix product that `make davinci` runs; docs/ contains its picture.
-DAVINCI := run matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
+DAVINCI := kernel matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
 davinci: compiler $(STAMP) ## run a matrix product on two simulated DaVinci cores, with the RTL as their Cube
 	$(PY) -m vitruvian $(DAVINCI) --timeline --trace build/davinci/matmul.json --gantt build/davinci/matmul.svg $(ARGS)

@@ -32,8 +32,11 @@ COMMANDS = {
     "probe": ("probe", "write programs that probe a matrix unit, and infer its rule"),
     "formats": ("formats", "list number formats, or the values of one"),
     "exhaustive": ("exhaustive", "compare every input of the small units"),
-    "list": ("verify", "list the rows of verify and the kernels of run"),
-    "run": ("run", "solve a graph problem on a SIMD² unit, or run a kernel on DaVinci cores"),
+    "list": ("verify", "list the rows of verify and the kernels of DaVinci cores"),
+    "graph": ("graph", "solve a graph problem on a SIMD² unit"),
+    "kernel": ("davinci", "run a kernel on DaVinci cores"),
+    "knn": ("neighbours", "find nearest neighbours of points on DaVinci cores"),
+    "taylor": ("series", "evaluate Taylor series of many functions on DaVinci cores"),
     "trace": ("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
     "cce": ("davinci", "run a kernel in CCE C"),
     "roofline": ("roofline", "say which component bounds a DaVinci kernel, and what to do"),
@@ -55,6 +58,12 @@ COMMANDS = {
     "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),
     "host": ("host", "solve a problem on a board at a serial port"),
     "docs": ("hardware", "write the generated parts of docs anew"),
+}
+
+#: Commands of earlier versions, and what took their place.
+_REPLACED = {
+    "run": "graph (problems on graphs), kernel (DaVinci kernels), knn (nearest neighbours) or "
+    "taylor (series of functions)"
 }
 
 
@@ -212,6 +221,9 @@ def _main(arguments: list[str]) -> int:
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Return the options; the message about an unknown one names the nearest that exists."""
     parser = build_parser(_named(arguments))
+    first = next((word for word in arguments if not word.startswith("-")), "")
+    if first in _REPLACED:
+        parser.error(f"command must be {_REPLACED[first]}, not {first!r}")
     options, rest = parser.parse_known_args(arguments)
     if rest:
         # The parser of the command knows its options, and its help lists them.

@@ -14,7 +14,7 @@ _COUNTERS = """# Counters
 
 `vitruvian docs` writes this page from `sim/davinci/report/counters.py`.
 
-`--csv FOLDER` of `vitruvian run`, `trace` and `cce` writes these tables, and
+`--csv FOLDER` of `vitruvian kernel`, `trace` and `cce` writes these tables, and
 `sim.davinci.report.counting.write_counters(report, folder)` does so in Python.
 `sim.davinci.report.counters.read_counters(path)` reads them, and tables of real profiling.
 

@@ -118,7 +118,7 @@ GRAMMARS = (
     ),
     Grammar(("vitruvian", "mma"), (("m4xu", "zzz"),), (), {"--list": None, "--count": _NUMBERS}),
     Grammar(
-        ("vitruvian", "run"),
+        ("vitruvian", "graph"),
         (("apsp", "knn", "mst", "gtc"),),
         ("--graph=IN/good.mtx",),
         {
@@ -128,12 +128,11 @@ GRAMMARS = (
             "--input": ("fp16", "fp32", "fp99"),
             "--neighbours": _NUMBERS,
             "--unit": ("4x4x4", "1x1x1", "9999x9999x9999"),
-            "--chip": _CHIPS,
             "--json": _OUTPUTS,
         },
     ),
     Grammar(
-        ("vitruvian", "run"),
+        ("vitruvian", "kernel"),
         (("matmul", "relu", "nosuch", "matmull"),),
         ("--size=16x16x16",),
         {
@@ -143,20 +142,20 @@ GRAMMARS = (
         },
     ),
     Grammar(
-        ("vitruvian", "run"),
+        ("vitruvian", "kernel"),
         (_POOLINGS,),
         ("--size=1x1x8x3x2",),
         {"--size": _POOLING_SIZES, "--trace": _OUTPUTS, **_DAVINCI},
     ),
     Grammar(
-        ("vitruvian", "run"),
+        ("vitruvian", "kernel"),
         (("conv2d", "depthwise"),),
         ("--size=1x16x8x16x3x1",),
         {"--size": _CONVOLUTIONS, **_DAVINCI},
     ),
     # The output may be the input, which must stay; so no other file is an input here.
     Grammar(
-        ("vitruvian", "run", "cubefx"),
+        ("vitruvian", "taylor"),
         (),
         ("--input=IN/x.npy", "--order=2", "--out=y.npy"),
         {

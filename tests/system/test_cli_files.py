@@ -32,7 +32,7 @@ def test_an_input_is_not_replaced(kind, tmp_path, capsys):
         out.hardlink_to(path)
     else:
         out = path if kind == "the same" else f"{tmp_path}/./x.npy"
-    line = error_of(["run", "cubefx", "--input", str(path), "--out", str(out)], capsys)
+    line = error_of(["taylor", "--input", str(path), "--out", str(out)], capsys)
     assert line.startswith(f"error: --out must be another file than the input '{path}'")
     assert path.read_bytes() == before
 
@@ -44,10 +44,10 @@ def test_an_input_is_not_replaced(kind, tmp_path, capsys):
         ["probe", "read", "x.npz", "b200_fp16.npz", "--json", "b200_fp16.npz"],
         ["cce", "k.cce", "--arg", "x=in.npy", "--json", "in.npy"],
         ["cce", "k.cce", "--expect", "x=in.npy", "--json", "in.npy"],
-        ["run", "apsp", "--graph", "g.mtx", "--out", "g.mtx"],
+        ["graph", "apsp", "--graph", "g.mtx", "--out", "g.mtx"],
         ["area", "dot", "--config", "a.toml", "--json", "a.toml"],
         ["area", "dot", "--liberty", "a.lib", "--markdown", "a.lib"],
-        ["run", "matmul", "--chip", "a.toml", "--json", "a.toml"],
+        ["kernel", "matmul", "--chip", "a.toml", "--json", "a.toml"],
     ],
 )
 def test_no_command_replaces_an_input(arguments, tmp_path, monkeypatch, capsys):
@@ -106,10 +106,10 @@ def test_no_bundle_is_written_if_a_later_one_has_an_edited_file(tmp_path, capsys
     [
         ["probe", "read", "no.npz"],
         ["silicon", "b200_fp16_no.npz", "--preset", "b200", "--input", "fp16"],
-        ["run", "cubefx", "--input", "no.npy"],
-        ["run", "selbknn", "--train", "no.npy", "--query", "no.npy"],
-        ["run", "apsp", "--graph", "no.mtx"],
-        ["run", "apsp", "--graph", "no.csv"],
+        ["taylor", "--input", "no.npy"],
+        ["knn", "--train", "no.npy", "--query", "no.npy"],
+        ["graph", "apsp", "--graph", "no.mtx"],
+        ["graph", "apsp", "--graph", "no.csv"],
         ["cce", "no.cce"],
         ["cce", "k.cce", "--arg", "x=no.npy"],
         ["area", "--config", "no.toml"],
@@ -127,10 +127,10 @@ def test_a_missing_file_has_one_form(arguments, tmp_path, monkeypatch, capsys):
 
 def test_inputs_beyond_fp16_are_named(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.full(320, 1e18))
-    line = error_of(["run", "cubefx", "--input", str(tmp_path / "x.npy")], capsys)
+    line = error_of(["taylor", "--input", str(tmp_path / "x.npy")], capsys)
     assert "--input must have elements up to 65,504, the largest FP16 number, not 1e+18" in line
     os.mkfifo(tmp_path / "pipe.npy")
-    line = error_of(["run", "cubefx", "--input", str(tmp_path / "pipe.npy")], capsys)
+    line = error_of(["taylor", "--input", str(tmp_path / "pipe.npy")], capsys)
     assert "it is a folder, a device or a pipe" in line
 
 

@@ -165,7 +165,7 @@ def test_files_of_a_run_have_its_roofline(tmp_path, capsys):
     """``run --csv`` and then ``roofline --counters`` agree with ``roofline`` of the kernel."""
     folder, files = tmp_path / "f", [tmp_path / f"{n}.json" for n in "abc"]
     size = ["--chip", "ascend310", "--size", "64x64x64"]
-    assert main(["run", "matmul", *size, "--csv", str(folder)]) == 0
+    assert main(["kernel", "matmul", *size, "--csv", str(folder)]) == 0
     assert main(["roofline", "matmul", *size, "--json", str(files[0])]) == 0
     capsys.readouterr()
     assert main(["roofline", "--counters", str(folder), "--json", str(files[1])]) == 0

@@ -1,4 +1,4 @@
-"""``vitruvian run selbknn``: files in, neighbours out, and wrong options in one line."""
+"""The command ``knn``: files in, neighbours out, and wrong options in one line."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def given(folder):
 
 def run(*arguments):
     try:
-        return main(["run", "selbknn", *arguments])
+        return main(["knn", *arguments])
     except SystemExit as stop:
         return stop.code
 
@@ -69,11 +69,11 @@ def test_random_points_without_data(capsys):
         (["--size", "2x3x4"], "--size must come without --train"),
         (["--method", "best"], "--method must be one of selb, "),
         (["--metric", "l1"], "--metric must be one of l2, cosine, cosine-product, not 'l1'"),
-        (["--out", "x.npy"], "--out of selbknn must end in .npz, not 'x.npy'"),
+        (["--out", "x.npy"], "--out: must be a file whose name ends in .npz, not 'x.npy'"),
         (["--cube", "fast"], "--cube must be one of golden, rtl, none, not 'fast'"),
-        (["--query", "no.npy"], "selbknn: no.npy: No such file or directory"),
+        (["--query", "no.npy"], "knn: no.npy: No such file or directory"),
         (["--query", "no.csv"], "--query must be a file .npy, not 'no.csv'"),
-        (["--graph", "x.mtx"], "--graph must come with "),
+        (["--graph", "x.mtx"], "unrecognized arguments: --graph x.mtx"),
         (["--chip", "ascend910b"], "chip must have cores with all units"),
     ],
 )

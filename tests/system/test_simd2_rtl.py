@@ -208,7 +208,7 @@ def test_errors_of_machines_with_fp32_operands():
 def test_the_command(tmp_path, capsys):
     graph, out = tmp_path / "ring.mtx", tmp_path / "out.json"
     scipy.io.mmwrite(graph, nx.to_scipy_sparse_array(nx.cycle_graph(20, nx.DiGraph), dtype=float))
-    given = ["run", "apsp", "--graph", str(graph), "--backend", "rtl", "--unit", "2x2x4"]
+    given = ["graph", "apsp", "--graph", str(graph), "--backend", "rtl", "--unit", "2x2x4"]
     assert main([*given, "--json", str(out)]) == 0
     result = json.loads(out.read_text())
     assert result["rtl_cycles"] > 0 and result["inputs"] == "fp16"
@@ -220,7 +220,7 @@ def test_the_command(tmp_path, capsys):
     capsys.readouterr()
     points = tmp_path / "points.mtx"
     scipy.io.mmwrite(points, np.arange(6.0).reshape(3, 2))
-    knn = ["run", "knn", "--graph", str(points), "--backend", "rtl", "--neighbours", "1"]
+    knn = ["graph", "knn", "--graph", str(points), "--backend", "rtl", "--neighbours", "1"]
     assert main([*knn, "--input", "fp32"]) == 2
     error = capsys.readouterr().err
     assert "must be FP16 on compiled RTL, not FP32; --input fp16 rounds them" in error

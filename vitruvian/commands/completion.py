@@ -23,7 +23,31 @@ def _kernels() -> Iterable[str]:
 def _problems() -> Iterable[str]:
     from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
 
-    return [*GRAPH_PROBLEMS, *_kernels()]
+    return GRAPH_PROBLEMS
+
+
+def _functions() -> Iterable[str]:
+    from vitruvian.sim.kernels.series.functions import FUNCTIONS
+
+    return FUNCTIONS
+
+
+def _selections() -> Iterable[str]:
+    from vitruvian.sim.kernels.selbknn.build import METHODS
+
+    return METHODS
+
+
+def _evaluations() -> Iterable[str]:
+    from vitruvian.sim.kernels.series.build import METHODS
+
+    return ("cube", *METHODS)
+
+
+def _algorithms() -> Iterable[str]:
+    from vitruvian.sim.simd2.graph import ALGORITHMS
+
+    return ALGORITHMS
 
 
 def _targets() -> Iterable[str]:
@@ -118,7 +142,16 @@ def _libraries() -> Iterable[str]:
 #: Names by command and attribute, or by attribute alone
 _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "chip": _chips,
-    "run problem": _problems,
+    "graph problem": _problems,
+    "graph algorithm": _algorithms,
+    "graph input": lambda: ("fp16", "fp32"),
+    "graph backend": lambda: ("golden", "rtl"),
+    "kernel problem": _kernels,
+    "knn method": _selections,
+    "knn metric": lambda: ("l2", "cosine", "cosine-product"),
+    "taylor functions": _functions,
+    "taylor method": _evaluations,
+    "cube": lambda: ("golden", "rtl", "fast", "none"),
     "trace problem": _kernels,
     "tune kernel": lambda: ("matmul",),
     "roofline target": _targets,
@@ -150,7 +183,10 @@ _FILES = {
     "machines names": "npz",
     "network network": "onnx",
     "liberty": "lib",
-    "run input": "npy",
+    "graph graph": "mtx",
+    "taylor input": "npy",
+    "train": "npy",
+    "query": "npy",
 }
 
 

@@ -1,4 +1,4 @@
-"""The commands ``trace`` and ``cce``, and the part of ``run`` that runs DaVinci kernels."""
+"""The commands ``kernel``, ``trace`` and ``cce``: kernels on simulated DaVinci cores."""
 
 import argparse
 import gzip
@@ -27,14 +27,23 @@ from vitruvian.commands.options import add_chip, add_json, add_seed, add_size, a
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
-from vitruvian.common.validate import one_of, printable, refusal
-from vitruvian.sim.graph_problems import GRAPH_PROBLEMS
+from vitruvian.common.validate import listed, nearest, one_of, printable, shortened
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
     from vitruvian.sim.kernels import KernelInstance
 
 _TRACE = output_path(".json", ".json.gz")
+
+_EXAMPLES = """Examples:
+  vitruvian kernel matmul --size 256x256x256 --cube rtl
+  vitruvian kernel softmax --chip ascend910 --cores 8 --timeline --gantt softmax.svg
+  vitruvian kernel maxpool-im2col --strict --lines --csv counters"""
+
+_SIZE = (
+    "Take a problem of these sizes; `vitruvian list davinci` prints the sizes of each kernel and "
+    "their defaults (default: the kernel's)."
+)
 
 CUBES = ("golden", "rtl", "fast", "none")
 
@@ -46,8 +55,27 @@ _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1
 
 
 def register(name: str, commands: Any) -> None:
-    """Add the command ``trace`` or ``cce`` to the parser."""
-    {"trace": _register_trace, "cce": _register_cce}[name](commands)
+    """Add the command ``kernel``, ``trace`` or ``cce`` to the parser."""
+    registers = {"kernel": _register_kernel, "trace": _register_trace, "cce": _register_cce}
+    registers[name](commands)
+
+
+def _register_kernel(commands: Any) -> None:
+    parser = commands.add_parser(
+        "kernel",
+        description="Run a kernel on simulated DaVinci cores, compare its result with golden, and\n"
+        "print its times.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "problem",
+        metavar="KERNEL",
+        help="Run this DaVinci kernel; `vitruvian list davinci` prints the names.",
+    )
+    add_options(parser)
+    _add_tiling(parser)
+    add_json(parser, "the figures")
+    parser.set_defaults(run=run)
 
 
 def _register_trace(commands: Any) -> None:
@@ -60,9 +88,10 @@ def _register_trace(commands: Any) -> None:
     parser.add_argument(
         "problem",
         metavar="KERNEL",
-        help="Run this DaVinci kernel; `vitruvian list` prints the names.",
+        help="Run this DaVinci kernel; `vitruvian list davinci` prints the names.",
     )
     add_options(parser, timeline="--out")
+    _add_tiling(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=run)
 
@@ -82,23 +111,23 @@ def _register_cce(commands: Any) -> None:
     parser.set_defaults(run=_cce, no_checks=False)
 
 
-def add_options(parser: argparse.ArgumentParser, *, timeline: str = "--trace") -> None:
-    """Add the options of a kernel for DaVinci cores.
+def add_options(
+    parser: argparse.ArgumentParser, *, size: str = _SIZE, timeline: str = "--trace"
+) -> None:
+    """Add the options of a program for DaVinci cores.
 
     Parameters
     ----------
     parser : argparse.ArgumentParser
         Parser of the command.
+    size : str
+        Help text of ``--size``.
     timeline : str
         Name of the option for the file with the timeline.
     """
-    group = parser.add_argument_group("kernels for DaVinci cores")
+    group = parser.add_argument_group("the simulated cores")
     add_chip(group)
-    add_size(
-        group,
-        "Take a problem of these sizes; `vitruvian list` prints the sizes of each kernel and their "
-        "defaults (default: the kernel's).",
-    )
+    add_size(group, size)
     group.add_argument(
         "--cube",
         default="golden",
@@ -112,13 +141,6 @@ def add_options(parser: argparse.ArgumentParser, *, timeline: str = "--trace") -
         metavar="N",
         help="Use the first N cores (default: all cores of the chip that have work).",
     )
-    group.add_argument(
-        "--tiling",
-        type=numbers,
-        metavar="A,B,…",
-        help="Cut the product into these tiles: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
-        "down,across,m,k,n,stepK (default: a tiling that moves few bytes).",
-    )
     add_seed(group, default=0)
     group.add_argument(
         "--no-checks",
@@ -127,6 +149,16 @@ def add_options(parser: argparse.ArgumentParser, *, timeline: str = "--trace") -
     )
     _add_strict(group)
     _add_pictures(group, timeline=timeline)
+
+
+def _add_tiling(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tiling",
+        type=numbers,
+        metavar="A,B,…",
+        help="Cut the product into these tiles: matmul takes mTiles,kTiles,nTiles,bNum; gemm takes "
+        "down,across,m,k,n,stepK (default: a tiling that moves few bytes).",
+    )
 
 
 def _add_strict(group: Any) -> None:
@@ -227,8 +259,11 @@ def run(options: argparse.Namespace) -> int:
 
     name = options.problem
     if name not in KERNELS:
-        names = [*KERNELS, *(GRAPH_PROBLEMS if options.command == "run" else ())]
-        raise UserError(refusal("KERNEL", name, names))
+        # The list is long, so it is printed only in part.
+        names, hint = f"{listed(KERNELS)}, `vitruvian list davinci` prints them", ""
+        if near := nearest(name, KERNELS):
+            names, hint = f"{len(KERNELS)} names", near
+        raise UserError(f"KERNEL must be one of {names}, not {shortened(name)}{hint}")
     one_of("--cube", options.cube, CUBES)
     if options.strict and options.no_checks:
         raise UserError("--strict must come without --no-checks")

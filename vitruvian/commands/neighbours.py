@@ -1,4 +1,4 @@
-"""The part of the command ``run`` for nearest neighbours on DaVinci cores."""
+"""The command ``knn``: nearest neighbours of points by SelB-k-NN on DaVinci cores."""
 
 import argparse
 import sys
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands import davinci
 from vitruvian.commands.half_arrays import read_half
-from vitruvian.commands.options import at_least
+from vitruvian.commands.options import add_json, at_least
 from vitruvian.common.errors import UserError
-from vitruvian.common.files import open_whole
+from vitruvian.common.files import open_whole, output_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,51 +16,79 @@ if TYPE_CHECKING:
     from vitruvian.sim.davinci import Report
     from vitruvian.sim.kernels.kselection.shape import KnnShape
 
-#: Name of the problem.
-PROBLEM = "selbknn"
-
-#: Defaults of options that it shares with other problems.
-DEFAULTS = {"method": "selb"}
+#: Name of the kernel.
+_KERNEL = "selbknn"
 
 #: Queries whose neighbours are printed.
 _SHOWN = 4
 
 
-def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
-    """Add the options of a search, and return the families that each belongs to."""
-    group = parser.add_argument_group("nearest neighbours on DaVinci cores (selbknn)")
-    belongs: dict[str, tuple[str, ...]] = {}
-    for name, settings in {
-        "--train": {
-            "metavar": "FILE",
-            "help": "Search among the points of this file (.npy), one in each row (default: random "
-            "directions).",
-        },
-        "--query": {
-            "metavar": "FILE",
-            "help": "Search the neighbours of the points of this file (.npy).",
-        },
-        "--k": {
-            "type": at_least(1),
-            "metavar": "N",
-            "help": "Return the N nearest points of each query (default: 8).",
-        },
-        "--metric": {
-            "default": "l2",
-            "metavar": "NAME",
-            "help": "Order the points by this distance: l2, cosine or cosine-product, which is "
-            "1 - x·y with the product rounded to FP16 (default: l2).",
-        },
-        "--refine": {
-            "type": at_least(0),
-            "metavar": "N",
-            "help": "Select N more candidates than neighbours, and return the nearest of them by "
-            "distances in FP32 (default: FP16 distances without candidates).",
-        },
-    }.items():
-        options: dict[str, Any] = settings
-        belongs[group.add_argument(name, **options).dest] = ("neighbours",)
-    return belongs
+_EXAMPLES = """Examples:
+  vitruvian knn --train X.npy --query Q.npy --k 16 --out neighbours.npz
+  vitruvian knn --size 32x4096x128x16 --metric cosine --refine 8
+  vitruvian knn --train X.npy --query Q.npy --method bitonic --chip ascend910 --timeline"""
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        name,
+        description="Find the nearest neighbours of points on simulated DaVinci cores by\n"
+        "SelB-k-NN, and compare them with golden.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--train",
+        metavar="FILE",
+        help="Search among the points of this file (.npy), one in each row (default: random "
+        "directions).",
+    )
+    parser.add_argument(
+        "--query",
+        metavar="FILE",
+        help="Search the neighbours of the points of this file (.npy).",
+    )
+    parser.add_argument(
+        "--k",
+        type=at_least(1),
+        metavar="N",
+        help="Return the N nearest points of each query (default: 8).",
+    )
+    parser.add_argument(
+        "--metric",
+        default="l2",
+        metavar="NAME",
+        help="Order the points by this distance: l2, cosine or cosine-product, which is "
+        "1 - x·y with the product rounded to FP16 (default: %(default)s).",
+    )
+    parser.add_argument(
+        "--method",
+        default="selb",
+        metavar="METHOD",
+        help="Select the neighbours by selb, bitonic or heap, or by selb without hardware "
+        "indexing, comparison or selection: an unknown name prints the list "
+        "(default: %(default)s).",
+    )
+    parser.add_argument(
+        "--refine",
+        type=at_least(0),
+        metavar="N",
+        help="Select N more candidates than neighbours, and return the nearest of them by "
+        "distances in FP32 (default: FP16 distances without candidates).",
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(".npz"),
+        metavar="FILE",
+        help="Write the indices and distances to this file (.npz).",
+    )
+    davinci.add_options(
+        parser,
+        size="Take random points of these sizes: queries, training points, features, and "
+        "neighbours unless --k gives them (default: the kernel's).",
+    )
+    add_json(parser, "the figures")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,13 +120,13 @@ def run(options: argparse.Namespace) -> int:
         chip = load_chip(options.chip)
         train, query, k = _points(options)
         shape, operands = search(train, query, k, options.metric, options.refine)
-        needs(shape, chip, options.method).check(PROBLEM, MOST)
+        needs(shape, chip, options.method).check(_KERNEL, MOST)
         data = options.cube != "none"
         settings = {"method": options.method, "cores": options.cores, "data": data}
         made = instance(shape, operands, chip, **settings)
         code, report = davinci.show(options, made)
     except (ValueError, TypeError, Deadlock) as error:
-        raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
+        raise UserError(f"knn: {_as_options(str(error))}") from None
     if report.outputs:
         _show(options, report, shape, (train, query, k))
     return code
@@ -149,7 +177,7 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
 
     if (options.train is None) != (options.query is None):
         raise UserError("--train and --query must come together")
-    *sizes, k = options.size if len(options.size or ()) == 4 else KERNELS[PROBLEM].default
+    *sizes, k = options.size if len(options.size or ()) == 4 else KERNELS[_KERNEL].default
     if options.size and len(options.size) == 4 and options.k is not None:
         raise UserError("--k must come without a --size of four numbers, whose last one is k")
     k = k if options.k is None else options.k
@@ -159,7 +187,7 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
         return read_half("train", options.train), read_half("query", options.query), k
     if options.size is not None:
         if len(options.size) not in (3, 4) or min(options.size) < 1:
-            names = "×".join(KERNELS[PROBLEM].sizes)
+            names = "×".join(KERNELS[_KERNEL].sizes)
             shown = "×".join(map(str, options.size))
             raise UserError(f"--size must be {names}, each 1 or more, not {shown}")
         sizes = options.size[:3]

@@ -1,4 +1,4 @@
-"""The part of the command ``run`` for Taylor series of many functions on DaVinci cores."""
+"""The command ``taylor``: Taylor series of many functions by Cube-fx on DaVinci cores."""
 
 import argparse
 import sys
@@ -6,45 +6,65 @@ from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands import davinci
 from vitruvian.commands.half_arrays import read_half
-from vitruvian.commands.options import at_least
+from vitruvian.commands.options import add_json, at_least
 from vitruvian.common.errors import UserError
-from vitruvian.common.files import open_whole
+from vitruvian.common.files import open_whole, output_path
 
 if TYPE_CHECKING:
     import numpy as np
 
-#: Name of the problem.
-PROBLEM = "cubefx"
+
+_EXAMPLES = """Examples:
+  vitruvian taylor --functions sin,cos,tanh --input x.npy --out y.npy
+  vitruvian taylor --functions sin,1:0:-0.5 --size 8192 --order 8 --gantt run.svg
+  vitruvian taylor --functions exp --method horner --chip ascend910b --timeline"""
 
 
-def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
-    """Add the options of series, and return the families that each belongs to."""
-    group = parser.add_argument_group("Taylor series on DaVinci cores (cubefx)")
-    belongs: dict[str, tuple[str, ...]] = {}
-    for name, settings in {
-        "--functions": {
-            "metavar": "F,G,…",
-            "default": "sin,cos,tanh",
-            "help": "Evaluate these functions: names, or the coefficients a0:a1:… of the powers 0, "
-            "1, … (default: sin,cos,tanh). An unknown name prints the list.",
-        },
-        "--order": {
-            "type": at_least(1),
-            "default": 16,
-            "metavar": "N",
-            "help": "Take N coefficients of each series: powers 0 to N - 1 (default: 16).",
-        },
-        "--method": {
-            "default": "cube",
-            "metavar": "METHOD",
-            "help": "Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
-            "(default: cube). For selbknn, select the neighbours by selb, bitonic or heap "
-            "(default: selb).",
-        },
-    }.items():
-        options: dict[str, Any] = settings
-        belongs[group.add_argument(name, **options).dest] = ("series",)
-    return belongs
+def register(name: str, commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        name,
+        description="Evaluate the Taylor series of many functions on simulated DaVinci cores, as\n"
+        "one matrix product (Cube-fx) or by other methods, and compare them with golden.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "--functions",
+        default="sin,cos,tanh",
+        metavar="F,G,…",
+        help="Evaluate these functions: names, or the coefficients a0:a1:… of the powers 0, 1, … "
+        "(default: %(default)s). An unknown name prints the list.",
+    )
+    parser.add_argument(
+        "--input",
+        metavar="FILE",
+        help="Read the operands of the series from this file (.npy; default: random numbers).",
+    )
+    parser.add_argument(
+        "--order",
+        type=at_least(1),
+        default=16,
+        metavar="N",
+        help="Take N coefficients of each series: powers 0 to N - 1 (default: %(default)s).",
+    )
+    parser.add_argument(
+        "--method",
+        default="cube",
+        metavar="METHOD",
+        help="Evaluate by this method: cube, horner, estrin, naive, motzkin or cordic "
+        "(default: %(default)s).",
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(".npy"),
+        metavar="FILE",
+        help="Write the results to this file (.npy), in FP16.",
+    )
+    davinci.add_options(
+        parser, size="Take random operands of this size, one number (default: 16384)."
+    )
+    add_json(parser, "the figures")
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,8 +86,6 @@ def run(options: argparse.Namespace) -> int:
     one_of("--cube", options.cube, davinci.CUBES)
     if options.strict and options.no_checks:
         raise UserError("--strict must come without --no-checks")
-    if options.out and not options.out.endswith(".npy"):
-        raise UserError(f"--out must end in .npy for {PROBLEM}, not {options.out!r}")
     if options.out and options.cube == "none":
         raise UserError("--out must come without --cube none, which computes no data")
     davinci.check_outputs(options)
@@ -78,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         flat, cores = x.ravel(), options.cores
         instance = built(functions, flat, options.order, options.method, chip, cores)
     except (ValueError, TypeError) as error:
-        raise UserError(f"{PROBLEM}: {_as_options(str(error))}") from None
+        raise UserError(f"taylor: {_as_options(str(error))}") from None
     texts = divergence(functions, x, options.order) if options.method != "cordic" else []
     for text in texts:
         print(f"warning: {text}", file=sys.stderr)
@@ -86,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         code, report = davinci.show(options, instance)
     except (ValueError, Deadlock) as error:
-        raise UserError(f"{PROBLEM}: {error}") from None
+        raise UserError(f"taylor: {error}") from None
     if not report.outputs:
         return code
     y = instance.views["y"](report.outputs["y"])

@@ -48,7 +48,9 @@ def test_the_marker_is_where_argcomplete_looks_for_it():
         ("vitruvian verify --vec", {"--vectors"}),
         ("vitruvian tune matmul --output", {"--output-dtype"}),
         ("vitruvian trace relu --ou", {"--out"}),
-        ("vitruvian run --no-", {"--no-checks", "--no-edge"}),
+        ("vitruvian kernel --no-", {"--no-checks"}),
+        ("vitruvian graph --no-", {"--no-edge"}),
+        ("vitruvian k", {"kernel", "kernels", "knn"}),
         ("vitruvian zzz --j", set()),
     ],
 )
@@ -60,8 +62,12 @@ def test_a_line_is_completed(line, expected):
     ("line", "expected"),
     [
         ("vitruvian machines h100_wgmma_e4m3_", {f"h100_wgmma_e4m3_fp{n}" for n in (16, 32)}),
-        ("vitruvian run matm", {"matmul"}),
-        ("vitruvian run aps", {"apsp"}),
+        ("vitruvian kernel matm", {"matmul"}),
+        ("vitruvian graph aps", {"apsp"}),
+        ("vitruvian graph matm", set()),
+        ("vitruvian kernel aps", set()),
+        ("vitruvian taylor --method cu", {"cube"}),
+        ("vitruvian knn --method bit", {"bitonic"}),
         ("vitruvian roofline add_r", {"add_relu"}),
         ("vitruvian trace relu --chip ascend310", {"ascend310", "ascend310p"}),
         ("vitruvian area dot --preset a", {"a100", "a2", "ada"}),
@@ -92,7 +98,7 @@ def test_files_are_offered_where_files_are_wanted(tmp_path, monkeypatch):
     for name in ("mine.toml", "mine.bin", "mine.onnx"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    assert completions("vitruvian run relu --chip mi") == ["mine.toml"]
+    assert completions("vitruvian kernel relu --chip mi") == ["mine.toml"]
     assert completions("vitruvian network mi") == ["mine.onnx"]
     for line in ("vitruvian area --config mi", "vitruvian probe read mi"):
         assert {"mine.toml", "mine.bin"} <= set(completions(line))

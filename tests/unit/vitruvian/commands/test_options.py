@@ -28,7 +28,8 @@ BANNED = {
 }
 
 #: Commands with options of one name that may differ in the text for the value.
-MAY_DIFFER = {("--out", "metavar")}
+#: ``--input`` is the format of the operands, but in ``taylor`` their file.
+MAY_DIFFER = {("--out", "metavar"), ("--input", "metavar")}
 
 
 def actions():
@@ -194,10 +195,10 @@ def test_a_size_that_is_no_number_is_told_so(text):
         (["verfy"], "invalid choice: 'verfy' (did you mean verify?) (`vitruvian --help`"),
         (["verify", "--vectrs", "3"], "--vectrs (did you mean --vectors?) (`vitruvian verify"),
         (["verify", "--zzz"], "unrecognized arguments: --zzz (`vitruvian verify --help`"),
-        (["run", "matmull"], "KERNEL must be one of "),
-        (["run", "matmull"], " names, not 'matmull' (did you mean matmul?)"),
-        (["run", "Matmul", "--chip", "x"], "not 'Matmul' (did you mean matmul?)"),
-        (["run", "matmul", "--chip", "ascend301"], "not 'ascend301' (did you mean ascend310?)"),
+        (["kernel", "matmull"], "KERNEL must be one of "),
+        (["kernel", "matmull"], " names, not 'matmull' (did you mean matmul?)"),
+        (["kernel", "Matmul", "--chip", "x"], "not 'Matmul' (did you mean matmul?)"),
+        (["kernel", "matmul", "--chip", "ascend301"], "not 'ascend301' (did you mean ascend310?)"),
         (["area", "dott"], "not 'dott' (did you mean dot?)"),
         (["area", "dot", "--preset", "a10"], "not 'a10' (did you mean a100?)"),
         (["verify", "fp.DotProdct"], "not 'fp.DotProdct' (did you mean fp.DotProduct?)"),

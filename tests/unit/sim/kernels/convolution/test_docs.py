@@ -21,7 +21,7 @@ def test_the_examples_run(root):
 
 def test_commands_and_steps_are_those_of_the_code(root):
     text = (root / "docs" / "units" / "convolution.md").read_text()
-    for name, size in re.findall(r"vitruvian run (\S+) .*--size (\S+)", text):
+    for name, size in re.findall(r"vitruvian kernel (\S+) .*--size (\S+)", text):
         assert len(size.split("x")) == len(KERNELS[name].sizes)
     rows = dict(re.findall(r"^\| `(\w+)` \| (baseline[^|]*) \|", text, re.M))
     assert rows == {n: ", ".join(s.name for s in case.steps) for n, case in CASES.items()}

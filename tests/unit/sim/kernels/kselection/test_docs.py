@@ -21,7 +21,7 @@ def test_the_example_runs(root):
 
 def test_commands_are_those_of_the_code(root):
     text = (root / "docs" / "units" / "kselection.md").read_text()
-    commands = re.findall(r"vitruvian run (\S+) --size (\S+?)`", text)
+    commands = re.findall(r"vitruvian kernel (\S+) --size (\S+?)`", text)
     assert len(commands) == 2
     for name, size in commands:
         assert len(size.split("x")) == len(KERNELS[name].sizes)

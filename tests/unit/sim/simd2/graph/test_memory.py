@@ -86,7 +86,7 @@ def test_a_problem_that_does_not_fit_is_refused_early(tmp_path, monkeypatch, cap
     mmwrite(tmp_path / "large.mtx", large)
     for problem, free, message in (("apsp", 3 * GIB, "7,327 vertices"), ("knn", 1 << 27, "10,000")):
         monkeypatch.setattr(module, "free_bytes", lambda free=free: free)
-        assert main(["run", problem, "--graph", str(tmp_path / "large.mtx")]) == 2
+        assert main(["graph", problem, "--graph", str(tmp_path / "large.mtx")]) == 2
         captured = capsys.readouterr()
         assert message in captured.err and captured.err.count("\n") == 1 and not captured.out
 

@@ -1,11 +1,10 @@
-"""The part of the command ``run`` for graph problems on a SIMD² unit."""
+"""The work of the command ``graph``: solve a graph problem, or print the model's cycles."""
 
 import argparse
 import math
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vitruvian.cli import write_json
-from vitruvian.commands.options import at_least, lanes
 from vitruvian.common.errors import UserError
-from vitruvian.common.files import output_path
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of
 
@@ -31,154 +28,8 @@ _Rows = list[tuple[str, str]]
 #: Title, lines and figures of a result.
 _Answer = tuple[str, _Rows, dict[str, Any]]
 
-#: Function that adds an option, given its name, its families, and the arguments of argparse.
-_Add = Callable[..., None]
-
 #: Graphs of the model, by their vertices.
 _SIZES = (1024, 2048, 4096, 8192, 16384)
-
-
-def add_options(parser: argparse.ArgumentParser) -> dict[str, tuple[str, ...]]:
-    """Add the options of graph problems, and return the families that each belongs to.
-
-    A family is ``paths`` (a path problem on a graph), ``knn``, or ``model`` (with --model).
-    """
-    group = parser.add_argument_group("graph problems")
-    belongs: dict[str, tuple[str, ...]] = {}
-
-    def add(name: str, families: str, **settings: Any) -> None:
-        belongs[group.add_argument(name, **settings).dest] = tuple(families.split())
-
-    # The help lists the options in this order.
-    _add_task(add)
-    _add_computation(add)
-    _add_reading(add)
-    _add_results(add)
-    return belongs
-
-
-def _add_task(add: _Add) -> None:
-    """Add the options that say what to compute: a graph's problem, or the model."""
-    add(
-        "--graph",
-        "paths knn",
-        metavar="FILE",
-        help="Read the graph from this file: Matrix Market (.mtx, also .gz or .bz2), or a list of "
-        "edges (.csv, .tsv, .edges, .txt). For knn, each row of the matrix is a point.",
-    )
-    add(
-        "--model",
-        "model",
-        action="store_true",
-        help="Print the modelled cycles for 1,024 to 16,384 vertices instead of solving a graph.",
-    )
-
-
-def _add_computation(add: _Add) -> None:
-    """Add the options that say how to compute: back end, algorithm, operands and unit."""
-    add(
-        "--backend",
-        "paths knn",
-        default="golden",
-        metavar="NAME",
-        help="Compute on this back end: golden, or rtl, the compiled RTL (default: golden).",
-    )
-    add(
-        "--algorithm",
-        "paths model",
-        metavar="NAME",
-        help="Use this algorithm: bellman-ford, leyzorek or floyd-warshall (default: "
-        "floyd-warshall above 128 vertices, else leyzorek).",
-    )
-    add(
-        "--all-iterations",
-        "paths",
-        action="store_true",
-        help="Run as many iterations as the worst graph needs, even if nothing changes any more.",
-    )
-    add(
-        "--input",
-        "paths knn model series",
-        metavar="FORMAT",
-        help="Round the operands to fp16 or fp32 (default: fp16 if that loses nothing, and on the "
-        "compiled RTL; else fp32). For cubefx, read the inputs from this file (.npy).",
-    )
-    add(
-        "--neighbours",
-        "knn",
-        type=at_least(1),
-        default=5,
-        metavar="N",
-        help="Find this many neighbours of each point (default: 5).",
-    )
-    add(
-        "--unit",
-        "paths knn model",
-        type=lanes,
-        metavar="MxNxK",
-        help="Set the rows, columns and terms per cycle of the unit (default: 4x4x4).",
-    )
-
-
-def _add_reading(add: _Add) -> None:
-    """Add the options that say how to read the edges of a graph."""
-    add(
-        "--duplicates",
-        "paths",
-        metavar="RULE",
-        help="Use this weight of an edge that is repeated: sum, min, max or first (default: such "
-        "a graph is refused).",
-    )
-    add(
-        "--undirected",
-        "paths",
-        action="store_true",
-        help="Let every edge of a list lead both ways (default: only for mst).",
-    )
-    add(
-        "--weight",
-        "paths",
-        metavar="NAME",
-        help="Take the weights of a list of edges from the column of this name; none gives every "
-        "edge the weight 1 (default: weight, or the third column).",
-    )
-    add(
-        "--no-edge",
-        "paths",
-        type=_real,
-        metavar="X",
-        help="Read this entry of a dense matrix as no edge, such as 0 (default: infinity).",
-    )
-
-
-def _add_results(add: _Add) -> None:
-    """Add the options that say which results to print or to write."""
-    add(
-        "--route",
-        "paths",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("FROM", "TO"),
-        help="Print the value and the route between two vertices; may be repeated.",
-    )
-    add(
-        "--out",
-        "paths knn series",
-        type=output_path(".npy", ".csv", ".mtx", ".npz"),
-        metavar="FILE",
-        help="Write the values of all pairs to this file (.npy, .csv or .mtx); for knn, the "
-        "neighbours and the squares of their distances; for cubefx, the results (.npy); for "
-        "selbknn, indices and distances (.npz).",
-    )
-
-
-def _real(text: str) -> float:
-    """Return the number that a text denotes; this function is an argument type."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -235,7 +86,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.backend == "rtl":
         options.input = options.input or "fp16"
     if options.graph is None and not options.model:
-        raise UserError("run must have one of --graph FILE and --model")
+        raise UserError("graph must have one of --graph FILE and --model")
     for name in ("weight", "undirected"):
         if getattr(options, name) and not is_edge_file(Path(str(options.graph))):
             raise UserError(f"--{name} must come with a list of edges, not with {options.graph}")

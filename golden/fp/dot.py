@@ -1,7 +1,8 @@
 """The vectorised fused dot product of any length: checked operands, computed block after block.
 
 ``DotSpec`` defines the result. ``golden.fp.plain`` computes a block by a plain rule, and
-``golden.fp.general`` by any rule.
+``golden.fp.general`` by any rule. Where a rule has much work, ``golden.sums`` generates a kernel,
+which returns the same bits.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from vitruvian.common.validate import check_type
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.general import evaluate
 from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.sums.dots import dot_rows
 
 
 def fused_dot(
@@ -66,6 +68,9 @@ def fused_dot(
         _block_scales(scale, name, lead, terms, spec)
         for scale, name in ((scale_a, "scale_a"), (scale_b, "scale_b"))
     )
+    fast = dot_rows(a, b, d, spec, scales_a, scales_b)
+    if fast is not None:
+        return fast.reshape(lead)[()]
     for start in range(0, terms, spec.k):
         block = slice(start, start + spec.k)
         if spec.scale is None or scales_a is None or scales_b is None:

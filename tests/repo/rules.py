@@ -10,6 +10,11 @@ OURS = ("golden", "hdl", "sim", "flows")
 #: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
 BASIC = ("vitruvian.common.errors", "vitruvian.common.validate")
 
+#: The module of golden that keeps generated code, and so uses the store with its rules about who
+#: may write to it (decision record 0029).
+STORING = ("golden.sums.store",)
+STORE = ("vitruvian.common.cache",)
+
 #: Modules that sim and flows must not use: these modules import them, not the other way round.
 FACE = (
     "vitruvian.cli",
@@ -135,6 +140,7 @@ def _forbidden(module: str, name: str) -> str | None:
         _within(module, "golden", "hdl")
         and _within(name, "vitruvian")
         and not _within(name, *BASIC)
+        and not (_within(module, *STORING) and _within(name, *STORE))
     ):
         return f"golden and hdl use {', '.join(BASIC)} only"
     if _within(name, "flows") and not _within(module, "flows"):

@@ -1,0 +1,352 @@
+"""The text of the middle stages: the largest exponent, and the sum of the terms cut at it.
+
+A term is cut by the conversion of a floating-point number to an integer. A multiplication by a
+power of two first moves the last bit that is kept to the place of 1.
+"""
+
+from vitruvian.golden.sums.decode import ANY, NONE, SPECIAL, ZERO, function, indented
+from vitruvian.golden.sums.rule import Facts
+
+_LEAST = -700  # E_max of terms that are all zero, below that of any others
+_INT_BITS = 29  # a magnitude that is cut at a window below this fits into 32 bits with its sign
+_EXACT_BITS = 53  # bits of an exact sum in FP64
+_LIMB_BITS = 59  # bits of an exact sum in 64-bit integers
+
+
+def how_to_add(f: Facts) -> str | None:
+    """Return the way in which sums of this rule are computed, or None if there is none.
+
+    "short": terms are 32-bit integers. "long": terms are whole numbers in FP64. "odd": likewise,
+    rounded to odd. "bounded": FP64 with a bound of the error, and exactly where that is not enough.
+    """
+    if f.truncate == "floor":
+        plain = not f.slices and not f.leading and f.accumulate in ("tree", "late")
+        fits = f.window is None or f.window + f.k.bit_length() + 3 <= _LIMB_BITS
+        return "bounded" if plain and fits else None
+    if f.window is None:
+        return None
+    terms = f.terms // 16 if f.lanes == "sixteens" else f.terms
+    if f.truncate == "odd":
+        fits = f.window <= _INT_BITS and f.accumulate == "late"
+        return "odd" if fits else None
+    if f.window <= _INT_BITS - 2 and f.lanes != "sixteens":
+        return "short"
+    return "long" if f.window + 3 + terms.bit_length() <= _EXACT_BITS else None
+
+
+def summed(f: Facts) -> int:
+    """Return the number of terms that a row has in the array of products."""
+    return f.terms // 16 if f.lanes == "sixteens" else f.terms
+
+
+def largest(f: Facts) -> str:
+    """Return the function ``largest``, which finds E_max and returns if a row is special.
+
+    Without C in the tree, a special C is marked all the same.
+    """
+    own = f.accumulate in ("tree", "late")
+    body = ["special = np.int32(0)", "for r in range(n):"]
+    inner = [
+        "u = np.float32(z[r]).view(np.int32)",
+        f"top = np.int32(max((u >> 23 & 255) - 127, {f.c.emin}))" if own else f"top = {2 * ZERO}",
+        f"top = np.int32({ZERO}) if np.int32(u & 0x7FFFFFFF) == 0 else top" if own else "",
+        f"emax[r] = np.int32({2 * SPECIAL}) if np.int32(u & 0x7F800000) == 0x7F800000 else top",
+    ]
+    body += indented([line for line in inner if line])
+    count = f.k // 16 if f.lanes == "sixteens" else f.k
+    loop = f"for k in range({count}):"
+    indices = [f"e[r * {count} + k]"]
+    start = "top = np.int16(-20000)"
+    if f.lanes == "halves":
+        loop = f"for k in range(0, {count}, 4):"
+        indices = [f"e[r * {count} + half + k]", f"e[r * {count} + half + k + 1]"]
+    body += ["for r in range(n):", f"    {start}", f"    {loop}"]
+    body += [f"        top = max(top, {index})" for index in indices]
+    body.append("    emax[r] = max(emax[r], np.int32(top))")
+    # A row of zeros needs the signs of its products.
+    test = f"emax[r] > {ANY}"
+    if f.zero == "ieee":
+        test += f" or emax[r] < {NONE}"
+    if f.product_overflow:
+        test += f" or emax[r] >= {(1 << (f.c.exponent_bits - 1)) - 1}"
+    body += ["for r in range(n):", f"    special |= np.int32({test})", "return special"]
+    return function("largest(e, z, emax, n, half)", body)
+
+
+def specials(f: Facts) -> str:
+    """Return ``specials``, which computes rows with an infinity, a NaN or nothing but zeros.
+
+    The float sum of the products and C has the infinities, NaNs and zeros of IEEE 754.
+    """
+    terms = summed(f)
+    rows = f"emax[r] > {ANY}"
+    if f.zero == "ieee":
+        rows += f" or emax[r] < {NONE}"
+    if f.product_overflow:
+        rows += f" or emax[r] >= {(1 << (f.c.exponent_bits - 1)) - 1}"
+    loop, indices = f"for k in range({terms}):", [f"p[r * {terms} + k]"]
+    if f.lanes == "halves":
+        loop = f"for k in range(0, {terms}, 4):"
+        indices = [f"p[r * {terms} + half + k]", f"p[r * {terms} + half + k + 1]"]
+    inner: list[str] = []
+    for index in indices:
+        inner.append(f"value = np.float64({index})")
+        if f.product_overflow:
+            huge = 2.0 ** (1 << (f.c.exponent_bits - 1))
+            inner.append(f"value = value * np.inf if abs(value) >= {huge!r} else value")
+        inner.append("value_sum += value")
+    body = ["value_sum = np.float64(z[r])", loop, *indented(inner)]
+    if f.product_overflow:
+        body += ["if not abs(value_sum) < np.inf:", "    y[r] = np.float32(value_sum)"]
+    else:
+        body.append("y[r] = np.float32(value_sum)")
+    if f.zero == "positive":
+        body.append("y[r] += np.float32(0)")
+    text = [f"if {rows}:", *indented(body)]
+    if how_to_add(f) == "bounded":
+        rows = f"{ANY} < emax[r] < {1 << 19}" + rows.removeprefix(f"emax[r] > {ANY}")
+        text = [f"if {rows}:", *indented(body)]
+    return function("specials(p, z, emax, y, n, half)", ["for r in range(n):", *indented(text)])
+
+
+def add(f: Facts, real: str) -> str:
+    """Return the functions that add the terms of each row and round the sum."""
+    if f.accumulate == "aligned":
+        return _aligned(f, real)
+    if how_to_add(f) == "bounded":
+        return _bounded(f)
+    return _cut(f, real)
+
+
+def _base(f: Facts) -> str:
+    """Return E_max of a row, at least its floor; the exponent of a special row does not matter."""
+    floor = _LEAST if f.floor is None else f.floor
+    return f"max(emax[r] if emax[r] <= {ANY} else 0, {floor})"
+
+
+def _cut(f: Facts, real: str) -> str:
+    """Return ``add`` for sums of whole numbers, which are exact."""
+    how, terms = how_to_add(f), summed(f)
+    reach = 126 if real == "float32" else 900
+    first = "0.0"
+    if f.accumulate == "tree" or f.zero == "ieee":
+        first = "np.float64(z[r]) * power(places)"
+        first = f"np.trunc({first} if emax[r] <= {ANY} else 0.0)"
+    if f.accumulate == "after":
+        first = "0.0"
+    body = [
+        "for r in range(n):",
+        f"    places = np.int64({f.window} - {_base(f)})",
+        f"    scale[r] = power(min(places, {reach}))",
+        f"    total[r] = {first}",
+    ]
+    value = "p[{}] * s"
+    if how == "short":
+        zero, term = "np.int32(0)", "np.int32(" + value + ")"
+        group = max(1 << (_INT_BITS - (f.window or 0)), 1)
+    elif how == "long":
+        zero, term, group = "0.0", "np.trunc(" + value + ")", terms
+    else:
+        zero, term, group = "0.0", "to_odd(" + value + ")", terms
+    if f.lanes == "halves":
+        group *= 2
+    for begin in range(0, terms, group):
+        end = min(begin + group, terms)
+        at = f"r * {terms} + k"
+        loop = f"for k in range({begin}, {end}):"
+        lines = ["part += " + term.format(at)]
+        if f.lanes == "halves":
+            loop = f"for k in range({begin}, {end}, 4):"
+            lines = [
+                "part += " + term.format(f"{at} + half"),
+                "part += " + term.format(f"{at} + half + 1"),
+            ]
+        elif how != "short" and (end - begin) % 4 == 0:
+            # Whole numbers in FP64 are added exactly in any order, of which this one is fast.
+            loop = f"for k in range({begin}, {end}, 4):"
+            four = [term.format(f"{at} + {j}" if j else at) for j in range(4)]
+            lines = [f"part += ({four[0]} + {four[1]}) + ({four[2]} + {four[3]})"]
+        body += [
+            "for r in range(n):",
+            f"    part, s = {zero}, scale[r]",
+            f"    {loop}",
+            *indented(indented(lines)),
+            "    total[r] += part",
+        ]
+    value = f"(total[r] + 0.0) * power(np.int64({_base(f)} - {f.window}))"
+    if f.accumulate == "after":
+        value = f"odd_sum({value}, np.float64(z[r]))"
+    finish = [f"v = {value}", "y[r] = settled(v, rounded(v))"]
+    text = function("add(p, e, emax, z, total, scale, n, half)", body)
+    text += function(
+        "finish(emax, z, total, scale, y, n)", ["for r in range(n):", *indented(finish)]
+    )
+    if how == "odd":
+        odd = ["low = np.floor(value)", "return np.float64(np.int32(low) | np.int32(low != value))"]
+        text = function("to_odd(value)", odd) + text
+    return text
+
+
+def _bounded(f: Facts) -> str:
+    """Return ``add`` for sums in FP64 whose error has a bound, and the exact sum of one row.
+
+    |term| < 4 · 2^E_max, so K + 1 terms are added with an error below (K + 1)(K + 2) · 2^-51 in
+    units of 2^E_max. Each of them is cut by less than 2^(E_max − F), and the sticky bit is at most
+    what was cut off.
+    """
+    k = f.k
+    error = 4 * (k + 1) * (k + 2) * 2.0**-52
+    if f.window is not None:
+        error += (k + 1) * 2.0**-f.window
+    error *= 1 + 2.0**-10
+    whole = k // 4 * 4
+    lines = ["for r in range(n):", "    part = 0.0"]
+    if whole:
+        at = f"r * {k} + k"
+        lines.append(f"    for k in range(0, {whole}, 4):")
+        lines.append(f"        part += (p[{at}] + p[{at} + 1]) + (p[{at} + 2] + p[{at} + 3])")
+    lines += [f"    part += p[r * {k} + {j}]" for j in range(whole, k)]
+    lines += ["    total[r] = part + np.float64(z[r])"]
+    text = function("add(p, e, emax, z, total, scale, n, half)", lines)
+    finish = [
+        "t = total[r]",
+        f"error = power(np.int64({_base(f)})) * {error!r}",
+        "low, high = rounded(t - error), rounded(t + error)",
+        f"zero = emax[r] < {NONE}",
+        "u = np.int32(np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)) != 0",
+        f"u = u and emax[r] <= {ANY} and not zero",
+        "y[r] = settled(t, low)",
+        "emax[r] = emax[r] + np.int32(1 << 20) if u else emax[r]",
+        "unsure |= np.int32(u)",
+    ]
+    head = ["unsure = np.int32(0)", "for r in range(n):"]
+    text += function(
+        "finish(emax, z, total, scale, y, n)", [*head, *indented(finish), "return unsure"]
+    )
+    exact = _in_integers(f) if f.window is not None else _in_parts(f)
+    one = ["v = exact_sum(p, emax, z)", "return settled(v, rounded(v))"]
+    each = [
+        f"if emax[r] > {1 << 19}:",
+        f"    y[r] = exactly(p[r * {k} : r * {k} + {k}], np.int64(emax[r]) - {1 << 20}, z[r])",
+    ]
+    text += exact + function("exactly(p, emax, z)", one)
+    return text + function("again(p, emax, z, y, n)", ["for r in range(n):", *indented(each)])
+
+
+def _in_integers(f: Facts) -> str:
+    """Return the exact sum of floored terms and a sticky bit, rounded to odd in FP64."""
+    floor = _LEAST if f.floor is None else f.floor
+    body = [
+        f"base = max(emax, {floor})",
+        f"scale = power({f.window} - base)",
+        "whole, lost = np.int64(0), False",
+        f"for k in range({f.k + 1}):",
+        f"    value = (np.float64(z) if k == {f.k} else np.float64(p[k])) * scale",
+        "    kept = np.floor(value)",
+        "    whole += np.int64(kept)",
+        "    lost |= kept != value",
+        "whole = 2 * whole + np.int64(lost)",
+        f"size, unit = abs(whole), np.int64(base - {(f.window or 0) + 1})",
+        "while size >= 1 << 53:",
+        "    size = size >> 1 | size & 1",
+        "    unit += 1",
+        "value = np.float64(size) * power(unit)",
+        "return -value if whole < 0 else value",
+    ]
+    return function("exact_sum(p, emax, z)", body)
+
+
+def _in_parts(f: Facts) -> str:
+    """Return the exact sum of terms, rounded to odd in FP64.
+
+    The numbers are kept apart so that no two overlap; the errors of additions are numbers again
+    (J. R. Shewchuk, 1997, section 2.4).
+    """
+    body = [
+        f"numbers = np.empty({f.k + 1}, np.float64)",
+        "numbers[0] = z",
+        "count = 1",
+        f"for k in range({f.k}):",
+        "    value = np.float64(p[k])",
+        "    kept = 0",
+        "    for j in range(count):",
+        "        other = numbers[j]",
+        "        total = value + other",
+        "        back = total - value",
+        "        error = (value - (total - back)) + (other - back)",
+        "        if error != 0:",
+        "            numbers[kept] = error",
+        "            kept += 1",
+        "        value = total",
+        "    numbers[kept] = value",
+        "    count = kept + 1",
+        "value, rest = np.float64(numbers[count - 1]), 0.0",
+        "for j in range(count - 2, -1, -1):",
+        "    total = value + numbers[j]",
+        "    rest = numbers[j] - (total - value)",
+        "    value = total",
+        "    if rest != 0:",
+        "        break",
+        "if rest != 0 and np.float64(value).view(np.int64) & 1 == 0:",
+        "    # The exact sum lies between two neighbours, of which the other one is odd.",
+        "    away = (rest > 0) == (value > 0)",
+        "    bits = np.float64(value).view(np.int64) + np.int64(1 if away else -1)",
+        "    value = np.int64(bits).view(np.float64)",
+        "return value",
+    ]
+    return function("exact_sum(p, emax, z)", body)
+
+
+def _aligned(f: Facts, real: str) -> str:
+    """Return ``add`` for the rule of CDNA 3, whose sums are floored one after the other.
+
+    Fraction bits: 24 of the products and of C, 32 of their sum, 31 of the sum that is rounded.
+    """
+    k, reach = f.k, 126 if real == "float32" else 900
+    body: list[str] = []
+    lanes = 2 if f.lanes == "parity" else 1
+    for lane in range(lanes):
+        body += ["for r in range(n):"]
+        if lanes == 1:
+            body.append(f"    own = emax[r] if emax[r] <= {ANY} else 0")
+        else:
+            body += [
+                "    low = np.int16(-20000)",
+                f"    for k in range({lane}, {k}, 2):",
+                f"        low = max(low, e[r * {k} + k])",
+                f"    own = np.int32(low) if emax[r] <= {ANY} else 0",
+            ]
+        body += [
+            f"    own = np.int64(max(own, {_LEAST}))",
+            f"    s = power(min(24 - own, {reach}))",
+            "    part = np.int32(0)",
+            f"    for k in range({lane}, {k}, {lanes}):",
+            f"        part += np.int32(p[r * {k} + k] * s)",
+        ]
+        if lanes == 1:
+            body.append("    total[r] = np.float64(part)")
+        else:
+            # A lane of zeros, or one that is far below the other, is floored to 0 or to −1.
+            body += [
+                f"    places = max(own - np.int64({_base(f)}), -900)",
+                "    value = np.floor(np.float64(part) * power(places))",
+                "    total[r] = value" if lane == 0 else "    total[r] += value",
+            ]
+    text = function("add(p, e, emax, z, total, scale, n, half)", body)
+    finish = [
+        "u = np.float32(z[r]).view(np.int32)",
+        f"ec = np.int64(max((u >> 23 & 255) - 127, {f.c.emin}))",
+        f"own = np.int64({_base(f)})",
+        "common = max(own, ec)",
+        "value = np.floor(total[r] * power(max(own - common + 8, -900)))",
+        "addend = np.float64(z[r])",
+        "addend = 0.0 if ec < common - 25 else addend" if lanes > 1 else "",
+        "value += np.floor(addend * power(24 - common)) * 256.0",
+        "value = (value + 0.0) * power(common - 32)",
+        "lead = np.int64((np.float64(value).view(np.int64) >> 52 & 2047) - 1023)",
+        f"lead = max(lead, np.int64({f.c.emin}))",
+        "v = np.floor(value * power(31 - lead)) * power(lead - 31)",
+        "y[r] = settled(v, rounded(v))",
+    ]
+    loop = ["for r in range(n):", *indented([line for line in finish if line])]
+    return text + function("finish(emax, z, total, scale, y, n)", loop)

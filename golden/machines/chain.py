@@ -9,6 +9,7 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.general import add_rounded, evaluate
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.sums.dots import chain_rows
 
 
 def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:
@@ -32,6 +33,9 @@ def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> n
     k = spec.k or terms
     if terms % k:
         raise ValueError(f"K must be a multiple of {k}, not {terms!r}")
+    fast = chain_rows(a, b, c, spec)
+    if fast is not None:
+        return fast
     if spec.zero_subnormals:
         a, b = _cleared(a, spec.input), _cleared(b, spec.input_b)
     block = _tree if spec.products == "rounded" else _chains

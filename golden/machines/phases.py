@@ -14,6 +14,7 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.round import bit_length
 from vitruvian.golden.machines.spec import TERMS as _TERMS
 from vitruvian.golden.machines.spec import PhaseSpec
+from vitruvian.golden.sums.dots import phase_rows
 
 _GROUP = 8  # terms that are aligned among themselves
 _SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
@@ -102,6 +103,9 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     """
     if a.shape[1] % _TERMS:
         raise ValueError(f"K must be a multiple of {_TERMS}, not {a.shape[1]!r}")
+    fast = phase_rows(a, b, c, spec)
+    if fast is not None:
+        return fast
     x, y = source(a, spec), source(b, spec)
     for start in range(0, a.shape[1], _TERMS):
         block = slice(start, start + _TERMS)

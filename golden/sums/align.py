@@ -25,18 +25,13 @@ def how_to_add(f: Facts) -> str | None:
         return "bounded" if plain and fits else None
     if f.window is None:
         return None
-    terms = f.terms // 16 if f.lanes == "sixteens" else f.terms
+    terms = f.summed * len(f.slices or (0,))
     if f.truncate == "odd":
         fits = f.window <= _INT_BITS and f.accumulate == "late"
         return "odd" if fits else None
     if f.window <= _INT_BITS - 2 and f.lanes != "sixteens":
         return "short"
     return "long" if f.window + 3 + terms.bit_length() <= _EXACT_BITS else None
-
-
-def summed(f: Facts) -> int:
-    """Return the number of terms that a row has in the array of products."""
-    return f.terms // 16 if f.lanes == "sixteens" else f.terms
 
 
 def largest(f: Facts) -> str:
@@ -53,7 +48,7 @@ def largest(f: Facts) -> str:
         f"emax[r] = np.int32({2 * SPECIAL}) if np.int32(u & 0x7F800000) == 0x7F800000 else top",
     ]
     body += indented([line for line in inner if line])
-    count = f.k // 16 if f.lanes == "sixteens" else f.k
+    count = f.summed
     loop = f"for k in range({count}):"
     indices = [f"e[r * {count} + k]"]
     start = "top = np.int16(-20000)"
@@ -78,7 +73,7 @@ def specials(f: Facts) -> str:
 
     The float sum of the products and C has the infinities, NaNs and zeros of IEEE 754.
     """
-    terms = summed(f)
+    terms = f.summed  # those of the first slices, which are whole where they are not finite
     rows = f"emax[r] > {ANY}"
     if f.zero == "ieee":
         rows += f" or emax[r] < {NONE}"
@@ -126,10 +121,10 @@ def _base(f: Facts) -> str:
 
 def _cut(f: Facts, real: str) -> str:
     """Return ``add`` for sums of whole numbers, which are exact."""
-    how, terms = how_to_add(f), summed(f)
+    how, terms = how_to_add(f), f.summed
     reach = 126 if real == "float32" else 900
     first = "0.0"
-    if f.accumulate == "tree" or f.zero == "ieee":
+    if f.accumulate == "tree" or f.lanes == "halves" or f.zero == "ieee":
         first = "np.float64(z[r]) * power(places)"
         first = f"np.trunc({first} if emax[r] <= {ANY} else 0.0)"
     if f.accumulate == "after":
@@ -150,9 +145,14 @@ def _cut(f: Facts, real: str) -> str:
         zero, term, group = "0.0", "to_odd(" + value + ")", terms
     if f.lanes == "halves":
         group *= 2
-    for begin in range(0, terms, group):
+    parts = [
+        (plane * f.rows * f.k, begin)
+        for plane in range(len(f.slices or (0,)))
+        for begin in range(0, terms, group)
+    ]
+    for plane, begin in parts:
         end = min(begin + group, terms)
-        at = f"r * {terms} + k"
+        at = f"{plane} + r * {terms} + k" if plane else f"r * {terms} + k"
         loop = f"for k in range({begin}, {end}):"
         lines = ["part += " + term.format(at)]
         if f.lanes == "halves":
@@ -215,7 +215,7 @@ def _bounded(f: Facts) -> str:
         f"zero = emax[r] < {NONE}",
         "u = np.int32(np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)) != 0",
         f"u = u and emax[r] <= {ANY} and not zero",
-        "y[r] = settled(t, low)",
+        "y[r] = settled(t, np.float32(0) if zero else low)",
         "emax[r] = emax[r] + np.int32(1 << 20) if u else emax[r]",
         "unsure |= np.int32(u)",
     ]

@@ -130,7 +130,8 @@ def scale(code: ScaleCode, x: str, value: str, e: str) -> list[str]:
     if code.subnormals:
         lines += [
             f"field = np.int32(max(m >> {fraction}, 1))",
-            f"w = np.int32(m & {(1 << fraction) - 1} | ({1 << fraction} if m >> {fraction} else 0))",
+            f"w = np.int32({1 << fraction} if m >> {fraction} else 0)",
+            f"w = np.int32(w | m & {(1 << fraction) - 1})",
         ]
     else:
         lines += [
@@ -212,8 +213,7 @@ def _general(f: Facts, real: str) -> str:
     if f.scale is not None:
         arguments = "a, b, p, e, n, factor, shift"
         body += [
-            f"value *= factor[i // {f.block}]",
-            f"s = shift[i // {f.block}]",
+            "value *= own",
             f"total = max(total, s) if max(total, s) > {ANY} else np.int32(total + s)",
         ]
     if f.leading:
@@ -226,14 +226,22 @@ def _general(f: Facts, real: str) -> str:
     else:
         fraction = (f.convert or f.a).fraction_bits
         other = (f.convert or f.b).fraction_bits
-        many = len(f.slices)
+        size = f.rows * f.k
         body.append(f"plain = {NONE} < total < {ANY}")
         for j, (mask_a, mask_b) in enumerate(f.slices):
             part = f"{_part('u', mask_a, fraction, real)} * {_part('v', mask_b, other, real)}"
             rest = "value" if j == 0 else f"np.{real}(-0.0)"
-            body.append(f"p[{many} * i + {j}] = {part} if plain else {rest}")
+            body.append(f"p[{j * size} + i] = {part} if plain else {rest}")
     body.append("e[i] = np.int16(total)")
-    return function(f"products({arguments})", ["for i in range(n):", *indented(body)])
+    loop = ["for i in range(n):", *indented(body)]
+    if f.scale is not None:
+        loop = [
+            f"for j in range(n // {f.block}):",
+            "    own, s = factor[j], shift[j]",
+            f"    for i in range({f.block} * j, {f.block} * j + {f.block}):",
+            *indented(indented(body)),
+        ]
+    return function(f"products({arguments})", loop)
 
 
 def _grouped(f: Facts) -> str:

@@ -8,17 +8,19 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from math import gcd
 from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.sums import rows
-from vitruvian.golden.sums.rule import facts
+from vitruvian.golden.sums import phases, rows, sequence
+from vitruvian.golden.sums.rule import ChainFacts, chain_facts, facts, phase_facts
 from vitruvian.golden.sums.store import load
 
 #: Terms of a call below which a kernel that is loaded is not used, and terms of all calls with one
 #: rule after which it is loaded: those of a plain rule, and of others, whose plain form is slower.
 SMALL, MANY_PLAIN, MANY = 1 << 11, 1 << 24, 1 << 21
+_STEP = 8  # terms of a step of a chain that may be cut anywhere
 
 _work: dict[Hashable, int] = {}
 _off = threading.local()
@@ -46,12 +48,62 @@ def is_worth(key: Hashable, terms: int, many: int) -> bool:
 
 
 @lru_cache(256)
-def kernel(spec: Any, many: bool) -> Callable[..., None] | None:
-    """Return the kernel of a ``DotSpec``, for one block or for any number, or None."""
+def kernel(spec: Any, terms: int) -> tuple[Callable[..., None], int] | None:
+    """Return the kernel of a ``DotSpec`` for rows of so many terms, and the terms of its steps."""
     f = facts(spec)
-    if not rows.computes(f):
+    if sequence.is_fma(f) and sequence.computes(sequence.single(f), terms):
+        return _sequence(sequence.single(f), terms)
+    if terms % spec.k or not rows.computes(f):
         return None
-    return load(rows.source(f, "Rows of fused dot products.", many)).rows
+    text = rows.source(f, "Rows of fused dot products.", terms > spec.k)
+    return load(text).rows, spec.k
+
+
+@lru_cache(256)
+def chain_kernel(spec: Any, terms: int) -> tuple[Callable[..., None], int] | None:
+    """Return the kernel of a ``ChainSpec``, as ``kernel`` does."""
+    f = chain_facts(spec)
+    return _sequence(f, terms) if sequence.computes(f, terms) else None
+
+
+@lru_cache(256)
+def phase_kernel(spec: Any, terms: int) -> tuple[Callable[..., None], int] | None:
+    """Return the kernel of a ``PhaseSpec``, as ``kernel`` does."""
+    f = phase_facts(spec)
+    if terms % spec.k or not phases.computes(f):
+        return None
+    return load(phases.source(f, "Rows of products in phases.")).rows, spec.k
+
+
+def _sequence(f: ChainFacts, terms: int) -> tuple[Callable[..., None], int]:
+    """Return the kernel of a sequence; a chain with one accumulator is cut into short steps."""
+    if f.accumulators == 1 and f.products == "fused" and not f.descending:
+        f = f._replace(k=gcd(terms, _STEP))
+    return load(sequence.source(f, "Rows of rounded operations.", terms)).rows, f.k or terms
+
+
+def chain_rows(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: Any) -> np.ndarray | None:
+    """Return rows by a ``ChainSpec``; parameters and result are those of ``dot_rows``."""
+    return _computed((a, b, c), spec, chain_kernel, MANY)
+
+
+def phase_rows(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: Any) -> np.ndarray | None:
+    """Return rows by a ``PhaseSpec``; parameters and result are those of ``dot_rows``."""
+    return _computed((a, b, c), spec, phase_kernel, MANY)
+
+
+def _computed(given: tuple[np.ndarray, ...], spec: Any, find: Any, many: int) -> np.ndarray | None:
+    """Compute rows with the kernel that ``find`` returns, if it is worth while."""
+    terms, c = given[0].shape[1], given[2]
+    if not is_worth(spec, given[0].size, many):
+        return None
+    found = find(spec, terms)
+    if found is None:
+        return None
+    compute, step = found
+    d = np.empty(c.shape, c.dtype)
+    compute(*(np.ascontiguousarray(x).reshape(-1) for x in given), d, terms // step)
+    return d
 
 
 def dot_rows(
@@ -67,7 +119,7 @@ def dot_rows(
     Parameters
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
-        K is a multiple of ``spec.k``, or a kernel does not compute it.
+        If K is not a multiple of ``spec.k``, the plain form computes it.
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
     spec : DotSpec
     scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scale`` codes, optional
@@ -76,13 +128,5 @@ def dot_rows(
     -------
     (n,) ndarray of unsigned int, ``spec.output`` codes, or None
     """
-    terms = a.shape[1]
-    if terms % spec.k or not is_worth(spec, a.size, MANY_PLAIN if spec.is_plain else MANY):
-        return None
-    compute = kernel(spec, terms > spec.k)
-    if compute is None:
-        return None
-    given = [a, b, c] if scale_a is None or scale_b is None else [a, b, c, scale_a, scale_b]
-    d = np.empty(c.shape, c.dtype)
-    compute(*(np.ascontiguousarray(x).reshape(-1) for x in given), d, terms // spec.k)
-    return d
+    given = (a, b, c) if scale_a is None or scale_b is None else (a, b, c, scale_a, scale_b)
+    return _computed(given, spec, kernel, MANY_PLAIN if spec.is_plain else MANY)

@@ -8,9 +8,6 @@ from vitruvian.golden.sums import align, decode, result
 from vitruvian.golden.sums.decode import indented
 from vitruvian.golden.sums.rule import Facts
 
-_TERMS = 2048  # of a block of rows
-_MOST, _LEAST = 256, 8  # rows of a block
-
 HEAD = '''"""{title}"""
 import numba
 import numpy as np
@@ -103,11 +100,10 @@ def source(f: Facts, title: str, many: bool = False) -> str:
 
 def _driver(f: Facts, real: str, many: bool) -> str:
     """Return the function ``rows``, which goes over blocks of rows and steps of K terms."""
-    k, terms = f.k, align.summed(f)
-    rows = min(max(_TERMS // max(f.terms, 1), _LEAST), _MOST)
+    k, terms, rows = f.k, f.summed, f.rows
     bounded = align.how_to_add(f) == "bounded"
     late = f.accumulate == "late"
-    exponents = f.k // 16 if f.lanes == "sixteens" else f.k
+    planes = len(f.slices or (0,))
     kinds = [array(f.a.storage_bits), array(f.b.storage_bits), array(f.c.storage_bits)]
     arguments = "a, b, c, d, steps"
     if f.scale is not None:
@@ -119,7 +115,7 @@ def _driver(f: Facts, real: str, many: bool) -> str:
         f"def rows({arguments}):",
     ]
     body = [
-        f"p, e = np.empty({rows * terms}, np.{real}), np.empty({rows * exponents}, np.int16)",
+        f"p, e = np.empty({planes * rows * terms}, np.{real}), np.empty({rows * terms}, np.int16)",
         f"emax, scale = np.empty({rows}, np.int32), np.empty({rows}, np.{real})",
         f"total = np.empty({rows}, np.float64)",
         f"z, y, w = np.empty({rows}, np.float32), np.empty({rows}, np.float32), "

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 _MOST_FRACTION = 23  # fraction bits of an operand, which FP32 holds exactly
 _MOST_EXPONENT = 8
+_TERMS = 2048  # products of a block of rows
 
 
 class Code(NamedTuple):
@@ -89,6 +90,16 @@ class Facts(NamedTuple):
     def terms(self) -> int:
         """Products of a block, where each pair of slices gives one."""
         return self.k * len(self.slices or (0,))
+
+    @property
+    def summed(self) -> int:
+        """Terms that a row has in the array of products; those of other slices follow apart."""
+        return self.k // 16 if self.lanes == "sixteens" else self.k
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block, whose arrays stay in the first-level cache."""
+        return min(max(_TERMS // max(self.terms, 1), 8), 256)
 
     @property
     def narrow(self) -> bool:

@@ -1,0 +1,227 @@
+"""The text of rules that round after every operation: chains of FMAs, and rounded products.
+
+The processor's fused multiply-add of FP32 numbers is the rule of the machines itself. The terms of
+a row depend on one another, but the rows do not, so that the processor overlaps them.
+"""
+
+from vitruvian.golden.sums import result
+from vitruvian.golden.sums.decode import flushed, fp32_bits, function, indented
+from vitruvian.golden.sums.rows import HEAD, array
+from vitruvian.golden.sums.rule import ChainFacts, Code, Facts
+
+_TERMS = 2048  # of a block of rows
+_MOST_TERMS = 1 << 12  # of a row, for a rule that takes any number of them
+
+_FMA = """
+from numba.extending import intrinsic
+
+@intrinsic
+def multiply_add(_, x, y, z):
+    def generate(*code):  # context, builder, signature, arguments
+        return code[1].fma(*code[3])
+    return x(x, y, z), generate
+"""
+
+
+def single(f: Facts) -> ChainFacts:
+    """Return the chain of a rule that is one fused multiply-add."""
+    return ChainFacts(f, None, 1, False, "fused", "last", False)
+
+
+def is_fma(f: Facts) -> bool:
+    """Return True if a rule is the fused multiply-add of FP32, with any rounding and flushing."""
+    sums = 2 * f.a.fraction_bits
+    if 2 * f.a.emin < f.c.emin:
+        least = max(sums, f.a.fraction_bits + f.c.fraction_bits + 2)
+    else:
+        least = sums + f.c.fraction_bits + 2
+    plain = (
+        f.convert is None
+        and f.slices is None
+        and f.scale is None
+        and not (f.leading or f.product_overflow)
+    )
+    named = (f.truncate, f.floor, f.lanes, f.accumulate, f.zero)
+    return (
+        plain
+        and f.k == 1
+        and f.a == f.b
+        and f.c.is_fp32
+        and f.a.fits_fp32
+        and f.bits == 23
+        and f.window is not None
+        and f.window >= least
+        and named == ("floor", None, "together", "tree", "ieee")
+    )
+
+
+def computes(f: ChainFacts, terms: int) -> bool:
+    """Return True if ``source`` has a form for this rule and rows of so many terms."""
+    step, k = f.step, f.k or terms
+    if not is_fma(step) or terms % k or k > _MOST_TERMS:
+        return False
+    if f.products == "fused":
+        short = step.a.fraction_bits <= 23  # the product is exact in FP64
+        return (
+            short
+            and step.rounding == "RNE"
+            and not f.zero_subnormals
+            and (f.accumulators == 1 or (f.accumulators in (2, 4) and k % f.accumulators == 0))
+        )
+    power = k & (k - 1) == 0 and k <= 16
+    return power and step.flush_result != "unbounded" and step.rounding in ("RNE", "RTO")
+
+
+def source(f: ChainFacts, title: str, terms: int) -> str:
+    """Return the text of the module of a rule that ``computes`` accepts."""
+    step, k = f.step, f.k or terms
+    fused = f.products == "fused"
+    stages = [
+        HEAD.format(title=title),
+        _FMA if fused else "",
+        result.HELPERS,
+        result.addends(step),
+        result.codes(step),
+        "" if fused else result.rounding(step),
+        _operands(f),
+        _clear(step, f.zero_subnormals),
+        _settle(step),
+        _chain(f, k) if fused else _tree(f, k),
+        _driver(f, k),
+    ]
+    return "\n".join(stage for stage in stages if stage)
+
+
+def _cleared(code: Code, x: str, u: str) -> str:
+    """Return a statement that makes subnormal and zero codes +0."""
+    mask = ((1 << code.exponent_bits) - 1) << (code.fraction_bits + code.shift)
+    return f"{u} = np.int32({u} if {x} & {mask:#x} else 0)"
+
+
+def _operands(f: ChainFacts) -> str:
+    """Return the function ``operands``, which decodes to FP32 numbers."""
+    step = f.step
+    body = ["x = np.int32(a[i])", *fp32_bits(step.a, "x", "u")]
+    if f.zero_subnormals:
+        body.append(_cleared(step.a, "x", "u"))
+    if step.flush:
+        body += flushed("u", step.c.emin)
+    body.append("p[i] = np.int32(u).view(np.float32)")
+    return function("operands(a, p, n)", ["for i in range(n):", *indented(body)])
+
+
+def _clear(step: Facts, zero: bool) -> str:
+    """Return the function ``cleared`` of C or of an accumulator before the next operation."""
+    body = ["u = np.float32(t).view(np.int32)"]
+    if zero:
+        body.append("u = np.int32(u if u & 0x7F800000 else 0)")
+    elif step.flush:
+        body += flushed("u", step.c.emin)
+    return function("cleared(t)", [*body, "return np.int32(u).view(np.float32)"])
+
+
+def _settle(step: Facts) -> str:
+    """Return the function ``settle`` of a rounded result ``t`` whose exact value is x · y + z."""
+    least = 2.0**step.c.emin
+    tiny = f"np.float32({least!r})"
+    body: list[str] = []
+    if step.flush_result == "unbounded":
+        # Rounded to full precision, a value below this bound stays below the least normal number.
+        bound = least - 2.0 ** (step.c.emin - 25)
+        body += [
+            f"if abs(t) == {tiny}:",
+            "    v = odd_sum(np.float64(x) * np.float64(y), np.float64(z))",
+            f"    if abs(v) < {bound!r}:",
+            "        t = np.copysign(np.float32(0), t)",
+        ]
+    if step.flush_result == "before":
+        body.append("v = odd_sum(np.float64(x) * np.float64(y), np.float64(z))")
+        body.append(f"t = np.copysign(np.float32(0), t) if abs(v) < {least!r} else t")
+    elif step.flush_result is not None:
+        body.append(f"t = np.copysign(np.float32(0), t) if abs(t) < {tiny} else t")
+    return function("settle(t, x, y, z)", [*body, "return t"])
+
+
+def _chain(f: ChainFacts, k: int) -> str:
+    """Return the function ``block``, which adds the terms of a row one after the other."""
+    step, many = f.step, f.accumulators
+    again = step.flush and step.flush_result is None
+    one = ["t = multiply_add(x, y, z)", "return settle(t, x, y, z)"]
+    if again:
+        one.insert(0, "z = cleared(z)")
+    text = function("fma(x, y, z)", one)
+    plus = "np.float32(1)"
+    direction = f"range({k - 1}, -1, -1)" if f.descending else f"range({k})"
+    body = ["for r in range(n):"]
+    if many == 1:
+        inner = ["t = cleared(z[r])", f"for k in {direction}:"]
+        inner += [f"    t = fma(p[r * {k} + k], q[r * {k} + k], t)", "z[r] = t"]
+        return text + function("block(p, q, z, n)", [*body, *indented(inner)])
+    inner = [f"t{i} = np.float32(0)" for i in range(many)]
+    first = f"range({k - many}, -1, -{many})" if f.descending else f"range(0, {k}, {many})"
+    inner.append(f"for k in {first}:")
+    inner += [
+        f"    t{i} = fma(p[r * {k} + k + {i}], q[r * {k} + k + {i}], t{i})" for i in range(many)
+    ]
+    if f.add_c == "last":
+        pairs = [f"fma(t{i}, {plus}, t{i + 1})" for i in range(0, many, 2)]
+        both = pairs[0] if many == 2 else f"fma({pairs[0]}, {plus}, {pairs[1]})"
+        inner.append(f"z[r] = fma({both}, {plus}, cleared(z[r]))")
+    else:  # K is a multiple of the accumulators, so the first of them comes first
+        inner.append("z[r] = t0 + t1" if many == 2 else "z[r] = (t0 + t1) + (t2 + t3)")
+    return text + function("block(p, q, z, n)", [*body, *indented(inner)])
+
+
+def _tree(f: ChainFacts, k: int) -> str:
+    """Return the functions of rounded products, which are added in pairs, and then to C."""
+    step = f.step
+    exact = step.rounding == "RTO"
+    clear = step.flush and step.flush_result is None
+    x, y = ("cleared(x)", "cleared(y)") if clear else ("x", "y")
+    if exact:
+        plus = [f"t = rounded(odd_sum(np.float64({x}), np.float64({y})))"]
+        product = ["t = rounded(np.float64(x) * np.float64(y))"]
+    else:
+        plus, product = [f"t = np.float32({x} + {y})"], ["t = np.float32(x * y)"]
+    end = "return settle(t, x, y, np.float32(-0.0))"
+    sum_end = "return settle(t, x, np.float32(1), y)"
+    text = function("plus(x, y)", [*plus, sum_end])
+    text += function("times(x, y)", [*product, end])
+    body = ["for i in range(n * " + str(k) + "):", "    p[i] = times(p[i], q[i])"]
+    terms = [f"p[r * {k} + {i}]" for i in range(k)]
+    while len(terms) > 1:
+        terms = [f"plus({a}, {b})" for a, b in zip(terms[::2], terms[1::2], strict=True)]
+    body += ["for r in range(n):", f"    z[r] = plus({terms[0]}, cleared(z[r]))"]
+    return text + function("block(p, q, z, n)", body)
+
+
+def _driver(f: ChainFacts, k: int) -> str:
+    """Return the function ``rows``, which goes over blocks of rows and steps of K terms."""
+    step = f.step
+    rows = min(max(_TERMS // k, 8), 256)
+    kinds = ", ".join(array(code.storage_bits) for code in (step.a, step.b, step.c))
+    signature = f"types.void({kinds}, types.uint{step.c.storage_bits}[::1], types.int64)"
+    head = [
+        f"@numba.njit({signature}, cache=True, nogil=True, error_model='numpy')",
+        "def rows(a, b, c, d, steps):",
+    ]
+    size = rows * k
+    body = [
+        f"p, q = np.empty({size}, np.float32), np.empty({size}, np.float32)",
+        f"z = np.empty({rows}, np.float32)",
+        f"left, right = np.empty({size}, a.dtype), np.empty({size}, b.dtype)",
+        f"for start in range(0, c.size, {rows}):",
+        f"    n = min({rows}, c.size - start)",
+        "    addends(c[start : start + n], z, n)",
+        "    for step in range(steps):",
+        "        for r in range(n):",
+        f"            at = ((start + r) * steps + step) * {k}",
+        f"            for k in range({k}):",
+        f"                left[r * {k} + k] = a[at + k]",
+        f"                right[r * {k} + k] = b[at + k]",
+        f"        operands(left, p, n * {k})",
+        f"        operands(right, q, n * {k})",
+        "        block(p, q, z, n)",
+        "    codes(z, d[start : start + n], n)",
+    ]
+    return "\n".join([*head, *indented(body), ""])

@@ -98,7 +98,7 @@ def specials(f: Facts) -> str:
     if f.zero == "positive":
         body.append("y[r] += np.float32(0)")
     text = [f"if {rows}:", *indented(body)]
-    if how_to_add(f) == "bounded":
+    if how_to_add(f) == "bounded" and not is_pair(f):
         rows = f"{ANY} < emax[r] < {1 << 19}" + rows.removeprefix(f"emax[r] > {ANY}")
         text = [f"if {rows}:", *indented(body)]
     return function("specials(p, z, emax, y, n, half)", ["for r in range(n):", *indented(text)])
@@ -195,6 +195,13 @@ def _bounded(f: Facts) -> str:
     what was cut off.
     """
     k = f.k
+    if is_pair(f):
+        value = "p[r]" if k == 1 else "odd_sum(p[2 * r], p[2 * r + 1])"
+        head = "add(p, e, emax, z, total, scale, n, half)"
+        text = function(head, ["for r in range(n):", f"    total[r] = {value}"])
+        finish = ["v = total[r]", "y[r] = settled(v, rounded(v))"]
+        loop = ["for r in range(n):", *indented(finish)]
+        return text + function("finish(emax, z, total, scale, y, n)", loop)
     error = 4 * (k + 1) * (k + 2) * 2.0**-52
     if f.window is not None:
         error += (k + 1) * 2.0**-f.window
@@ -231,6 +238,11 @@ def _bounded(f: Facts) -> str:
     ]
     text += exact + function("exactly(p, emax, z)", one)
     return text + function("again(p, emax, z, y, n)", ["for r in range(n):", *indented(each)])
+
+
+def is_pair(f: Facts) -> bool:
+    """Return True if a sum has one or two products, whose sum rounded to odd is known."""
+    return f.k <= 2 and f.window is None and f.accumulate == "late"
 
 
 def _in_integers(f: Facts) -> str:

@@ -43,28 +43,29 @@ def rounding(
     elif how == "RNE":
         # 1.5 · 2^(place + 52) has the last place 2^place, so the addition rounds to it.
         body += ["large = 1.5 * power(place + 52)", "t = np.copysign((v + large) - large, v)"]
-    else:
+        body.append("t = t if abs(v) < np.inf else v")
+    elif how == "RZ":
         body += [
             "drop = np.int64(min(52 - exponent + place, 60))",
             "w = np.float64(v).view(np.int64)",
             "t = np.int64(w >> drop << drop).view(np.float64)",
+            "t = t if abs(v) < np.inf else v",
         ]
-        if how == "RTO":
-            # Below 2^place, the odd number is 2^place itself.
-            body += [
-                "low = abs(v) * power(-place)",
-                "whole = np.floor(low)",
-                "kept = np.int64(whole) | np.int64(whole != low)",
-                "t = np.copysign(np.float64(kept) * power(place), v)",
-            ]
-            body.remove("drop = np.int64(min(52 - exponent + place, 60))")
-            body.remove("w = np.float64(v).view(np.int64)")
-            body.remove("t = np.int64(w >> drop << drop).view(np.float64)")
-        body.append("t = t if abs(v) < np.inf else v")
-    if exact:
-        pass
-    elif how == "RNE":
-        body.append("t = t if abs(v) < np.inf else v")
+    elif f.flush_result is not None:  # what is below the least normal number becomes a zero
+        ones = (1 << (52 - bits)) - 1
+        body = [
+            "w = np.float64(v).view(np.int64)",
+            f"t = np.int64(w & {~ones} | ({ones + 1} if w & {ones} else 0)).view(np.float64)",
+            "t = t if abs(v) < np.inf else v",
+        ]
+    else:  # below 2^place, the odd number is 2^place itself
+        body += [
+            "low = abs(v) * power(-place)",
+            "whole = np.floor(low)",
+            "kept = np.int64(whole) | np.int64(whole != low)",
+            "t = np.copysign(np.float64(kept) * power(place), v)",
+            "t = t if abs(v) < np.inf else v",
+        ]
     limit = 2.0 ** (1 << (f.c.exponent_bits - 1))
     if not f.c.is_fp32:
         body.append(f"t = t if abs(t) < {limit!r} or t != t else np.copysign(np.inf, t)")

@@ -101,7 +101,7 @@ def source(f: Facts, title: str, many: bool = False) -> str:
 def _driver(f: Facts, real: str, many: bool) -> str:
     """Return the function ``rows``, which goes over blocks of rows and steps of K terms."""
     k, terms, rows = f.k, f.summed, f.rows
-    bounded = align.how_to_add(f) == "bounded"
+    bounded = align.how_to_add(f) == "bounded" and not align.is_pair(f)
     late = f.accumulate == "late"
     planes = len(f.slices or (0,))
     kinds = [array(f.a.storage_bits), array(f.b.storage_bits), array(f.c.storage_bits)]

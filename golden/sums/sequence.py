@@ -86,7 +86,7 @@ def source(f: ChainFacts, title: str, terms: int) -> str:
         _operands(f),
         _clear(step, f.zero_subnormals),
         _settle(step),
-        _chain(f, k) if fused else _tree(f, k),
+        _chain(f, k, _rows(k)) if fused else _tree(f, k, _rows(k)),
         _driver(f, k),
     ]
     return "\n".join(stage for stage in stages if stage)
@@ -134,7 +134,7 @@ def _settle(step: Facts) -> str:
             f"    if abs(v) < {bound!r}:",
             "        t = np.copysign(np.float32(0), t)",
         ]
-    if step.flush_result == "before":
+    if step.flush_result == "before" and step.rounding != "RTO":
         body.append("v = odd_sum(np.float64(x) * np.float64(y), np.float64(z))")
         body.append(f"t = np.copysign(np.float32(0), t) if abs(v) < {least!r} else t")
     elif step.flush_result is not None:
@@ -142,63 +142,83 @@ def _settle(step: Facts) -> str:
     return function("settle(t, x, y, z)", [*body, "return t"])
 
 
-def _chain(f: ChainFacts, k: int) -> str:
-    """Return the function ``block``, which adds the terms of a row one after the other."""
+def _chain(f: ChainFacts, k: int, rows: int) -> str:
+    """Return the function ``block``, which adds the terms of each row one after the other."""
     step, many = f.step, f.accumulators
-    again = step.flush and step.flush_result is None
-    one = ["t = multiply_add(x, y, z)", "return settle(t, x, y, z)"]
-    if again:
-        one.insert(0, "z = cleared(z)")
-    text = function("fma(x, y, z)", one)
-    plus = "np.float32(1)"
-    direction = f"range({k - 1}, -1, -1)" if f.descending else f"range({k})"
-    body = ["for r in range(n):"]
-    if many == 1:
-        inner = ["t = cleared(z[r])", f"for k in {direction}:"]
-        inner += [f"    t = fma(p[r * {k} + k], q[r * {k} + k], t)", "z[r] = t"]
-        return text + function("block(p, q, z, n)", [*body, *indented(inner)])
-    inner = [f"t{i} = np.float32(0)" for i in range(many)]
-    first = f"range({k - many}, -1, -{many})" if f.descending else f"range(0, {k}, {many})"
-    inner.append(f"for k in {first}:")
-    inner += [
-        f"    t{i} = fma(p[r * {k} + k + {i}], q[r * {k} + k + {i}], t{i})" for i in range(many)
+    before = "cleared(z[r])" if step.flush and step.flush_result is None else "z[r]"
+    body = [
+        "rare = np.int32(0)",
+        "for r in range(n):",
+        f"    t = multiply_add(x[r], y[r], {before})",
+        f"    rare |= np.int32(abs(t) == np.float32({2.0**step.c.emin!r}))",
+        "    w[r] = t",
     ]
+    if step.flush_result == "unbounded":  # which needs a second look at very few numbers
+        body += [
+            "if rare:",
+            "    for r in range(n):",
+            "        w[r] = settle(w[r], x[r], y[r], z[r])",
+        ]
+        end = "quick(w[r])"
+    else:
+        body = [line for line in body if "rare" not in line]
+        end = "settle(w[r], x[r], y[r], z[r])"
+    body += ["for r in range(n):", f"    z[r] = {end}"]
+    text = function("fma(x, y, z, w, n)", body)
+    if step.flush_result == "unbounded":
+        quick = f"t if abs(t) >= np.float32({2.0**step.c.emin!r}) or t != t else np.copysign"
+        text = function("quick(t)", [f"return {quick}(np.float32(0), t)"]) + text
+    row = f"p[{{0}} * {rows} : {{0}} * {rows} + n], q[{{0}} * {rows} : {{0}} * {rows} + n]"
+    direction = f"range({k - 1}, -1, -1)" if f.descending else f"range({k})"
+    clear = ["for r in range(n):", "    z[r] = cleared(z[r])"]
+    if many == 1:
+        inner = [*clear, f"for k in {direction}:", f"    fma({row.format('k')}, z, w, n)"]
+        return text + function("block(p, q, z, w, s, n)", inner)
+    inner = ["s[:] = 0", f"for k in {direction}:"]
+    at = f"(k % {many}) * {rows}"
+    inner.append(f"    fma({row.format('k')}, s[{at} : {at} + n], w, n)")
+    sums = [f"s[{i * rows} : {i * rows} + n]" for i in range(many)]
     if f.add_c == "last":
-        pairs = [f"fma(t{i}, {plus}, t{i + 1})" for i in range(0, many, 2)]
-        both = pairs[0] if many == 2 else f"fma({pairs[0]}, {plus}, {pairs[1]})"
-        inner.append(f"z[r] = fma({both}, {plus}, cleared(z[r]))")
+        # x + y is x · 1 + y; a sum takes the place of its second number.
+        while len(sums) > 1:
+            pairs = list(zip(sums[::2], sums[1::2], strict=True))
+            inner += [f"fma({x}, one_s[:n], {y}, w, n)" for x, y in pairs]
+            sums = [y for _, y in pairs]
+        inner += [*clear, f"fma({sums[0]}, one_s[:n], z, w, n)"]
+        inner.insert(0, f"one_s = np.ones({rows}, np.float32)")
     else:  # K is a multiple of the accumulators, so the first of them comes first
-        inner.append("z[r] = t0 + t1" if many == 2 else "z[r] = (t0 + t1) + (t2 + t3)")
-    return text + function("block(p, q, z, n)", [*body, *indented(inner)])
+        terms = [f"s[{i * rows} + r]" for i in range(many)]
+        total = " + ".join(f"({x} + {y})" for x, y in zip(terms[::2], terms[1::2], strict=True))
+        inner += ["for r in range(n):", f"    z[r] = {total}"]
+    return text + function("block(p, q, z, w, s, n)", inner)
 
 
-def _tree(f: ChainFacts, k: int) -> str:
+def _tree(f: ChainFacts, k: int, rows: int) -> str:
     """Return the functions of rounded products, which are added in pairs, and then to C."""
     step = f.step
-    exact = step.rounding == "RTO"
     clear = step.flush and step.flush_result is None
     x, y = ("cleared(x)", "cleared(y)") if clear else ("x", "y")
-    if exact:
-        plus = [f"t = rounded(odd_sum(np.float64({x}), np.float64({y})))"]
-        product = ["t = rounded(np.float64(x) * np.float64(y))"]
+    if step.rounding == "RTO":
+        plus = f"t = rounded(odd_sum(np.float64({x}), np.float64({y})))"
+        product = "t = rounded(np.float64(x) * np.float64(y))"
     else:
-        plus, product = [f"t = np.float32({x} + {y})"], ["t = np.float32(x * y)"]
-    end = "return settle(t, x, y, np.float32(-0.0))"
-    sum_end = "return settle(t, x, np.float32(1), y)"
-    text = function("plus(x, y)", [*plus, sum_end])
-    text += function("times(x, y)", [*product, end])
-    body = ["for i in range(n * " + str(k) + "):", "    p[i] = times(p[i], q[i])"]
-    terms = [f"p[r * {k} + {i}]" for i in range(k)]
-    while len(terms) > 1:
-        terms = [f"plus({a}, {b})" for a, b in zip(terms[::2], terms[1::2], strict=True)]
-    body += ["for r in range(n):", f"    z[r] = plus({terms[0]}, cleared(z[r]))"]
-    return text + function("block(p, q, z, n)", body)
+        plus, product = f"t = np.float32({x} + {y})", "t = np.float32(x * y)"
+    text = function("plus(x, y)", [plus, "return settle(t, x, np.float32(1), y)"])
+    text += function("times(x, y)", [product, "return settle(t, x, y, np.float32(-0.0))"])
+    names = [f"t{i}" for i in range(k)]
+    body = [f"t{i} = times(p[{i * rows} + r], q[{i * rows} + r])" for i in range(k)]
+    while len(names) > 1:
+        names = [f"plus({a}, {b})" for a, b in zip(names[::2], names[1::2], strict=True)]
+    body.append(f"z[r] = plus({names[0]}, cleared(z[r]))")
+    return text + function("block(p, q, z, w, s, n)", ["for r in range(n):", *indented(body)])
 
 
 def _driver(f: ChainFacts, k: int) -> str:
-    """Return the function ``rows``, which goes over blocks of rows and steps of K terms."""
-    step = f.step
-    rows = min(max(_TERMS // k, 8), 256)
+    """Return the function ``rows``, which goes over blocks of rows and steps of K terms.
+
+    Operands are decoded to an array with a row for each term, along which the loops go.
+    """
+    step, rows = f.step, _rows(k)
     kinds = ", ".join(array(code.storage_bits) for code in (step.a, step.b, step.c))
     signature = f"types.void({kinds}, types.uint{step.c.storage_bits}[::1], types.int64)"
     head = [
@@ -208,8 +228,9 @@ def _driver(f: ChainFacts, k: int) -> str:
     size = rows * k
     body = [
         f"p, q = np.empty({size}, np.float32), np.empty({size}, np.float32)",
-        f"z = np.empty({rows}, np.float32)",
-        f"left, right = np.empty({size}, a.dtype), np.empty({size}, b.dtype)",
+        f"z, w = np.empty({rows}, np.float32), np.empty({rows}, np.float32)",
+        f"s = np.empty({rows * f.accumulators}, np.float32)",
+        f"left, right = np.zeros({size}, a.dtype), np.zeros({size}, b.dtype)",
         f"for start in range(0, c.size, {rows}):",
         f"    n = min({rows}, c.size - start)",
         "    addends(c[start : start + n], z, n)",
@@ -217,11 +238,16 @@ def _driver(f: ChainFacts, k: int) -> str:
         "        for r in range(n):",
         f"            at = ((start + r) * steps + step) * {k}",
         f"            for k in range({k}):",
-        f"                left[r * {k} + k] = a[at + k]",
-        f"                right[r * {k} + k] = b[at + k]",
-        f"        operands(left, p, n * {k})",
-        f"        operands(right, q, n * {k})",
-        "        block(p, q, z, n)",
+        f"                left[k * {rows} + r] = a[at + k]",
+        f"                right[k * {rows} + r] = b[at + k]",
+        f"        operands(left, p, {size})",
+        f"        operands(right, q, {size})",
+        "        block(p, q, z, w, s, n)",
         "    codes(z, d[start : start + n], n)",
     ]
     return "\n".join([*head, *indented(body), ""])
+
+
+def _rows(k: int) -> int:
+    """Return the rows of a block."""
+    return min(max(_TERMS // k, 16), 256)

@@ -5,7 +5,7 @@ is therefore computed by its plain form until it has been given so much work tha
 """
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from math import gcd
@@ -27,7 +27,7 @@ _off = threading.local()
 
 
 @contextmanager
-def plain_forms() -> Iterator[None]:
+def plain_forms() -> Generator[None]:
     """Compute every rule by its plain form within this context, in this thread."""
     before = getattr(_off, "value", False)
     _off.value = True

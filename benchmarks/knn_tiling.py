@@ -24,12 +24,12 @@ from benchmarks.papers.tang24.knn_tiling import (
 )
 from benchmarks.papers.tang24.selection_costs import HostSort, heap_seconds
 from benchmarks.papers.tang24.tile_times import SimulatedProfile, tile_seconds
+from vitruvian.common.figure import write_figure
 from vitruvian.sim.davinci import Chip, load_chip, simulate
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn.build import build, largest_tile
 from vitruvian.sim.kernels.selbknn.golden import distances
 from vitruvian.sim.kernels.selbknn.operands import prepared
-from vitruvian.sim.roofline.plot import write_figure
 
 CHIP = load_chip("ascend310")
 FEATURES = 128

@@ -19,6 +19,7 @@ from benchmarks.papers.zhou25.misjudged import (
     two_transfers,
     two_transfers_kernel,
 )
+from vitruvian.common.figure import write_figure
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import run as run_engine
@@ -31,7 +32,7 @@ from vitruvian.sim.papers.zhou25.rooflines import case_rows, case_table
 from vitruvian.sim.roofline import Count, analyse, counters_of
 from vitruvian.sim.roofline.components import components_of
 from vitruvian.sim.roofline.naive import naive_utilisations
-from vitruvian.sim.roofline.plot import draw, draw_distribution, draw_naive, write_figure
+from vitruvian.sim.roofline.plot import draw, draw_distribution, draw_naive
 
 
 def examples() -> None:

@@ -24,10 +24,10 @@ from scipy.stats import gmean
 
 from benchmarks.papers.zhang24.planning import plan, simulate_pattern, small_problem
 from benchmarks.papers.zhang24.standins import stand_in
+from vitruvian.common.figure import write_figure
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.graph import Ewise, Reduce, Vxm, inputs
 from vitruvian.golden.sparse.reuse import held_elements
-from vitruvian.sim.roofline.plot import write_figure
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.originals import ORIGINALS

@@ -16,10 +16,10 @@ import time
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.figure import write_figure
 from vitruvian.common.files import write_whole
 from vitruvian.golden.machines import Arithmetic
 from vitruvian.sim.host.problems import TRAINED
-from vitruvian.sim.roofline.plot import write_figure
 
 #: The runs by name; None is NumPy's product of FP32 numbers.
 RUNS: dict[str, Arithmetic | None] = {

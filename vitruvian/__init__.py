@@ -32,7 +32,8 @@ __all__ = [
     "simulate",
 ]
 
-#: Module of each public name, below ``vitruvian``.
+#: Module of each public name of the core, below ``vitruvian``. The wings register ``load_chip``,
+#: ``simulate``, ``ops`` and ``sparse`` (``common.wings``).
 _HOMES = {
     "DotSpec": "golden.fp",
     "PRESETS": "golden.machines",
@@ -40,14 +41,12 @@ _HOMES = {
     "compile_unit": "sim.rtl",
     "fused_dot": "golden.fp",
     "gemm": "products",
-    "load_chip": "sim.davinci",
     "mmad": "golden.cube",
     "mmo": "golden.simd2",
-    "simulate": "sim.davinci",
 }
 
 #: Modules of the face that are imported at their first use.
-_MODULES = ("formats", "machines", "ops", "sparse")
+_MODULES = ("formats", "machines")
 
 # In a checkout the four packages are symbolic links in this folder. An unpacked sdist has no links,
 # nor has a zip archive that was unpacked by a program without support for links; there the
@@ -61,6 +60,15 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"vitruvian.{_HOMES[name]}"), name)
     if name in _MODULES:
         return importlib.import_module(f"vitruvian.{name}")
+    # A module that is being looked for by the import system has no wing, and loads none.
+    if not name.startswith("_"):
+        from vitruvian.common.wings import wings
+
+        for wing in wings():
+            if name in wing.faces:
+                return importlib.import_module(f"vitruvian.{name}")
+            if name in wing.names:
+                return getattr(importlib.import_module(wing.names[name]), name)
     raise AttributeError(f"module 'vitruvian' has no attribute {name!r}")
 
 

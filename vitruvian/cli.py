@@ -17,48 +17,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from typing import Any, NoReturn, TextIO, cast
 
+from vitruvian.commands.listing import COMMANDS, overview
 from vitruvian.common import interrupt
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.files import OutputPath, reason_of, write_whole
 from vitruvian.common.validate import nearest, printable
-
-#: Module in ``vitruvian.commands`` and help line of every command. The module's function
-#: ``register`` adds the command to the parser.
-COMMANDS = {
-    "verify": ("verify", "compare compiled RTL with golden"),
-    "silicon": ("silicon", "compare golden and RTL with outputs measured on a GPU"),
-    "machines": ("machines", "list the matrix units whose arithmetic is known, and check golden"),
-    "conformance": ("conformance", "write test vectors of a matrix unit's rule"),
-    "probe": ("probe", "write programs that probe a matrix unit, and infer its rule"),
-    "formats": ("formats", "list number formats, or the values of one"),
-    "exhaustive": ("exhaustive", "compare every input of the small units"),
-    "list": ("verify", "list the rows of verify and the kernels of DaVinci cores"),
-    "graph": ("graph", "solve a graph problem on a SIMD² unit"),
-    "kernel": ("davinci", "run a kernel on DaVinci cores"),
-    "knn": ("neighbours", "find nearest neighbours of points on DaVinci cores"),
-    "taylor": ("series", "evaluate Taylor series of many functions on DaVinci cores"),
-    "trace": ("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
-    "cce": ("davinci", "run a kernel in CCE C"),
-    "roofline": ("roofline", "say which component bounds a DaVinci kernel, and what to do"),
-    "network": ("network", "time the layers of a whole network on DaVinci cores"),
-    "tune": ("tune", "search for the fastest tiling of a matrix product on DaVinci cores"),
-    "kernels": ("kernels", "run case studies: errors, instructions and cycles by precision"),
-    "pooling": ("pooling", "time max pooling in four implementations on DaVinci cores"),
-    "sparse": ("sparse", "run a sparse application, and simulate it on SIDA"),
-    "mma": ("mma", "measure cycles and rates of matrix instructions on the RTL"),
-    "area": ("hardware", "measure area and delay of units, module by module"),
-    "timing": ("hardware", "measure the longest paths of units by class, or cell by cell"),
-    "fpga": ("hardware", "count the cells of units on FPGAs, or make bitstreams for boards"),
-    "verilog": ("hardware", "write units as Verilog"),
-    "bundle": ("hardware", "write units as Verilog with golden vectors and a bench"),
-    "new": ("hardware", "write a folder to start from: Verilog, bench, board top, Makefile"),
-    "formal": ("formal", "prove properties of the RTL, and show which mutations the proofs catch"),
-    "units": ("hardware", "list the units that can be generated, with their options"),
-    "cells": ("hardware", "list the built-in cells, write them as liberty, or compare them"),
-    "board": ("host", "simulate a board with a matrix unit behind a pseudo-terminal"),
-    "host": ("host", "solve a problem on a board at a serial port"),
-    "docs": ("hardware", "write the generated parts of docs anew"),
-}
 
 #: Commands of earlier versions, and what took their place.
 _REPLACED = {
@@ -81,6 +44,8 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             names = ", ".join(map(repr, action.choices))
+            if action.dest == "command":
+                names = f"the {len(COMMANDS)} that `vitruvian help --all` lists"
             hint = nearest(str(value), map(str, action.choices))
             given = f"invalid choice: {value!r}"
             # A long list would hide the name that was meant.
@@ -91,6 +56,13 @@ class _Parser(argparse.ArgumentParser):
         line = _line(message)
         line = line if len(line) <= 400 else line[:400] + "…"
         self.exit(2, f"error: {line} (`{self.prog} --help` lists what is allowed)\n")
+
+
+class _Overview(_Parser):
+    """The parser of the whole command line, whose help is one screen of commands in groups."""
+
+    def format_help(self) -> str:
+        return overview()
 
 
 class _Help(argparse._HelpAction):  # pyright: ignore[reportPrivateUsage]
@@ -129,16 +101,16 @@ class _Commands:
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
         """Add a command with its help line from ``COMMANDS``."""
-        return self._subparsers.add_parser(name, help=COMMANDS[name][1], **options)
+        return self._subparsers.add_parser(name, help=COMMANDS[name].text, **options)
 
     def add_all(self) -> None:
         """Add every command in the order of ``COMMANDS``.
 
         Only the modules of named commands are imported, because most of them take long to import.
         """
-        for name, (module, _) in COMMANDS.items():
+        for name, command in COMMANDS.items():
             if name in self._named:
-                importlib.import_module(f"vitruvian.commands.{module}").register(name, self)
+                importlib.import_module(command.module).register(name, self)
             else:
                 self.add_parser(name)
 
@@ -163,16 +135,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser(named: Sequence[str] = tuple(COMMANDS)) -> _Parser:
     """Return the parser of the command line, in which only the ``named`` commands have options."""
-    parser = _Parser(
-        prog="vitruvian",
-        description="Verify, measure and write matrix units; simulate DaVinci cores around them.",
-        epilog="`vitruvian COMMAND --help` explains a command.\n\n"
-        "Exit codes: 0 success, 1 a difference or a failed check, 2 a wrong argument,\n"
-        "130 after Ctrl-C, 143 after SIGTERM.\n\n"
-        "Example: vitruvian verify 'fp.*' --vectors 1000",
-    )
+    parser = _Overview(prog="vitruvian", epilog="Example: vitruvian verify 'fp.*' --vectors 1000")
     parser.add_argument("--version", action=_Version, help="Print the version and stop.")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+    )
     _Commands(subparsers, set(named)).add_all()
     parser.commands = dict(subparsers.choices)
     return parser

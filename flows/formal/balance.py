@@ -14,6 +14,7 @@ from amaranth.hdl import Fragment, Shape, Signal, Value
 from amaranth.lib import wiring
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.wings import registered
 from vitruvian.hdl.balance import Path, paths, signals_on_paths
 from vitruvian.hdl.bus.axi import StreamUnit
 from vitruvian.hdl.bus.lite import LiteUnit
@@ -28,7 +29,6 @@ from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.scu.col2im import Col2Im, RowAdder
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.hdl.simd2.integer import IntTile
-from vitruvian.hdl.sparse.os_core import OSCore
 from vitruvian.hdl.vector.slice import Slice
 from vitruvian.hdl.vector.unit import VectorUnit
 
@@ -127,6 +127,10 @@ def pipeline_of(component: wiring.Component) -> Pipeline:
     TypeError
         If the component is not known to have one.
     """
+    for module in registered("pipelines"):
+        for kind, pipeline in module.PIPELINES.items():
+            if isinstance(component, kind):
+                return pipeline(component)
     match component:
         case MatrixUnit() | MmaUnit():
             return _grid(only_described(component).config)
@@ -153,14 +157,6 @@ def pipeline_of(component: wiring.Component) -> Pipeline:
                 latency=lambda _: part.latency,
                 late=[(part.control[k], k + 1) for k in range(ranks)],
                 ignored=[part.advance],
-            )
-        case OSCore():
-            return Pipeline(
-                component=component,
-                latency=lambda name: component.latency - name.startswith("carry"),
-                ignored=[component.o.ready],
-                state=["carry", "carry_some"],
-                enables=["i__ready"],
             )
         case _:
             if not isinstance(getattr(component, "latency", None), int):

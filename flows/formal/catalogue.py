@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import shortened
+from vitruvian.common.wings import registered
 from vitruvian.flows.formal import (
     addresses,
     arithmetic,
@@ -15,7 +16,6 @@ from vitruvian.flows.formal import (
     streams_cube,
     streams_mma,
     streams_scu,
-    streams_sparse,
     streams_vector,
 )
 from vitruvian.flows.formal.proof import Proof
@@ -25,12 +25,12 @@ PROOFS: tuple[Proof, ...] = (
     *streams_mma.PROOFS,
     *streams_scu.PROOFS,
     *addresses.PROOFS,
-    *streams_sparse.PROOFS,
     *streams_vector.PROOFS,
     *streams_bus.PROOFS,
     *assignment.PROOFS,
     *arithmetic.PROOFS,
     *rvbna.PROOFS,
+    *(proof for module in registered("proofs") for proof in module.PROOFS),
 )
 
 

@@ -1,30 +1,21 @@
 """Every unit by name: its options, and the configurations that others verify, measure and document.
 
-A new unit needs one new entry in one of these modules. Benches (``checked``, ``simulated``), flows
-(``rows``, ``more``) and the generated documentation (``documented``) all read it.
+A new unit needs one new entry in one of these modules, or in a module that a wing registers.
+Benches (``checked``, ``simulated``), flows (``rows``, ``more``) and the generated documentation
+(``documented``) all read it.
 """
 
-from vitruvian.hdl.catalogue import (
-    blocks,
-    bus,
-    dots,
-    machines,
-    matrix,
-    scu,
-    serial,
-    small,
-    sparse,
-    sparse_oei,
-    vector,
-)
-from vitruvian.hdl.catalogue.unit import Part, Unit
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vitruvian.hdl.catalogue.collection import PARTS, UNITS
 
 __all__ = ["PARTS", "UNITS"]
 
-_ALL = (
-    *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
-    *(*sparse.UNITS, *sparse_oei.UNITS, *serial.UNITS, *bus.UNITS),
-    *(*blocks.UNITS, *machines.UNITS),
-)
-UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
-PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)
+
+def __getattr__(name: str) -> Any:
+    # Collected at the first use: the units of a wing import modules of this package.
+    if name in __all__:
+        return getattr(importlib.import_module("vitruvian.hdl.catalogue.collection"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
+from vitruvian.common.wings import registered
 from vitruvian.golden.fp import fused_dot
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.cube import MatrixUnit
@@ -38,7 +39,6 @@ from .scu.batch import addition_streams, draw_additions, load_streams, words
 from .scu.traffic import Walk, additions, loads
 from .simd2.integer import int_vectors as tile_vectors
 from .simd2.integer import late_c, tile_results
-from .sparse import vectors as sparse
 from .vector.batch import as_streams, expected_writes
 from .vector.stimuli import make_commands
 
@@ -298,15 +298,10 @@ _MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
     "vector": _vector,
     "scu-im2col": _im2col,
     "scu-col2im": _col2im,
-    "sparse-os": sparse.columns,
-    "sparse-is": sparse.rows,
-    "sparse-ewise": sparse.programs,
-    "sparse-oei": sparse.passes,
-    "sparse-buffer": sparse.conversions,
-    "sparse-control": sparse.steps,
     "axi-stream": bus.packets,
     "axi-lite": bus.accesses,
     "serial": bus.requests,
+    **{name: maker for module in registered("vectors") for name, maker in module.MAKERS.items()},
 }
 
 #: The units for which there are golden vectors.

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.collector import paused_collector
+from vitruvian.common.compiling import tell_on_terminal
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
-from vitruvian.sim.davinci.timing.compiling import tell_on_terminal
 from vitruvian.sim.davinci.timing.engine import Times, run
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 

@@ -1,13 +1,10 @@
 """The roofline plot: performance points of components below their ceilings."""
 
-from collections.abc import Callable, Mapping
-from io import BytesIO
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from vitruvian.common.files import write_whole
 from vitruvian.sim.roofline.components import ComponentKind
 from vitruvian.sim.roofline.model import Analysis, Bound, Row
 from vitruvian.sim.roofline.naive import naive_points
@@ -27,45 +24,6 @@ _MARKERS = {"S": "^", "V": "s", "M": "o"}
 #: Lines and points of these engines often coincide, so they differ in dashes and in size.
 _DASHES = {"MTE1": "-", "MTE2": "-", "MTE3": (0, (4, 4)), "FIX": "-."}
 _SIZES = {"MTE1": 11, "MTE2": 8, "MTE3": 5, "FIX": 5}
-
-
-def write_figure(
-    path: str | Path, fill: Callable[[Any], None], width: float = 8, height: float = 4.6
-) -> None:
-    """Write a picture whose bytes depend on its content alone.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file, whose suffix (.svg or .png) selects the format.
-    fill : callable
-        Draws into a matplotlib figure.
-    width, height : float
-        Size in inches. The site shows 8 inches in its column, where 7 points are 9 pixels.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
-    settings["text.parse_math"] = False  # names of kernels and chips are not formulas
-    with matplotlib.rc_context(settings):
-        figure = plt.figure(figsize=(width, height), layout="constrained")
-        try:
-            fill(figure)
-            form = Path(path).suffix.lower().removeprefix(".") or "png"
-            metadata = {"Date": None} if form == "svg" else {}
-            picture = BytesIO()
-            figure.savefig(picture, format=form, dpi=120, metadata=metadata)
-        finally:
-            plt.close(figure)
-    write_whole(path, picture.getvalue())
 
 
 def draw(axes: Any, analysis: Analysis, title: str | None = None) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.toml_reader import TomlReader
+from vitruvian.common.toml_table import Table
 from vitruvian.common.validate import check_int
-from vitruvian.sim.davinci.chip.table import Table
-from vitruvian.sim.davinci.chip.toml import TomlReader
 
 #: The file of the default machine.
 DEFAULT = Path(__file__).with_name("sida.toml")

@@ -5,7 +5,7 @@ nonzero, or a block of nonzeros in blocked storage; ``work`` counts its nonzeros
 of its entries on chip, from the first that the IS core has not consumed up to, not including,
 ``row_next``; a column that the CSR loader brings early holds a run from its begin to ``col_next``.
 
-``sim.davinci.timing.compiling`` decides whether the loops run compiled or as plain Python. Numba's
+``common.compiling`` decides whether the loops run compiled or as plain Python. Numba's
 cache notices changes of this file alone, so the loops must not depend on other modules.
 """
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vitruvian.sim.davinci.timing.compiling import fitting, tell_on_terminal
+from vitruvian.common.compiling import fitting, tell_on_terminal
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.baselines import Patterns

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.sim.simd2.nearest import nearest
 from vitruvian.sim.studies.gemm import REAL
 from vitruvian.sim.studies.methods import NumPy
 from vitruvian.sim.studies.study import Kernel, RunOptions, Study
@@ -57,21 +58,6 @@ def squared_distances(x, y, gemm, *, norms_of=None) -> np.ndarray:
     x_square = np.square(x_norm).sum(axis=1)[:, None]
     y_square = np.square(y_norm).sum(axis=1)[None, :]
     return x_square - 2 * product + y_square
-
-
-def nearest(distances, count: int) -> np.ndarray:
-    """Return the indices of the ``count`` smallest distances in each row, smallest first.
-
-    A NaN counts as larger than every number.
-
-    Raises
-    ------
-    ValueError
-        If ``count`` is below 1 or above the number of columns.
-    """
-    if not 1 <= count <= np.shape(distances)[1]:
-        raise ValueError(f"count must be from 1 to {np.shape(distances)[1]}, not {count}")
-    return np.argsort(distances, axis=1, kind="stable")[:, :count]
 
 
 def wrong_share(neighbours, distances) -> float:

@@ -1,7 +1,7 @@
 """The list of all checks, and the code that runs them.
 
 A provider is a module with a function ``checks()`` that yields ``Check`` objects. To add rows to
-``make sim``, add the name of a provider to ``PROVIDERS``.
+``make sim``, add the name of a provider to ``PROVIDERS``, or register it in a wing.
 """
 
 import importlib
@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from vitruvian.common.validate import refusal
+from vitruvian.common.wings import registered
 from vitruvian.common.workers import Call, WorkerKilled, Workers, listening
 from vitruvian.sim.verify.check import Check, Outcome
 
@@ -30,11 +31,6 @@ PROVIDERS = (
     "vitruvian.sim.bench.scu.batch",
     "vitruvian.sim.bench.scu.simulated",
     "vitruvian.sim.bench.vector.batch",
-    "vitruvian.sim.bench.sparse.batch",
-    "vitruvian.sim.bench.sparse.ewise_batch",
-    "vitruvian.sim.bench.sparse.simulated",
-    "vitruvian.sim.bench.sparse.oei",
-    "vitruvian.sim.bench.sparse.oei_simulated",
     "vitruvian.sim.bench.bus.serial_batch",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.bus.simulated",
@@ -51,9 +47,8 @@ def collect(pattern: str = "*") -> list[Check]:
     ValueError
         If no check matches, or two checks have the same name.
     """
-    everything = [
-        check for module in PROVIDERS for check in importlib.import_module(module).checks()
-    ]
+    providers = [*map(importlib.import_module, PROVIDERS), *registered("checks")]
+    everything = [check for module in providers for check in module.checks()]
     names = [check.name for check in everything]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})

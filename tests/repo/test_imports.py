@@ -92,7 +92,7 @@ def test_a_breach_is_noticed(module, source):
         ("vitruvian.flows.area", "from vitruvian.common.cache import digest"),
         ("vitruvian.commands.verify", "from vitruvian.sim import rtl"),
         ("vitruvian.sim.papers.zhou25.case", "from vitruvian.sim.papers.zhou25 import published"),
-        ("vitruvian.commands.roofline", "from vitruvian.sim.papers.zhou25 import CASES"),
+        ("vitruvian.wings.ascend.roofline", "from vitruvian.sim.papers.zhou25 import CASES"),
         ("vitruvian.flows.area", "from .synth import x\nimport vitruvian.flows.asic.cells"),
     ],
 )

@@ -27,6 +27,7 @@ from tests.support.davinci_programs import random_accesses, random_lowered
 from tests.support.golden_cases import directed_codes, random_codes, sparse_codes
 from tests.support.machine_operands import operands as machine_operands
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
+from vitruvian.common import compiling
 from vitruvian.common.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
@@ -47,7 +48,7 @@ from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.davinci.semantics.vectors_compiled import compiled as do_compiled
-from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.sparse.application import simulate_application
 from vitruvian.sim.sparse.architecture import load_architecture

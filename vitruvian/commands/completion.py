@@ -7,17 +7,8 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-
-def _chips() -> Iterable[str]:
-    from vitruvian.sim.davinci.chip.file import chip_names
-
-    return chip_names()
-
-
-def _kernels() -> Iterable[str]:
-    from vitruvian.sim.kernels import KERNELS
-
-    return KERNELS
+from vitruvian.commands.listing import COMMANDS, GROUPS
+from vitruvian.common.wings import registered
 
 
 def _problems() -> Iterable[str]:
@@ -26,40 +17,10 @@ def _problems() -> Iterable[str]:
     return GRAPH_PROBLEMS
 
 
-def _functions() -> Iterable[str]:
-    from vitruvian.sim.kernels.series.functions import FUNCTIONS
-
-    return FUNCTIONS
-
-
-def _selections() -> Iterable[str]:
-    from vitruvian.sim.kernels.selbknn.build import METHODS
-
-    return METHODS
-
-
-def _evaluations() -> Iterable[str]:
-    from vitruvian.sim.kernels.series.build import METHODS
-
-    return ("cube", *METHODS)
-
-
 def _algorithms() -> Iterable[str]:
     from vitruvian.sim.simd2.graph import ALGORITHMS
 
     return ALGORITHMS
-
-
-def _targets() -> Iterable[str]:
-    from vitruvian.sim.papers.zhou25 import CASES
-
-    return [*CASES, *_kernels()]
-
-
-def _studies() -> Iterable[str]:
-    from vitruvian.sim.studies import KERNELS
-
-    return KERNELS
 
 
 def _machines() -> Iterable[str]:
@@ -70,7 +31,7 @@ def _machines() -> Iterable[str]:
 
 
 def _presets() -> Iterable[str]:
-    from vitruvian.golden.machines.presets import PRESETS
+    from vitruvian.golden.fp import PRESETS
 
     return PRESETS
 
@@ -79,18 +40,6 @@ def _formats() -> Iterable[str]:
     from vitruvian.golden.fp.catalogue import table
 
     return [str(row["name"]) for row in table()]
-
-
-def _networks() -> Iterable[str]:
-    from vitruvian.sim.networks import NETWORKS
-
-    return NETWORKS
-
-
-def _applications() -> Iterable[str]:
-    from vitruvian.sparse.solving import OPTIONS
-
-    return OPTIONS
 
 
 def _units() -> Iterable[str]:
@@ -139,31 +88,19 @@ def _libraries() -> Iterable[str]:
     return ("vt45", "nangate45")
 
 
-#: Names by command and attribute, or by attribute alone
+#: Names by command and attribute, or by attribute alone; wings register more.
 _NAMES: dict[str, Callable[[], Iterable[str]]] = {
-    "chip": _chips,
     "graph problem": _problems,
+    "help word": lambda: (*GROUPS, *COMMANDS),
+    "help unit": _units,
     "graph algorithm": _algorithms,
     "graph input": lambda: ("fp16", "fp32"),
     "graph backend": lambda: ("golden", "rtl"),
-    "kernel problem": _kernels,
-    "knn method": _selections,
-    "knn metric": lambda: ("l2", "cosine", "cosine-product"),
-    "taylor functions": _functions,
-    "taylor method": _evaluations,
-    "cube": lambda: ("golden", "rtl", "fast", "none"),
-    "trace problem": _kernels,
-    "tune kernel": lambda: ("matmul",),
-    "roofline target": _targets,
-    "kernels name": _studies,
-    "kernels preset": _presets,
-    "silicon preset": _presets,
+    "preset": _presets,
     "machines names": _machines,
     "conformance machine": _machines,
     "formats format": _formats,
     "input": _formats,
-    "network network": _networks,
-    "sparse application": _applications,
     "verify unit": _rows,
     "list unit": _rows,
     "mma units": _instructions,
@@ -179,14 +116,9 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
 
 #: Endings of the files that may stand in the place of a name
 _FILES = {
-    "chip": "toml",
     "machines names": "npz",
-    "network network": "onnx",
     "liberty": "lib",
     "graph graph": "mtx",
-    "taylor input": "npy",
-    "train": "npy",
-    "query": "npy",
 }
 
 
@@ -210,8 +142,12 @@ def completed(
     if name.startswith("unit_"):
         return _values(name.removeprefix("unit_"), parsed_args)
     keys = (f"{getattr(parsed_args, 'command', None)} {name}", name)
-    words = next((list(_NAMES[key]()) for key in keys if key in _NAMES), list[str]())
-    ending = next((_FILES[key] for key in keys if key in _FILES), None)
+    names, files = dict(_NAMES), dict(_FILES)
+    for module in registered("completion"):
+        names |= module.NAMES
+        files |= module.FILES
+    words = next((list(names[key]()) for key in keys if key in names), list[str]())
+    ending = next((files[key] for key in keys if key in files), None)
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     if ending:
         words += FilesCompleter((ending,))(prefix)

@@ -15,6 +15,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
+from vitruvian.common.wings import registered
 from vitruvian.flows.asic import baseline, cells, report
 from vitruvian.flows.asic.measure import TARGETS_PS, Row, Settings, measure
 from vitruvian.flows.asic.synth import Recipe
@@ -364,11 +365,11 @@ def _units(options: argparse.Namespace) -> int:
 
 def _docs(options: argparse.Namespace) -> int:
     from vitruvian.flows.pages import docs, notebooks
-    from vitruvian.sim.davinci import reference
 
     stale = docs.update(check=options.check)
     stale += docs.update(docs.TUTORIALS, check=options.check)
-    stale += reference.update(check=options.check)
+    for module in registered("pages"):
+        stale += module.update(check=options.check)
     stale += notebooks.update(docs.TUTORIALS, check=options.check)
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")

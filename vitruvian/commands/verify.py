@@ -10,6 +10,7 @@ from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.interrupt import at_hard_end
 from vitruvian.common.progress import Progress
+from vitruvian.common.wings import registered
 from vitruvian.sim.verify.check import Check, Outcome
 from vitruvian.sim.verify.run import collect, run_checks
 
@@ -24,7 +25,7 @@ def register(name: str, commands: Any) -> None:
 def _register_list(commands: Any) -> None:
     parser = commands.add_parser(
         "list",
-        description="List the units that verify compares, a row each, and the DaVinci kernels.",
+        description="List the rows that verify compares, and the kernels of DaVinci cores.",
         epilog="Example: vitruvian list 'cube*'",
     )
     parser.add_argument("unit", nargs="?", default="*", metavar="UNIT", help=_PATTERN)
@@ -62,24 +63,22 @@ def _chosen(pattern: str) -> list[Check]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from vitruvian.commands.davinci import kernel_line, kernel_rows
-
-    kernels = kernel_rows(options.unit)
+    more = [(m.line, row) for m in registered("listed") for row in m.rows(options.unit)]
     try:
         checks = collect(options.unit)
     except ValueError as error:
-        if not kernels:
+        if not more:
             raise UserError(str(error)) from None
         checks = []
     if options.json:
         rows = [{"unit": c.unit, "configuration": c.configuration} for c in checks]
-        write_json(options.json, [*rows, *kernels])
+        write_json(options.json, [*rows, *(row for _, row in more)])
         if options.json == "-":
             return 0
     for check in checks:
         print(f"{check.unit:18} {check.configuration}")
-    for row in kernels:
-        print(f"{row['unit']:18} {kernel_line(row)}")
+    for line, row in more:
+        print(f"{row['unit']:18} {line(row)}")
     return 0
 
 

@@ -1,5 +1,6 @@
 """Stimuli of the sparse units with golden's results, as the words of their streams."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -203,3 +204,14 @@ def _masks(present: np.ndarray) -> np.ndarray:
     """Return rows of flags as numbers, the first flag in the lowest bit."""
     lanes = np.arange(present.shape[1], dtype=np.uint64)
     return (present.astype(np.uint64) << lanes).sum(axis=1, dtype=np.uint64)
+
+
+#: The function of each unit, which ``sim.bench.vectors`` takes.
+MAKERS: dict[str, Callable[[Any, int, int], Arrays]] = {
+    "sparse-os": columns,
+    "sparse-is": rows,
+    "sparse-ewise": programs,
+    "sparse-oei": passes,
+    "sparse-buffer": conversions,
+    "sparse-control": steps,
+}

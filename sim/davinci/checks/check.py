@@ -16,6 +16,7 @@ the same lines is reported once.
 
 import numpy as np
 
+from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.checks.compiled import Ordering, clocks
 from vitruvian.sim.davinci.checks.flags import flag_findings
 from vitruvian.sim.davinci.checks.hazards import chains, open_queues, register_findings
@@ -27,7 +28,6 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.deadlock import explain
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower
 

@@ -1,7 +1,7 @@
 """The compiled loops of the checks: vector clocks, and the sweep over memory that compares them.
 
-They are compiled for large programs only, see ``timing.compiling``. Numba's cache notices changes
-of this file alone, so the loops must not depend on other modules.
+They are compiled for large programs only, see ``vitruvian.common.compiling``. Numba's cache notices
+changes of this file alone, so the loops must not depend on other modules.
 """
 
 from typing import NamedTuple

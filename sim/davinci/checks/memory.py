@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.checks.compiled import (
     ATOMIC,
     HAZARD,
@@ -26,7 +27,6 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, Span
 from vitruvian.sim.davinci.isa.segments import segments
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.lowering import Stream
 
 #: The largest number of findings of one kind in one memory; the search then stops.

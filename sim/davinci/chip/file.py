@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from vitruvian.common.toml_reader import TomlReader
+from vitruvian.common.toml_table import TABLES, Table
 from vitruvian.common.validate import nearest
 from vitruvian.sim.davinci.chip.interlocks import read_interlocks
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
 from vitruvian.sim.davinci.chip.selection import read_selection
-from vitruvian.sim.davinci.chip.table import TABLES, Table
-from vitruvian.sim.davinci.chip.toml import TomlReader
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.operations import OPERATIONS

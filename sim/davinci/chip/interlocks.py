@@ -1,6 +1,6 @@
 """The key ``interlocks`` of a kind of core in a chip file."""
 
-from vitruvian.sim.davinci.chip.table import Table
+from vitruvian.common.toml_table import Table
 from vitruvian.sim.davinci.isa.instruction import Unit
 
 

@@ -1,6 +1,6 @@
 """The key ``vsel_from_memory`` of a kind of core in a chip file."""
 
-from vitruvian.sim.davinci.chip.table import Table
+from vitruvian.common.toml_table import Table
 
 
 def read_selection(table: Table) -> bool:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.compiling import tell_on_terminal
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES, View
 from vitruvian.sim.davinci.program.program import Core, Program
-from vitruvian.sim.davinci.timing.compiling import tell_on_terminal
 
 from .matrix import CUBES, Product, golden_product, matrix_product
 from .memory import FunctionalError, Memory

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.timing import engine_compiled
-from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
 from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.chip.model import ATTO, Chip, Timing
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind
 from vitruvian.sim.davinci.program.program import Core, Program
-from vitruvian.sim.davinci.timing.compiling import fitting
 from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
 from vitruvian.sim.davinci.timing.matching_compiled import match
 

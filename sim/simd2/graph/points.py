@@ -12,7 +12,7 @@ from vitruvian.sim.simd2 import Counts, Machine
 from vitruvian.sim.simd2.graph.files import read_matrix
 from vitruvian.sim.simd2.graph.inputs import FORMATS, rounded
 from vitruvian.sim.simd2.graph.memory import POINT_BYTES, check_memory
-from vitruvian.sim.studies.neighbours import nearest
+from vitruvian.sim.simd2.nearest import nearest
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from vitruvian.common import compiling
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.check import check
-from vitruvian.sim.davinci.timing import compiling
 
 C310 = load_chip("ascend310")
 V, MTE3 = Unit.V, Unit.MTE3

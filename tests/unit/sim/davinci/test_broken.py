@@ -5,9 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from vitruvian.common import compiling
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.check import CHECKS, check
-from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.deadlock import Deadlock
 from vitruvian.sim.davinci.timing.lowering import lower
 

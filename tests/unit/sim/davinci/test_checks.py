@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.davinci_programs import random_accesses, random_lowered
+from vitruvian.common import compiling
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.checks import compiled as checks_compiled
 from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.isa.instruction import Kind
-from vitruvian.sim.davinci.timing import compiling, engine
+from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import lower
 
 CHIP = load_chip("ascend310")

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.davinci_programs import random_lowered
+from vitruvian.common import compiling
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
-from vitruvian.sim.davinci.timing import compiling, engine, matching_compiled, reference
+from vitruvian.sim.davinci.timing import engine, matching_compiled, reference
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, cycle
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.davinci.timing.reference import as_arrays, run_reference, shares

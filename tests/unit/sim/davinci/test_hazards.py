@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.davinci_programs import random_accesses, random_lowered
+from vitruvian.common import compiling
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
 from vitruvian.sim.davinci.checks import compiled as loops
 from vitruvian.sim.davinci.checks import overlap
 from vitruvian.sim.davinci.checks.check import check, check_lowered
 from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, read_chip
 from vitruvian.sim.davinci.isa.instruction import Kind
-from vitruvian.sim.davinci.timing import compiling
 
 C310, C910B = load_chip("ascend310"), load_chip("ascend910b")
 S, V, M, MTE1, MTE2, MTE3 = list(Unit)[:6]

@@ -160,7 +160,7 @@ def test_the_examples_of_the_documentation(root, capsys):
 def test_the_first_run_says_that_it_compiles(tmp_path):
     """A message appears once for each function, not for its callees, nor if the cache has it."""
     (tmp_path / "loops.py").write_text(
-        "from vitruvian.sim.davinci.timing.compiling import tell_compiling\n"
+        "from vitruvian.common.compiling import tell_compiling\n"
         "tell_compiling(lambda name: print('compiling', name))\n"
         "import sys\n"
         "assert 'numba' not in sys.modules\n"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from vitruvian.sim.davinci.timing.compiling import compiled
+from vitruvian.common.compiling import compiled
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program

@@ -1,3 +1,4 @@
+# pyright: basic
 """The choice between compiled and interpreted loops: compilation pays for large programs only.
 
 Numba takes half a second to start in a process, even when its cache holds everything. A small

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from vitruvian.cli import write_json
-from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_chip, add_jobs, add_json, add_size, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of
+from vitruvian.wings.ascend.davinci import tell_compiling
 
 if TYPE_CHECKING:
     from vitruvian.sim.kernels.search import Problem, Tuned

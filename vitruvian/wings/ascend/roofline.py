@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
-from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_json, add_size, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path
 from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of
+from vitruvian.wings.ascend.davinci import tell_compiling
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -206,7 +206,8 @@ def _console(options: argparse.Namespace) -> "Console":
 
 def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
     """Print the verdict, the components and the advice, and write the plot."""
-    from vitruvian.sim.roofline.plot import draw, write_figure
+    from vitruvian.common.figure import write_figure
+    from vitruvian.sim.roofline.plot import draw
     from vitruvian.sim.roofline.strategies import advice
 
     console = _console(options)

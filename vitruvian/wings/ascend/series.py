@@ -4,11 +4,11 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from vitruvian.commands import davinci
-from vitruvian.commands.half_arrays import read_half
 from vitruvian.commands.options import add_json, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
+from vitruvian.wings.ascend import davinci
+from vitruvian.wings.ascend.half_arrays import read_half
 
 if TYPE_CHECKING:
     import numpy as np

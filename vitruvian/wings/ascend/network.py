@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from vitruvian.cli import write_json
-from vitruvian.commands.davinci import tell_compiling
 from vitruvian.commands.options import add_chip, add_json
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path
 from vitruvian.common.progress import Progress
 from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of
+from vitruvian.wings.ascend.davinci import tell_compiling
 
 if TYPE_CHECKING:
     from vitruvian.sim.networks import Network
@@ -99,7 +99,8 @@ def _network(name: str) -> "Network":
 
 
 def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
-    from vitruvian.sim.roofline.plot import draw_distribution, write_figure
+    from vitruvian.common.figure import write_figure
+    from vitruvian.sim.roofline.plot import draw_distribution
 
     console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=120)
     print_table(

@@ -1,3 +1,4 @@
+# pyright: basic
 """The reader of a TOML file that describes hardware: each mistake is reported with its line."""
 
 import re
@@ -5,7 +6,7 @@ import tomllib
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from vitruvian.sim.davinci.chip.table import RANGE
+from vitruvian.common.toml_table import RANGE
 
 
 def _decimal(text: str) -> Decimal | str:

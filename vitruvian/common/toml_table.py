@@ -1,3 +1,4 @@
+# pyright: basic
 """A table of a chip file: its keys are taken and checked one by one."""
 
 import difflib

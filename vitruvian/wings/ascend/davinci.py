@@ -5,7 +5,6 @@ import gzip
 import io
 import sys
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from vitruvian.cli import write_json
-from vitruvian.commands.cce import (
+from vitruvian.commands.options import add_chip, add_json, add_seed, add_size, at_least, numbers
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import open_whole, output_path
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import listed, nearest, one_of, printable, shortened
+from vitruvian.wings.ascend.cce import (
     DESCRIPTION,
     EXAMPLE,
     add_cce_options,
@@ -22,12 +26,7 @@ from vitruvian.commands.cce import (
     kernel_arguments,
     macros,
 )
-from vitruvian.commands.cce_arrays import Expected, expectations
-from vitruvian.commands.options import add_chip, add_json, add_seed, add_size, at_least, numbers
-from vitruvian.common.errors import UserError
-from vitruvian.common.files import open_whole, output_path
-from vitruvian.common.progress import Progress
-from vitruvian.common.validate import listed, nearest, one_of, printable, shortened
+from vitruvian.wings.ascend.cce_arrays import Expected, expectations
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -215,35 +214,6 @@ def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
     )
 
 
-def kernel_rows(pattern: str) -> list[dict[str, Any]]:
-    """Return a row for each kernel whose name matches a shell pattern.
-
-    A pattern that matches the word davinci selects all kernels.
-    """
-    from vitruvian.sim.kernels import KERNELS
-
-    return [
-        {
-            "unit": "davinci",
-            "configuration": k.name,
-            "title": k.title,
-            "size": list(k.sizes),
-            "default": list(k.default),
-            "text": k.text,
-        }
-        for k in KERNELS.values()
-        if fnmatchcase(k.name, pattern) or fnmatchcase("davinci", pattern)
-    ]
-
-
-def kernel_line(row: dict[str, Any]) -> str:
-    """Return a row of ``kernel_rows`` as a line of the command ``list``."""
-    default = "x".join(map(str, row["default"]))
-    text = f", from {row['text']}" if row["text"] else ""
-    size = " x ".join(row["size"])
-    return f"{row['configuration']}: {row['title']}; --size {size} ({default}){text}"
-
-
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel and return the exit code.
 
@@ -303,7 +273,7 @@ def tell_compiling() -> None:
 
     Compiling all parts takes some 20 seconds; the next run loads them from Numba's cache.
     """
-    from vitruvian.sim.davinci.timing.compiling import tell_compiling as tell
+    from vitruvian.common.compiling import tell_compiling as tell
 
     tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 

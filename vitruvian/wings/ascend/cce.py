@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vitruvian.commands.cce_arrays import array_argument, tolerance
 from vitruvian.commands.options import add_chip, add_seed, at_least
 from vitruvian.common.errors import UserError
+from vitruvian.wings.ascend.cce_arrays import array_argument, tolerance
 
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
 time, the findings of the checks, its own output, and the first values of its arrays. The exit code

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
-from vitruvian.commands.cce_arrays import Expected, array_argument, expectations
 from vitruvian.common.errors import UserError
 from vitruvian.golden import vector
+from vitruvian.wings.ascend.cce_arrays import Expected, array_argument, expectations
 
 SEED = (0, 0)
 

@@ -15,8 +15,9 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
-from vitruvian.sim.kernels.kernel import DoubleBuffer, Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import unpack_c
+from vitruvian.sim.kernels.ring import Ring, together
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -43,20 +44,14 @@ def _stream(
     outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
     room = core.allocate("UB", between, x.dtype, "between")
     # While V works on a piece, MTE2 loads the next one and MTE3 stores the previous one.
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    for count, p in enumerate(pieces):
-        slot = count % 2
-        full.begin_write(slot)
-        core.copy(ins[slot], x[p])
-        full.end_write(slot)
-        full.begin_read(slot)
-        done.begin_write(slot)
-        body(core, outs[slot], ins[slot], room)
-        full.end_read(slot)
-        done.end_write(slot)
-        done.begin_read(slot)
-        core.copy(y[p], outs[slot])
-        done.end_read(slot)
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for p in pieces:
+        with full.write() as slot:
+            core.copy(ins[slot], x[p])
+        with together(full.read(), done.write()) as (source, target):
+            body(core, outs[target], ins[source], room)
+        with done.read() as slot:
+            core.copy(y[p], outs[slot])
     full.close()
     done.close()
 

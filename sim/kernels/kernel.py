@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.common.collector import paused_collector
-from vitruvian.sim.davinci import Chip, Core, Program, Unit, load_chip
+from vitruvian.sim.davinci import Chip, Core, Program, load_chip
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.chip.file import chip_names
 from vitruvian.sim.davinci.chip.model import CoreKind
@@ -233,54 +233,6 @@ def cores_of(program: Program, cores: int | None) -> list[Core]:
     return [program.core(index) for index in range(cores)]
 
 
-def ordered(core: Core, source: Unit, target: Unit, register: int = 0) -> None:
-    """Make ``target`` wait here until ``source`` has ended all earlier work.
-
-    Each register can be used once.
-    """
-    core.set_flag(source, target, register)
-    core.wait_flag(source, target, register)
-
-
 def products_need_barrier(rows: int, columns: int) -> bool:
     """Return True if products on one C of so few fractals need a barrier of M between them."""
     return rows * columns < PIPELINED
-
-
-class DoubleBuffer:
-    """The flags of a double buffer that one unit fills and another one empties.
-
-    A slot is used in the order ``begin_write``, ``end_write``, ``begin_read``, ``end_read``. Both
-    slots are free at first.
-
-    Parameters
-    ----------
-    source, target : Unit
-        The unit that writes and the unit that reads.
-    """
-
-    def __init__(self, core: Core, source: Unit, target: Unit) -> None:
-        self.core, self.source, self.target = core, source, target
-        for slot in range(2):
-            core.set_flag(target, source, slot)
-
-    def begin_write(self, slot: int) -> None:
-        """Make the source wait until a slot is free."""
-        self.core.wait_flag(self.target, self.source, slot)
-
-    def end_write(self, slot: int) -> None:
-        """Mark a slot as full."""
-        self.core.set_flag(self.source, self.target, slot)
-
-    def begin_read(self, slot: int) -> None:
-        """Make the target wait until a slot is full."""
-        self.core.wait_flag(self.source, self.target, slot)
-
-    def end_read(self, slot: int) -> None:
-        """Mark a slot as free."""
-        self.core.set_flag(self.target, self.source, slot)
-
-    def close(self) -> None:
-        """Wait until both slots are free, so that no flag stays set."""
-        for slot in range(2):
-            self.core.wait_flag(self.target, self.source, slot)

@@ -20,6 +20,7 @@ from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import convolution, pooling
 from vitruvian.sim.kernels.convolution.dense import Buffering
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.networks.elementwise import RECIPES
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
@@ -127,28 +128,24 @@ def _serial(
     out = core.allocate("UB", size, "fp16", "out")
     room = core.allocate("UB", size, "fp16", "room")
     constant = core.allocate("UB", (_LANES,), "fp16", "constant") if gc is not None else None
-    for count, piece in enumerate(part):
-        if count:
-            core.wait_flag(MTE3, MTE2, 0)
-        for target, source in zip(ins, gx, strict=True):
-            core.copy(target, source[piece])
-        if gc is not None and constant is not None:
-            core.copy(constant, gc)  # every piece loads it again, as add_relu before MRT does
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        if constant is not None:
-            strides = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
-            repeat = size[0] // _LANES
-            core.vadd(out, ins[0], constant, repeat=repeat, strides=strides)
-            core.pipe_barrier(V)
-            core.vrelu(out, out)
-        else:
-            for index, step in enumerate(RECIPES[operation][1]):
-                if index:
-                    core.pipe_barrier(V)
-                step(core, out, ins, room)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(gy[piece], out)
-        if piece != part[-1]:
-            core.set_flag(MTE3, MTE2, 0)
+    ring = Ring(core, MTE2, MTE3, 1, through=V, plan=uses_of(part, 1))
+    for piece in part:
+        with ring.write():
+            for target, source in zip(ins, gx, strict=True):
+                core.copy(target, source[piece])
+            if gc is not None and constant is not None:
+                core.copy(constant, gc)  # every piece loads it again, as add_relu before MRT does
+        with ring.update():
+            if constant is not None:
+                strides = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
+                repeat = size[0] // _LANES
+                core.vadd(out, ins[0], constant, repeat=repeat, strides=strides)
+                core.pipe_barrier(V)
+                core.vrelu(out, out)
+            else:
+                for index, step in enumerate(RECIPES[operation][1]):
+                    if index:
+                        core.pipe_barrier(V)
+                    step(core, out, ins, room)
+        with ring.read():
+            core.copy(gy[piece], out)

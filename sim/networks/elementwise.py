@@ -7,7 +7,8 @@ the next one and MTE3 stores the previous one. Times alone can be computed.
 from collections.abc import Callable
 
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import DoubleBuffer, cores_of
+from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, together
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -121,24 +122,18 @@ def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Ste
     ins = [[core.allocate("UB", size, "fp16", "in") for _ in gx] for _ in "01"]
     outs = [core.allocate("UB", size, "fp16", "out") for _ in "01"]
     room = core.allocate("UB", size, "fp16", "room")
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    for count, piece in enumerate(part):
-        slot = count % 2
-        full.begin_write(slot)
-        for target, source in zip(ins[slot], gx, strict=True):
-            core.copy(target, source[piece])
-        full.end_write(slot)
-        full.begin_read(slot)
-        done.begin_write(slot)
-        for index, step in enumerate(steps):
-            if index:
-                core.pipe_barrier(V)
-            step(core, outs[slot], ins[slot], room)
-        full.end_read(slot)
-        done.end_write(slot)
-        done.begin_read(slot)
-        core.copy(gy[piece], outs[slot])
-        done.end_read(slot)
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for piece in part:
+        with full.write() as slot:
+            for target, source in zip(ins[slot], gx, strict=True):
+                core.copy(target, source[piece])
+        with together(full.read(), done.write()) as (slot, out):
+            for index, step in enumerate(steps):
+                if index:
+                    core.pipe_barrier(V)
+                step(core, outs[out], ins[slot], room)
+        with done.read() as slot:
+            core.copy(gy[piece], outs[slot])
     full.close()
     done.close()
 
@@ -189,8 +184,7 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
     sums = core.allocate("UB", (chunk, _LANES), "fp16", "sums")
     squares = core.allocate("UB", (chunk, _LANES), "fp16", "squares")
     room = core.allocate("UB", (_LANES,), "fp16", "room")
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    count = stored = 0
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
     broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
     for piece in part:
         core.pipe_barrier(V)
@@ -199,30 +193,20 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
         core.pipe_barrier(V)
         for second in (False, True):
             for number in range(chunks):
-                slot = count % 2
-                count += 1
-                full.begin_write(slot)
-                core.copy(ins[slot], gx[piece, number])
-                full.end_write(slot)
-                full.begin_read(slot)
-                x = ins[slot]
+                with full.write() as slot:
+                    core.copy(ins[slot], gx[piece, number])
                 if not second:
-                    core.vadd(sums, sums, x)
-                    core.vmla(squares, x, x)
-                    core.pipe_barrier(V)
-                    full.end_read(slot)
+                    with full.read() as slot:
+                        core.vadd(sums, sums, ins[slot])
+                        core.vmla(squares, ins[slot], ins[slot])
+                        core.pipe_barrier(V)
                     continue
-                out = stored % 2
-                stored += 1
-                done.begin_write(out)
-                core.vsub(outs[out], x, sums, repeat=chunk, strides=broadcast)
-                core.pipe_barrier(V)
-                core.vmul(outs[out], outs[out], squares, repeat=chunk, strides=broadcast)
-                full.end_read(slot)
-                done.end_write(out)
-                done.begin_read(out)
-                core.copy(gy[piece, number], outs[out])
-                done.end_read(out)
+                with together(full.read(), done.write()) as (slot, out):
+                    core.vsub(outs[out], ins[slot], sums, repeat=chunk, strides=broadcast)
+                    core.pipe_barrier(V)
+                    core.vmul(outs[out], outs[out], squares, repeat=chunk, strides=broadcast)
+                with done.read() as out:
+                    core.copy(gy[piece, number], outs[out])
             if not second:
                 _statistics(core, sums, squares, room, features)
     full.close()

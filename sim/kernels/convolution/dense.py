@@ -17,10 +17,10 @@ import numpy as np
 from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
 from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
+from vitruvian.sim.kernels.ring import Ring, Use, ordered, together, uses_of
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -205,12 +205,14 @@ class _Body:
         x, w = [(*i[:3], t) for i, t in chunks], [(i[1], i[3], t) for i, t in chunks]
         w = w if keep else list(enumerate(w))
         a, b = [(*i[:3], t, k) for i, t, k in parts], [(i[1], i[3], t, k) for i, t, k in parts]
-        self.in_x = Ring(core, MTE2, MTE1, uses_of(x, two))
-        self.in_w = Ring(core, MTE2, MTE1, uses_of(w, slots), 2)
-        self.left = Ring(core, MTE1, M, uses_of(a, two))
-        self.right = Ring(core, MTE1, M, uses_of(b, two), 2)
-        self.sums = Ring(core, M, V, ones)
-        self.outs = Ring(core, V, MTE3, ones)
+        self.in_x = Ring(core, MTE2, MTE1, plan=uses_of(x, two))
+        self.in_w = Ring(core, MTE2, MTE1, first=2, plan=uses_of(w, slots))
+        self.left = Ring(core, MTE1, M, plan=uses_of(a, two))
+        self.right = Ring(core, MTE1, M, first=2, plan=uses_of(b, two))
+        self.sums = Ring(core, M, V, plan=ones)
+        self.outs = Ring(core, V, MTE3, plan=ones)
+        # The sums that hold a bias; ``sums`` has the flags that say that they have been read.
+        self.biases = Ring(core, V, M, first=2, back=False)
 
     def emit(self) -> None:
         """Emit all output tiles of the core."""
@@ -224,19 +226,18 @@ class _Body:
                 self._start(item, number % 2)
             # The bias of this tile comes first, so that the Cube need not wait for the last one.
             if pending is not None:
-                self._out(*pending)
-            pending = item, self._product(item, number % 2)
+                self._out(pending)
+            self._product(item, number % 2)
+            pending = item
         if pending is not None:
-            self._out(*pending)
+            self._out(pending)
 
     def _load_bias(self, bias: View, again: bool) -> None:
         core = self.core
         if again:
-            core.set_flag(V, MTE2, 0)
-            core.wait_flag(V, MTE2, 0)
+            ordered(core, V, MTE2)
         core.copy(self.ub_b, bias)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
+        ordered(core, MTE2, V)
 
     def _start(self, item: Item, slot: int) -> None:
         """Write the bias to all rows of the sums."""
@@ -246,41 +247,34 @@ class _Body:
             rows = 16 * tile.fractals
             target = self.l0c[slot, i * tile.fractals]
             core.copy(target, self.ub_b[n], bursts=rows, burst_bytes=64, dst_stride=64)
-        core.set_flag(V, M, 2 + slot)
+        self.biases.write(Use(slot)).end()
 
-    def _product(self, item: Item, slot: int):
-        """Emit the loads and products of a tile; return the use of its sums."""
+    def _product(self, item: Item, slot: int) -> None:
+        """Emit the loads and products of a tile."""
         core, plan = self.core, self.plan
         image, group, number, j = item
         tile, filters = plan.tiles[number], plan.filters(j)
-        use = self.sums.next()
-        self.sums.begin_write(use)
-        if self.b is not None:
-            core.wait_flag(V, M, 2 + slot)
         taps, first = plan.shape.taps, self.b is None
-        for chunk in plan.chunks:
-            x, w = self.in_x.next(), self.in_w.next()
-            pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
-            if x.load:
-                self.in_x.begin_write(x)
-                self._load_image(pixels, self.x[image, group], chunk, tile)
-                self.in_x.end_write(x)
-            blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
-            weights = self.l1_w[w.slot, : len(blocks) * wide]
-            if w.load:
-                self.in_w.begin_write(w)
-                part = self.w[group, blocks.start : blocks.stop, filters.start : filters.stop]
-                core.copy(weights.reshape(*part.shape), part)
-                self.in_w.end_write(w)
-            self.in_x.begin_read(x)
-            self.in_w.begin_read(w)
-            for steps in plan.steps(len(chunk)):
-                self._step(tile, pixels, weights, steps, wide, use.slot, first)
-                first = False
-            self.in_x.end_read(x)
-            self.in_w.end_read(w)
-        self.sums.end_write(use)
-        return use
+        with self.sums.write() as sums:
+            if self.b is not None:
+                self.biases.read(Use(slot)).begin()
+            for chunk in plan.chunks:
+                x, w = self.in_x.next(), self.in_w.next()
+                pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
+                if x.load:
+                    with self.in_x.write(x):
+                        self._load_image(pixels, self.x[image, group], chunk, tile)
+                blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
+                weights = self.l1_w[w.slot, : len(blocks) * wide]
+                if w.load:
+                    with self.in_w.write(w):
+                        part = self.w[group, blocks.start : blocks.stop]
+                        part = part[:, filters.start : filters.stop]
+                        core.copy(weights.reshape(*part.shape), part)
+                with together(self.in_x.read(x), self.in_w.read(w)):
+                    for steps in plan.steps(len(chunk)):
+                        self._step(tile, pixels, weights, steps, wide, sums, first)
+                        first = False
 
     def _load_image(self, dst: View, image: View, chunk: range, tile: Tile) -> None:
         """Load a rectangle of some groups of channels, with one transfer if its rows are whole."""
@@ -307,47 +301,37 @@ class _Body:
         a, b = self.left.next(), self.right.next()
         left, right = self.l0a[a.slot, : m * deep], self.l0b[b.slot, : deep * wide]
         if a.load:
-            self.left.begin_write(a)
-            load_patches(core, left, pixels, tile, steps, self.plan.shape.taps)
-            self.left.end_write(a)
+            with self.left.write(a):
+                load_patches(core, left, pixels, tile, steps, self.plan.shape.taps)
         if b.load:
-            self.right.begin_write(b)
-            core.load(right, weights[steps.start * wide : steps.stop * wide])
-            self.right.end_write(b)
-        self.left.begin_read(a)
-        self.right.begin_read(b)
-        init = "zero" if first else "accumulate"
-        if not first and products_need_barrier(m, wide):
-            core.pipe_barrier(M)
-        core.mmad(self.l0c[slot], left, right, m=tile.count, k=16 * deep, n=16 * wide, init=init)
-        self.left.end_read(a)
-        self.right.end_read(b)
+            with self.right.write(b):
+                core.load(right, weights[steps.start * wide : steps.stop * wide])
+        with together(self.left.read(a), self.right.read(b)):
+            init = "zero" if first else "accumulate"
+            if not first and products_need_barrier(m, wide):
+                core.pipe_barrier(M)
+            m, k, n = tile.count, 16 * deep, 16 * wide
+            core.mmad(self.l0c[slot], left, right, m=m, k=k, n=n, init=init)
 
-    def _out(self, item: Item, use) -> None:
+    def _out(self, item: Item) -> None:
+        """Move the sums of a tile to UB and from there to global memory."""
         core, (image, group, number, j) = self.core, item
         tile, filters = self.plan.tiles[number], self.plan.filters(j)
-        out = self.outs.next()
         n = len(filters)
-        self.sums.begin_read(use)
-        self.outs.begin_write(out)
-        ub = self.ub[out.slot, : n * tile.count * C0]
-        stride = tile.count * 2 * C0
-        core.matrix_out(
-            ub, self.l0c[use.slot], m=tile.count, n=16 * n, dst_stride=stride, relu=self.relu
-        )
-        self.sums.end_read(use)
-        self.outs.end_write(out)
-        self.outs.begin_read(out)
-        part = self.y[
-            image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
-        ]
-        ub = ub.reshape(*part.shape)
-        if part.shape[2] == self.y.shape[4]:
-            core.copy(part, ub)
-        else:
-            for c in range(n):
-                core.copy(part[c], ub[c])
-        self.outs.end_read(out)
+        with together(self.sums.read(), self.outs.write()) as (sums, out):
+            ub, stride = self.ub[out, : n * tile.count * C0], tile.count * 2 * C0
+            m = tile.count
+            core.matrix_out(ub, self.l0c[sums], m=m, n=16 * n, dst_stride=stride, relu=self.relu)
+        with self.outs.read() as out:
+            part = self.y[
+                image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
+            ]
+            ub = self.ub[out, : n * tile.count * C0].reshape(*part.shape)
+            if part.shape[2] == self.y.shape[4]:
+                core.copy(part, ub)
+            else:
+                for c in range(n):
+                    core.copy(part[c], ub[c])
 
 
 def load_patches(

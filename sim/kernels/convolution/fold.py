@@ -9,8 +9,8 @@ from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.areas import Area, check_fits, choose_area
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, uses_of
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -210,33 +210,28 @@ def _emit(
     columns = core.allocate("UB", (2, fractals * 256), "fp16", "patches")
     pixels = core.allocate("UB", (2, max(t.pixels for *_, t in items) * C0), "fp16", "y in UB")
     loads = sum(shape.taps for *_, t in items if t.patches is not None)
-    into = Ring(core, MTE2, V, uses_of(range(loads), 2))
-    outs = Ring(core, V, MTE3, uses_of(range(len(items)), 2))
+    into = Ring(core, MTE2, V, plan=uses_of(range(loads), 2))
+    outs = Ring(core, V, MTE3, plan=uses_of(range(len(items)), 2))
     for n, c, tile in items:
-        out = outs.next()
-        image = pixels[out.slot, : tile.pixels * C0]
-        outs.begin_write(out)
-        core.vdup(image, 0.0)
-        for tap in range(shape.taps if tile.patches is not None else 0):
-            use = into.next()
-            into.begin_write(use)
-            source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
-            core.copy(columns[use.slot, : tile.count * C0].reshape(*source.shape), source)
-            into.end_write(use)
-            into.begin_read(use)
-            core.pipe_barrier(V)
-            assert tile.patches is not None
-            core.col2im(
-                image,
-                columns[use.slot],
-                tile.patches,
-                repeat=tile.fractals,
-                position=(tile.top, -tile.patches.pad[2]),
-                kernel_position=divmod(tap, shape.kernel[1]),
-            )
-            into.end_read(use)
-        outs.end_write(out)
-        outs.begin_read(out)
-        target = y[n, c, slice(*tile.down), slice(*tile.across)]
-        core.copy(target, image.reshape(*target.shape))
-        outs.end_read(out)
+        with outs.write() as out:
+            image = pixels[out, : tile.pixels * C0]
+            core.vdup(image, 0.0)
+            for tap in range(shape.taps if tile.patches is not None else 0):
+                with into.write() as slot:
+                    source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
+                    core.copy(columns[slot, : tile.count * C0].reshape(*source.shape), source)
+                with into.read() as slot:
+                    core.pipe_barrier(V)
+                    assert tile.patches is not None
+                    core.col2im(
+                        image,
+                        columns[slot],
+                        tile.patches,
+                        repeat=tile.fractals,
+                        position=(tile.top, -tile.patches.pad[2]),
+                        kernel_position=divmod(tap, shape.kernel[1]),
+                    )
+        with outs.read() as out:
+            image = pixels[out, : tile.pixels * C0]
+            target = y[n, c, slice(*tile.down), slice(*tile.across)]
+            core.copy(target, image.reshape(*target.shape))

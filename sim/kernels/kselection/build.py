@@ -20,6 +20,7 @@ from vitruvian.sim.kernels.kselection.golden import (
 )
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
+from vitruvian.sim.kernels.ring import Ring, uses_of
 
 #: The methods by name, and the golden functions of their names.
 METHODS = {"bitonic": Bitonic, "heap": Heap}
@@ -161,38 +162,34 @@ def _emit(
     slots = core.allocate("UB", (2, n // per, *axes), "fp16", "distances")
     selector = made(core, shape, n)
     tiles = [(group, at) for group in groups for at in range(0, total, n)]
+    loads = Ring(core, Unit.MTE2, Unit.V, plan=uses_of(tiles, 2))
+    results = Ring(core, Unit.V, Unit.MTE3, plan=uses_of(groups, 1))
 
-    def load(turn: int) -> None:
-        group, at = tiles[turn]
+    def load(group: int, at: int) -> None:
         rows = min(n, total - at) // per
-        if turn >= 2:
-            core.wait_flag(Unit.V, Unit.MTE2, turn % 2)
-        core.copy(slots[turn % 2, :rows], d[group, at // per : at // per + rows])
-        core.set_flag(Unit.MTE2, Unit.V, turn % 2)
+        with loads.write() as slot:
+            core.copy(slots[slot, :rows], d[group, at // per : at // per + rows])
 
-    load(0)
-    stored = False
+    load(*tiles[0])
+    selecting = results.write()
     for turn, (group, at) in enumerate(tiles):
+        # The next tile is loaded while this one is searched.
         if turn + 1 < len(tiles):
-            load(turn + 1)
+            load(*tiles[turn + 1])
         if at == 0:
-            if stored:
-                core.wait_flag(Unit.MTE3, Unit.V, 0)
+            selecting.begin()
             selector.begin(min(GROUP, shape.queries - GROUP * group))
-        core.wait_flag(Unit.MTE2, Unit.V, turn % 2)
         rows = min(n, total - at) // per
         own = padded[GROUP * group : GROUP * (group + 1), at : at + rows * per]
-        selector.select(slots[turn % 2, :rows], at, own)
-        if turn + 2 < len(tiles):
-            core.set_flag(Unit.V, Unit.MTE2, turn % 2)
+        with loads.read() as slot:
+            selector.select(slots[slot, :rows], at, own)
         if at + n >= total:
-            core.set_flag(Unit.V, Unit.MTE3, 0)
-            core.wait_flag(Unit.V, Unit.MTE3, 0)
-            core.copy(values[group], selector.best)
-            core.copy(numbers[group], selector.index)
-            stored = turn + 1 < len(tiles)
-            if stored:
-                core.set_flag(Unit.MTE3, Unit.V, 0)
+            selecting.end()
+            with results.read():
+                core.copy(values[group], selector.best)
+                core.copy(numbers[group], selector.index)
+            if turn + 1 < len(tiles):
+                selecting = results.write()
 
 
 def result(

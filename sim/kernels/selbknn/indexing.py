@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP
+from vitruvian.sim.kernels.ring import ordered
 from vitruvian.sim.kernels.selbknn.golden import ABSENT
 
 #: Training points in a repeat, and the most of a tile: the minima of its repeats, with their

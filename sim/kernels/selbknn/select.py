@@ -8,8 +8,8 @@ load states the element for which the program was built, and a run with data che
 import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.ring import ordered
 from vitruvian.sim.kernels.selbknn.compare import ROWS, HardCompare, SoftCompare, emit
 from vitruvian.sim.kernels.selbknn.golden import Best, Step, Variant, k_selection, levels
 from vitruvian.sim.kernels.selbknn.indexing import HardIndex, SoftIndex

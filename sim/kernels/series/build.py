@@ -18,8 +18,8 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs
+from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, LARGEST_ANGLE, Cordic
 from vitruvian.sim.kernels.series.functions import Function
 from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
@@ -302,28 +302,21 @@ def _emit_core(
     others = core.allocate("UB", (max(scratch, 1), largest), "fp16", "scratch") if scratch else None
     if table is not None:
         core.copy(near, table)
-    full = Ring(core, MTE2, V, uses_of(range(len(sizes)), 2))
-    done = Ring(core, V, MTE3, uses_of(range(len(sizes) * len(each)), 2))
+    full = Ring(core, MTE2, V, plan=uses_of(range(len(sizes)), 2))
+    done = Ring(core, V, MTE3, plan=uses_of(range(len(sizes) * len(each)), 2))
     lanes, start = Lanes(core), 0
     for size in sizes:
-        load = full.next()
-        full.begin_write(load)
-        core.copy(ins[load.slot, :size], x[start : start + size])
-        full.end_write(load)
-        full.begin_read(load)
-        at = 0
-        for number, one in enumerate(each):
-            store = done.next()
-            done.begin_write(store)
-            rest = [others[n, :size] for n in range(one.scratch)] if others is not None else []
-            rows = len(one.table)
-            result = outs[store.slot, :size]
-            piece = Piece(result, ins[load.slot, :size], rest, constants[at : at + rows])
-            at += rows
-            one.emit(lanes, piece)
-            done.end_write(store)
-            done.begin_read(store)
-            core.copy(y[number, first + start : first + start + size], result)
-            done.end_read(store)
-        full.end_read(load)
+        with full.write() as slot:
+            core.copy(ins[slot, :size], x[start : start + size])
+        with full.read() as slot:
+            at = 0
+            for number, one in enumerate(each):
+                rest = [others[n, :size] for n in range(one.scratch)] if others is not None else []
+                rows = len(one.table)
+                with done.write() as out:
+                    result, table = outs[out, :size], constants[at : at + rows]
+                    one.emit(lanes, Piece(result, ins[slot, :size], rest, table))
+                at += rows
+                with done.read() as out:
+                    core.copy(y[number, first + start : first + start + size], outs[out, :size])
         start += size

@@ -10,6 +10,7 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.ring import Ring, close_rings, together
 from vitruvian.sim.papers.zhou25.case import Case, Step
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -58,19 +59,16 @@ def _in_place(core: Core, x: View, c: View, y: View) -> None:
     """Emit all pieces through one buffer: a load waits until the previous piece is stored."""
     u = core.allocate("UB", (_PIECE,), "fp16", "ub_1")
     constant = core.allocate("UB", c.shape, "fp16", "c")
-    core.set_flag(MTE3, MTE2, 0)
+    ring = Ring(core, MTE2, MTE3, 1, through=V)
     for piece in range(x.shape[0]):
-        core.wait_flag(MTE3, MTE2, 0)
-        core.copy(u, x[piece])
-        core.copy(constant, c)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        _compute(core, u, u, constant)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(y[piece], u)
-        core.set_flag(MTE3, MTE2, 0)
-    core.wait_flag(MTE3, MTE2, 0)
+        with ring.write():
+            core.copy(u, x[piece])
+            core.copy(constant, c)
+        with ring.update():
+            _compute(core, u, u, constant)
+        with ring.read():
+            core.copy(y[piece], u)
+    ring.close()
 
 
 def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
@@ -84,26 +82,19 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
     u = core.allocate("UB", (_PIECE,), "fp16", "ub_1")
     result = core.allocate("UB", (_PIECE,), "fp16", "ub_2")
     constant = core.allocate("UB", c.shape, "fp16", "c")
-    core.set_flag(V, MTE2, 0)
-    core.set_flag(MTE3, V, 0)
+    full, done = Ring(core, MTE2, V, 1), Ring(core, V, MTE3, 1)
     if once:
         core.copy(constant, c)
     for piece in range(x.shape[0]):
-        core.wait_flag(V, MTE2, 0)
-        core.copy(u, x[piece])
-        if not once:
-            core.copy(constant, c)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        core.wait_flag(MTE3, V, 0)
-        _compute(core, result, u, constant)
-        core.set_flag(V, MTE2, 0)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(y[piece], result)
-        core.set_flag(MTE3, V, 0)
-    core.wait_flag(V, MTE2, 0)
-    core.wait_flag(MTE3, V, 0)
+        with full.write():
+            core.copy(u, x[piece])
+            if not once:
+                core.copy(constant, c)
+        with together(full.read(), done.write()):
+            _compute(core, result, u, constant)
+        with done.read():
+            core.copy(y[piece], result)
+    close_rings(full, done)
 
 
 def _needs(size: tuple[int, ...]) -> Needs:

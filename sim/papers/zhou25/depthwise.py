@@ -22,9 +22,9 @@ from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.convolution import ConvShape, golden
 from vitruvian.sim.kernels.convolution.dense import load_patches
 from vitruvian.sim.kernels.convolution.shape import Tile
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
 from vitruvian.sim.kernels.layout import pack_b
+from vitruvian.sim.kernels.ring import Ring, Use, uses_of
 from vitruvian.sim.papers.zhou25.case import Case, Step
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -129,10 +129,14 @@ class _Body:
         tiles = [tile for _, pair in self.turns for tile in pair]
         parts = sum(len(list(_parts(tile))) for tile in tiles)
         stores = len(self.turns) if self.merged else len(tiles)
-        self.left = Ring(core, MTE1, M, uses_of(range(parts), slots))
-        self.right = Ring(core, MTE1, M, uses_of(range(len(tiles)), slots), 2)
-        self.sums = Ring(core, M, V, uses_of(range(len(tiles)), slots))
-        self.outs = Ring(core, V, MTE3, uses_of(range(stores), slots))
+        self.left = Ring(core, MTE1, M, plan=uses_of(range(parts), slots))
+        self.right = Ring(core, MTE1, M, first=2, plan=uses_of(range(len(tiles)), slots))
+        self.sums = Ring(core, M, V, plan=uses_of(range(len(tiles)), slots))
+        self.outs = Ring(core, V, MTE3, plan=uses_of(range(stores), slots))
+        # Without two buffers, one flag says that both halves of L1 are free, so that the flags of
+        # the two directions do not belong to the same slots.
+        self.halves = Ring(core, MTE2, MTE1, back=False)
+        self.read_halves = Ring(core, MTE1, MTE2, back=False)
         self._plan_halves()
 
     def _plan_halves(self) -> None:
@@ -168,7 +172,7 @@ class _Body:
         """Load the input of a tile and its weights from global memory."""
         core = self.core
         if (turn, half) in self.waits:
-            core.wait_flag(MTE1, MTE2, self.waits[turn, half])
+            self.read_halves.read(Use(self.waits[turn, half])).begin()
         source = self.x[group, slice(*tile.down)]
         pixels = self.l1_x[half, : tile.pixels * 16].reshape(*source.shape)
         if self.merged:
@@ -177,59 +181,54 @@ class _Body:
             for row in range(source.shape[0]):
                 core.copy(pixels[row], source[row])
         core.copy(self.l1_w[half].reshape(_TAPS, 16, 16), self.w[group])
-        core.set_flag(MTE2, MTE1, half)
+        self.halves.write(Use(half)).end()
 
     def _tile(self, turn: int, half: int, tile: Tile) -> None:
         """Multiply the patches of a tile by the weights, some rows of fractals at a time."""
-        core, b, c = self.core, self.right.next(), self.sums.next()
+        core, c = self.core, self.sums.next()
         self.c = c
-        core.wait_flag(MTE2, MTE1, half)
-        self.right.begin_write(b)
-        core.load(self.l0b[b.slot], self.l1_w[half])
-        self.right.end_write(b)
-        self.right.begin_read(b)
-        if self.flags:
-            self.sums.begin_write(c)
-        for rows in _parts(tile):
-            a, m = self.left.next(), len(rows)
-            left = self.l0a[a.slot, : m * _TAPS]
-            self.left.begin_write(a)
-            pixels = self.l1_x[half, : tile.pixels * 16]
-            load_patches(core, left, pixels, tile, range(_TAPS), _TAPS, rows)
-            self.left.end_write(a)
-            self.left.begin_read(a)
-            sums = self.l0c[c.slot, rows.start * 256 :]
-            core.mmad(sums, left, self.l0b[b.slot], m=16 * m, k=16 * _TAPS, n=16, init="zero")
-            self.left.end_read(a)
-        self.right.end_read(b)
+        self.halves.read(Use(half)).begin()
+        with self.right.write() as b:
+            core.load(self.l0b[b], self.l1_w[half])
+        with self.right.read() as b:
+            if self.flags:
+                self.sums.write(c).begin()
+            for rows in _parts(tile):
+                m = len(rows)
+                with self.left.write() as a:
+                    pixels, left = self.l1_x[half, : tile.pixels * 16], self.l0a[a, : m * _TAPS]
+                    load_patches(core, left, pixels, tile, range(_TAPS), _TAPS, rows)
+                with self.left.read() as a:
+                    sums, left = self.l0c[c.slot, rows.start * 256 :], self.l0a[a, : m * _TAPS]
+                    core.mmad(sums, left, self.l0b[b], m=16 * m, k=16 * _TAPS, n=16, init="zero")
         if (turn, half) in self.releases:
-            core.set_flag(MTE1, MTE2, self.releases[turn, half])
+            self.read_halves.write(Use(self.releases[turn, half])).end()
 
     def _result(self, group: int, pair: list[Tile], half: int, out) -> None:
         """Move the result of a tile to UB and, if it is not merged with another, store it."""
         core, tile = self.core, pair[half]
         first = pair[0].count * 16 if self.merged and half else 0
         if self.flags:
-            self.sums.end_write(self.c)
-            self.sums.begin_read(self.c)
+            self.sums.write(self.c).end()
+            self.sums.read(self.c).begin()
             if not (self.merged and half):
-                self.outs.begin_write(out)
+                self.outs.write(out).begin()
         else:
             core.pipe_barrier()
         core.matrix_out(self.ub[out.slot, first:], self.l0c[self.c.slot], m=tile.count, n=16)
         stored = pair if self.merged else [tile]
         if self.flags:
-            self.sums.end_read(self.c)
+            self.sums.read(self.c).end()
             if tile is not stored[-1]:
                 return
-            self.outs.end_write(out)
-            self.outs.begin_read(out)
+            self.outs.write(out).end()
+            self.outs.read(out).begin()
         else:
             core.pipe_barrier()
         part = self.y[group, stored[0].rows[0] : stored[-1].rows[1]]
         core.copy(part, self.ub[out.slot, : part.size].reshape(*part.shape))
         if self.flags:
-            self.outs.end_read(out)
+            self.outs.read(out).end()
         else:
             core.pipe_barrier()
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.ring import Ring, together, uses_of
 from vitruvian.sim.papers.zhou25.case import Case, Step
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -105,22 +105,16 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
     """
     ins = core.allocate("UB", (2, x.size // x.shape[0]), "fp16", "x in UB")
     outs = core.allocate("UB", (2, x.size // x.shape[0]), "fp16", "y in UB")
-    full = Ring(core, MTE2, V, uses_of(pieces, 2))
-    done = Ring(core, V, MTE3, uses_of(pieces, 2))
+    full = Ring(core, MTE2, V, plan=uses_of(pieces, 2))
+    done = Ring(core, V, MTE3, plan=uses_of(pieces, 2))
     for piece in pieces:
-        load, store = full.next(), done.next()
-        full.begin_write(load)
-        core.copy(ins[load.slot].reshape(*x.shape[1:]), x[piece])
-        full.end_write(load)
-        full.begin_read(load)
-        done.begin_write(store)
-        core.pipe_barrier(V)
-        body(core, outs[store.slot], ins[load.slot])
-        full.end_read(load)
-        done.end_write(store)
-        done.begin_read(store)
-        core.copy(y[piece], outs[store.slot].reshape(*y.shape[1:]))
-        done.end_read(store)
+        with full.write() as slot:
+            core.copy(ins[slot].reshape(*x.shape[1:]), x[piece])
+        with together(full.read(), done.write()) as (slot, out):
+            core.pipe_barrier(V)
+            body(core, outs[out], ins[slot])
+        with done.read() as out:
+            core.copy(y[piece], outs[out].reshape(*y.shape[1:]))
 
 
 def _needs(size: tuple[int, ...]) -> Needs:

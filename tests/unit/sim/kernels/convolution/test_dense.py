@@ -19,7 +19,7 @@ from vitruvian.sim.kernels.convolution import (
     golden,
     result,
 )
-from vitruvian.sim.kernels.convolution.slots import Ring
+from vitruvian.sim.kernels.ring import Ring
 
 C310, C910 = load_chip("ascend310"), load_chip("ascend910")
 
@@ -222,14 +222,18 @@ def test_no_flag_stays_set():
 @pytest.mark.parametrize("pair", [("MTE2", "MTE1"), ("MTE1", "M"), ("M", "V"), ("V", "MTE3")])
 @pytest.mark.parametrize("forward", [True, False])
 def test_a_missing_flag_is_a_race(monkeypatch, pair, forward):
-    def silent(self, use):
-        return (self.source.name, self.target.name) == pair
+    read, write = Ring.read, Ring.write
 
-    for name in ("begin_write", "end_read") if not forward else ("begin_read", "end_write"):
-        original = getattr(Ring, name)
-        monkeypatch.setattr(
-            Ring, name, lambda self, use, f=original: None if silent(self, use) else f(self, use)
-        )
+    def access(self, use, original, silent):
+        made = original(self, use)
+        if (self.source.name, self.target.name) == pair:
+            setattr(made, silent, None)
+        return made
+
+    # A flag forward is set after a write and waited for before a read; a flag back vice versa.
+    ends = ("waits", "signals") if forward else ("signals", "waits")
+    monkeypatch.setattr(Ring, "read", lambda self, use=None: access(self, use, read, ends[0]))
+    monkeypatch.setattr(Ring, "write", lambda self, use=None: access(self, use, write, ends[1]))
     program = build(SMALL, chip=C910, cores=1, tiling=Tiling(2, 4, 1, 1, 3))
     assert any(f.check == "race" for f in simulate(program, cube=None).findings)
 

@@ -11,7 +11,7 @@ from vitruvian.golden.scu import Patches, col2im, from_nc1hwc0, im2col, to_nc1hw
 from vitruvian.sim.davinci import Kind, Program, Unit, load_chip, simulate
 from vitruvian.sim.kernels.convolution import ConvShape, Operands, depthwise, fold, golden, unfold
 from vitruvian.sim.kernels.convolution.areas import Area
-from vitruvian.sim.kernels.convolution.slots import Ring
+from vitruvian.sim.kernels.ring import Ring
 
 C910 = load_chip("ascend910")
 RNG = np.random.default_rng(11)
@@ -161,9 +161,16 @@ def test_flags_are_consumed_and_within_bounds_of_the_count(name):
 
 
 @pytest.mark.parametrize("name", ["depthwise", "unfold", "fold"])
-@pytest.mark.parametrize("method", ["begin_write", "begin_read"])
+@pytest.mark.parametrize("method", ["write", "read"])
 def test_a_missing_wait_is_a_race(monkeypatch, name, method):
-    monkeypatch.setattr(Ring, method, lambda self, use: None)
+    original = getattr(Ring, method)
+
+    def without_wait(self, use=None):
+        access = original(self, use)
+        access.waits = None
+        return access
+
+    monkeypatch.setattr(Ring, method, without_wait)
     findings = simulate(program_of(name), cube=None).findings
     assert any(f.check == "race" for f in findings)
 

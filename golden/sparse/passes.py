@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.sparse.compiler import Program, compile_nodes, runs_on_the_core
+from vitruvian.golden.sparse.compiler import SparseProgram, compile_nodes, runs_on_the_core
 from vitruvian.golden.sparse.dependency import Pair
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, inputs, outputs
 
@@ -69,7 +69,7 @@ def _before(node: Node, live: set[str]) -> set[str]:
 
 def compile_pair(
     graph: Graph, pair: Pair, *, scalars: Collection[str], **sizes: int
-) -> tuple[Program, tuple[Node, ...]]:
+) -> tuple[SparseProgram, tuple[Node, ...]]:
     """Compile the nodes between two fused products.
 
     Parameters
@@ -83,7 +83,7 @@ def compile_pair(
 
     Returns
     -------
-    program : Program
+    program : SparseProgram
         The product is in x, and the input of the second product in y. Tensors have the names of the
         pair.
     left : tuple of Node
@@ -152,7 +152,7 @@ def compile_pair(
 
 def split(
     graph: Graph, *, scalars: Collection[str], **sizes: int
-) -> Iterator[tuple[tuple[Node, ...], Program | None]]:
+) -> Iterator[tuple[tuple[Node, ...], SparseProgram | None]]:
     """Divide the body of a graph into groups of nodes that run in one pass each.
 
     All vectors of a group must have one length, which holds for graphs with square matrices.
@@ -167,7 +167,7 @@ def split(
     Yields
     ------
     nodes : tuple of Node
-    program : Program or None
+    program : SparseProgram or None
         None for a product, a swap, or a node that the core does not have.
     """
     start = 0
@@ -185,7 +185,7 @@ def split(
 
 def _compiled(
     graph: Graph, start: int, stop: int, scalars: Collection[str], sizes: Mapping[str, int]
-) -> Program:
+) -> SparseProgram:
     """Compile a part of the body, which stores all that is read after it."""
     nodes = graph.body[start:stop]
     live = live_after(graph, stop - 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower_sequences
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_sequences
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.ring import Ring, Use
 
@@ -87,7 +87,7 @@ def build(
     y = program.tensor("c", (m, n), "fp32")
     for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
         if rows and columns:
-            body = _Body(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
+            body = _GemmEmitter(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
             body.begin()
             for step in body.steps(rows, columns, k):
                 body.step(step)
@@ -97,7 +97,7 @@ def build(
 
 def lower_gemm(
     m: int, k: int, n: int, *, chip: Chip, blocking: Blocking | None = None
-) -> tuple[Lowered, list[Stream]]:
+) -> tuple[Lowered, list[CoreStream]]:
     """Lower the program of ``build`` without data; each distinct step is built only once.
 
     Parameters
@@ -116,7 +116,7 @@ def lower_gemm(
     x, w = program.tensor("a", (m, k), "fp16"), program.tensor("b", (n, k), "fp16")
     y = program.tensor("c", (m, n), "fp32")
     core = program.core(0, cube_kind(chip))
-    body = _Body(core, blocking, (x, w, y), True)
+    body = _GemmEmitter(core, blocking, (x, w, y), True)
     # The instructions of all distinct steps are built on one core, and each step of the program is
     # the range of indices of its step's instructions.
     ranges: dict[tuple, np.ndarray] = {}
@@ -184,7 +184,7 @@ def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _GemmStep:
     """A step: the load of tiles of A and B to L1, and all products computed from them."""
 
     i: int
@@ -212,7 +212,7 @@ class _Step:
         )
 
 
-class _Body:
+class _GemmEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
@@ -246,7 +246,7 @@ class _Body:
             for j in range(columns.start, columns.stop, b.n):
                 for at in range(0, k, deep):
                     depth = min(deep, k - at)
-                    yield _Step(
+                    yield _GemmStep(
                         i=i,
                         j=j,
                         at=at,
@@ -261,7 +261,7 @@ class _Body:
                     count += 1
                     products += -(-depth // b.k)
 
-    def step(self, s: _Step) -> None:
+    def step(self, s: _GemmStep) -> None:
         """Emit the loads and products of a step, and the store of C after the last step."""
         # ``lower_gemm`` emits each distinct step once, so that a step says itself which slots it
         # uses.
@@ -281,7 +281,7 @@ class _Body:
                 m, n, stride = s.rows, s.columns, self.y.strides[0]
                 core.matrix_out(c, self.c0, m=m, n=n, layout="nd", dst_stride=stride)
 
-    def _product(self, s: _Step, a1: View, b1: View, at: int, use: Use) -> None:
+    def _product(self, s: _GemmStep, a1: View, b1: View, at: int, use: Use) -> None:
         """Emit one product with its loads to L0."""
         core, depth = self.core, min(self.b.k, s.depth - at)
         a0, b0 = self.a0[use.slot], self.b0[use.slot]
@@ -301,7 +301,7 @@ class _Body:
             init = "zero" if begins else "accumulate"
             core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
 
-    def _load(self, s: _Step, a0: View, a1: View, at: int, depth: int) -> None:
+    def _load(self, s: _GemmStep, a0: View, a1: View, at: int, depth: int) -> None:
         """Emit the load of a base tile of A to L0A."""
         core = self.core
         if self.im2col:

@@ -20,7 +20,7 @@ from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.ring import Access, Ring, together
-from vitruvian.sim.kernels.tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan
+from vitruvian.sim.kernels.tiling import DTYPES, Cut, MatmulPlan, Tiling, blocks_of, choose, plan
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -136,17 +136,17 @@ def build(
     w = program.tensor("b", (kb, nb, 16, deep), dtype, b)
     y = program.tensor("c", (nb, mb, 16, 16), out)
     for number, part in enumerate(p.across):
-        _Body(program.core(number), p, part, (x, w, y), sum_dtype).emit()
+        _MatmulEmitter(program.core(number), p, part, (x, w, y), sum_dtype).emit()
     return program
 
 
-class _Body:
+class _MatmulEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        p: Plan,
+        p: MatmulPlan,
         part: tuple[int, int, int, int],
         tensors: tuple[View, View, View],
         sum_dtype: str,

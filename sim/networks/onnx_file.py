@@ -84,10 +84,10 @@ def read_onnx(path: str | Path) -> Network:
     except Exception as error:  # protobuf and onnx raise errors of many classes
         reason = " ".join(str(error).split())[:200]
         raise OnnxError(f"{path}: model must be an ONNX file: {reason}") from None
-    return _Reader(str(path), model).network()
+    return _OnnxReader(str(path), model).network()
 
 
-class _Reader:
+class _OnnxReader:
     """The graph of a model, and the shapes of its tensors."""
 
     def __init__(self, path: str, model: Any) -> None:
@@ -292,7 +292,7 @@ class _Reader:
         return LayerNorm(name=name, rows=prod(shape) // features, features=features)
 
 
-#: Operators that a method of ``_Reader`` reads.
+#: Operators that a method of ``_OnnxReader`` reads.
 _MAKERS = frozenset(
     """AveragePool Conv Gemm GlobalAveragePool GlobalMaxPool LayerNormalization MatMul MaxPool
     Softmax""".split()

@@ -8,10 +8,10 @@ from typing import Any
 from vitruvian.common.collector import paused_collector
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
-from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs
-from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
+from vitruvian.sim.kernels.convolution.catalogue import dense_needs, depthwise_needs
+from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, complete_kind
 from vitruvian.sim.kernels.pooling.build import timed
-from vitruvian.sim.kernels.pooling.kernels import needs as pooling_needs
+from vitruvian.sim.kernels.pooling.catalogue import needs as pooling_needs
 from vitruvian.sim.networks import elementwise
 from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -176,7 +176,7 @@ def run(
         any layer is simulated.
     ValueError
         If the step is unknown, the chip cannot run a kernel, or the simulation of a layer would
-        take more than some minutes (``kernels.MOST``); the message names the layer. Sizes are
+        take more than some minutes (``kernels.LIMITS``); the message names the layer. Sizes are
         checked before any layer is simulated.
     """
     if step not in STEPS:
@@ -220,8 +220,8 @@ def _check_sizes(network: Network, chip: Chip, step: str, missing: list[Layer]) 
             continue
         checked.add(layer.shape)
         try:
-            needs = Needs(instructions_of(layer, chip, step))
-            needs.check(f"the {layer.kind}", MOST)
+            needs = SimulationCost(instructions_of(layer, chip, step))
+            needs.check(f"the {layer.kind}", LIMITS)
         except ValueError as error:
             raise ValueError(f"{network.name}, {layer.name}: {error}") from None
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Sweep
 
 
-def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program:
+def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> EngineProgram:
     """Return a sweep of kind "oei" as the engine needs it.
 
     Step s loads columns and index arrays of sub-tensor s, and the vectors of sub-tensor s − 1 for
@@ -32,7 +32,7 @@ def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program
     vectors, ewise_cycles = _vectors(pattern, architecture, sweep, bounds, arrays=2, steps=3)
     rate = architecture.bytes_per_cycle
     width = value * sweep.is_features
-    return Program(
+    return EngineProgram(
         pattern.col_first,
         pattern.col_rows,
         pattern.row_first,

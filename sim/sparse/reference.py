@@ -8,10 +8,10 @@ from collections import deque
 
 import numpy as np
 
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 
 
-def run_reference(program: Program) -> np.ndarray:
+def run_reference(program: EngineProgram) -> np.ndarray:
     """Return what happens in each step, as ``engine_compiled.run`` does.
 
     Raises
@@ -27,7 +27,7 @@ def run_reference(program: Program) -> np.ndarray:
 
 
 class _Machine:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: EngineProgram) -> None:
         self.program = program
         self.n, self.subs = len(program.col_first) - 1, len(program.bounds) - 1
         first, rows = program.col_first, program.col_rows

@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels.kernel import MOST
     from vitruvian.sim.kernels.selbknn.build import METHODS
-    from vitruvian.sim.kernels.selbknn.registered import instance, needs
+    from vitruvian.sim.kernels.selbknn.catalogue import instance, needs
     from vitruvian.sim.ops.neighbours import search
 
     one_of("--method", options.method, METHODS)

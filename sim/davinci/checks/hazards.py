@@ -21,7 +21,7 @@ from vitruvian.sim.davinci.isa.registers import (
     register_written,
 )
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 
 #: A product of at least this number of fractals of C may follow another one on the same C without a
 #: barrier: the Cube finishes a fractal of C before it needs it again. The public kernel library of
@@ -29,7 +29,7 @@ from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 PIPELINED = 10
 
 
-def open_queues(chip: Chip, streams: list[Stream], strict: bool) -> np.ndarray:
+def open_queues(chip: Chip, streams: list[CoreStream], strict: bool) -> np.ndarray:
     """Return True for each queue in which dependent instructions need a barrier.
 
     The scalar unit needs none on any chip: its instructions end before the next one is issued.

@@ -53,7 +53,7 @@ class Bus:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Throughput:
     """A throughput, either constant or measured at some sizes.
 
     Attributes
@@ -96,7 +96,7 @@ class Route:
     source, target : str
         Names of the memories.
     unit : Unit
-    rate : Rate
+    rate : Throughput
     init_s : Fraction
         Seconds before the first byte is moved; the bus is free during that time.
     bus : str or None
@@ -117,7 +117,7 @@ class Route:
     source: str
     target: str
     unit: Unit
-    rate: Rate
+    rate: Throughput
     init_s: Fraction
     bus: str | None = None
     issue_s: Fraction | None = None
@@ -161,7 +161,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Lane:
+class VectorTiming:
     """The time of vector instructions: initialisation + latency + max(start, repeats · repeat).
 
     The unit is then free for the next instruction, and the results are there after ``drain``.

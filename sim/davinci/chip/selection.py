@@ -1,14 +1,14 @@
 """The key ``vsel_from_memory`` of a kind of core in a chip file."""
 
-from vitruvian.sim.davinci.chip.table import Table
+from vitruvian.sim.davinci.chip.table import ChipTable
 
 
-def read_selection(table: Table) -> bool:
+def read_selection(table: ChipTable) -> bool:
     """Return True if vsel can take other bits for each repeat from memory; by default it can.
 
     Parameters
     ----------
-    table : Table
+    table : ChipTable
         The table of the kind of core.
 
     Raises

@@ -16,8 +16,8 @@ import numpy as np
 
 from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
-from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
-from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
+from vitruvian.sim.kernels.convolution.tiling import ConvPlan, ConvTiling, Item, choose
 from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
 from vitruvian.sim.kernels.ring import Ring, Use, ordered, together, uses_of
@@ -26,7 +26,7 @@ V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 
 @dataclass(frozen=True, eq=False)
-class Operands:
+class ConvOperands:
     """The operands of a convolution.
 
     Attributes
@@ -91,11 +91,11 @@ def build(
     *,
     chip: Chip | str = "ascend910",
     cores: int | None = None,
-    tiling: Tiling | None = None,
+    tiling: ConvTiling | None = None,
     bias: bool = False,
     relu: bool = False,
     buffering: Buffering | None = None,
-    data: Operands | None = None,
+    data: ConvOperands | None = None,
 ) -> Program:
     """Build y = convolution of x with w, FP16 with sums in FP32.
 
@@ -105,7 +105,7 @@ def build(
         A chip whose cores have all units.
     cores : int, optional
         By default, all cores of the chip.
-    tiling : Tiling, optional
+    tiling : ConvTiling, optional
         By default, that of ``choose``.
     bias : bool
         If True, add a bias; the sums in L0C start with it.
@@ -113,7 +113,7 @@ def build(
         If True, negative results become 0.
     buffering : Buffering, optional
         By default, two slots of each buffer, and weights that stay in L1 if they fit.
-    data : Operands, optional
+    data : ConvOperands, optional
         Without them, only times can be computed. ``b`` is there if ``bias`` is True.
 
     Returns
@@ -136,7 +136,7 @@ def build(
     name = f"conv2d {s.images}×{s.channels}×{s.height}×{s.width}, {s.filters} filters"
     program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
     some = cores_of(program, cores)
-    plan = Plan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
+    plan = ConvPlan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
     x = w = b = None
     if data is not None:
         check_operands(s, data, bias)
@@ -147,11 +147,13 @@ def build(
     gb = program.tensor("b", (s.groups, s.n1, C0), "fp32", b) if bias else None
     gy = program.tensor("y", (s.images, s.groups, s.n1, p.rows, p.columns, C0), "fp16")
     for number in range(plan.cores):
-        _Body(some[number], plan, plan.part(number), (gx, gw, gb, gy), relu, buffering).emit()
+        _DenseEmitter(
+            some[number], plan, plan.part(number), (gx, gw, gb, gy), relu, buffering
+        ).emit()
     return program
 
 
-def check_operands(s: ConvShape, data: Operands, bias: bool) -> None:
+def check_operands(s: ConvShape, data: ConvOperands, bias: bool) -> None:
     """Raise ValueError if operands do not have the sizes of the shape."""
     x, w = (s.images, s.channels, s.height, s.width), (s.filters, s.channels // s.groups, *s.kernel)
     for name, array, size in (("x", data.x, x), ("w", data.w, w), ("b", data.b, (s.filters,))):
@@ -164,13 +166,13 @@ def check_operands(s: ConvShape, data: Operands, bias: bool) -> None:
         raise ValueError(f"bias must be {data.b is not None} with these data, not {bias}")
 
 
-class _Body:
+class _DenseEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        plan: Plan,
+        plan: ConvPlan,
         items: list[Item],
         tensors: tuple[View, View, View | None, View],
         relu: bool,
@@ -276,7 +278,7 @@ class _Body:
                         self._step(tile, pixels, weights, steps, wide, sums, first)
                         first = False
 
-    def _load_image(self, dst: View, image: View, chunk: range, tile: Tile) -> None:
+    def _load_image(self, dst: View, image: View, chunk: range, tile: ConvTile) -> None:
         """Load a rectangle of some groups of channels, with one transfer if its rows are whole."""
         part = image[chunk.start : chunk.stop, slice(*tile.down), slice(*tile.across)]
         dst = dst.reshape(*part.shape)
@@ -288,7 +290,7 @@ class _Body:
 
     def _step(
         self,
-        tile: Tile,
+        tile: ConvTile,
         pixels: View,
         weights: View,
         steps: range,
@@ -338,7 +340,7 @@ def load_patches(
     core: Core,
     dst: View,
     pixels: View,
-    tile: Tile,
+    tile: ConvTile,
     steps: range,
     taps: int,
     rows: range | None = None,

@@ -22,8 +22,8 @@ from vitruvian.sim.kernels.convolution.areas import (
     fractals_of,
     items_of,
 )
-from vitruvian.sim.kernels.convolution.dense import Operands, check_operands
-from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
+from vitruvian.sim.kernels.convolution.dense import ConvOperands, check_operands
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.ring import Ring, together, uses_of
 
@@ -90,7 +90,7 @@ def build(
     area: Area | None = None,
     bias: bool = False,
     relu: bool = False,
-    data: Operands | None = None,
+    data: ConvOperands | None = None,
 ) -> Program:
     """Build y = depthwise convolution of x with w in FP16.
 
@@ -106,7 +106,7 @@ def build(
         By default, that of ``choose``.
     bias, relu : bool
         If True, add a bias, or replace negative results by 0.
-    data : Operands, optional
+    data : ConvOperands, optional
         Without them, only times can be computed.
 
     Returns
@@ -143,11 +143,11 @@ def build(
     used = min(len(some), len(items))
     for number in range(used):
         part = items[len(items) * number // used : len(items) * (number + 1) // used]
-        _Body(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
+        _DepthwiseEmitter(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
     return program
 
 
-def _weights(data: Operands) -> np.ndarray:
+def _weights(data: ConvOperands) -> np.ndarray:
     """Return (C1, Kh·Kw + 1, 16): the weights of each position, then the bias or zeros."""
     w = data.w[:, 0]
     bias = np.zeros(len(w), np.float16) if data.b is None else data.b
@@ -156,13 +156,13 @@ def _weights(data: Operands) -> np.ndarray:
     return np.ascontiguousarray(to_nc1hwc0(rows[..., None])[:, :, 0])
 
 
-class _Body:
+class _DepthwiseEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        items: list[tuple[int, int, Tile]],
+        items: list[tuple[int, int, ConvTile]],
         tensors: tuple[View, View, View],
         *,
         bias: bool,
@@ -197,7 +197,7 @@ class _Body:
             with together(self.in_x.read(), self.in_w.read(w)):
                 self._tile(image, channel, tile, pixels, self.weights[w.slot])
 
-    def _tile(self, image: int, channel: int, tile: Tile, pixels: View, weights: View) -> None:
+    def _tile(self, image: int, channel: int, tile: ConvTile, pixels: View, weights: View) -> None:
         core, size = self.core, tile.fractals * 256
         with self.outs.write() as out:
             sums = self.sums[out, :size]

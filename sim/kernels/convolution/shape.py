@@ -11,7 +11,7 @@ C0 = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
+class ConvTile:
     """Rectangle of output pixels, and the rectangle of input pixels that it is computed from.
 
     Attributes
@@ -133,7 +133,7 @@ class ConvShape:
         m = self.images * self.groups * self.patches.count
         return m * self.c1 * C0 * self.taps * self.n1 * C0
 
-    def tiles(self, rows: int, columns: int) -> list[Tile]:
+    def tiles(self, rows: int, columns: int) -> list[ConvTile]:
         """Cut the output of an image into tiles of at most rows × columns pixels, row by row.
 
         Raises
@@ -170,7 +170,7 @@ class ConvShape:
             )
         return min(down, p.height), min(across, p.width)
 
-    def _tile(self, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+    def _tile(self, rows: tuple[int, int], columns: tuple[int, int]) -> ConvTile:
         p = self.patches
         top, first, last, below = _needed(rows, p.stride[0], p.extent[0], p.pad[0], p.height)
         left, west, east, right = _needed(columns, p.stride[1], p.extent[1], p.pad[2], p.width)
@@ -184,7 +184,7 @@ class ConvShape:
             pad=(max(first - top, 0), max(below - last, 0), west - left, max(right - east, 0)),
             dilation=p.dilation,
         )
-        return Tile(
+        return ConvTile(
             rows=rows,
             columns=columns,
             down=(first, last),

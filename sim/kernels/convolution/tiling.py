@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.convolution.shape import ConvShape, Tile
+from vitruvian.sim.kernels.convolution.shape import ConvShape, ConvTile
 
 #: Bytes of a fractal of FP16, and of one of sums in FP32.
 _FRACTAL = 512
@@ -21,7 +21,7 @@ Item = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ConvTiling:
     """Sizes of the tiles.
 
     Attributes
@@ -46,7 +46,7 @@ class Tiling:
     inner: str = "filters"
 
 
-class Plan:
+class ConvPlan:
     """A tiling applied to a shape, a chip and a number of cores.
 
     Raises
@@ -55,7 +55,7 @@ class Plan:
         If a tile does not fit its buffer, or the shape cannot be cut in this way.
     """
 
-    def __init__(self, shape: ConvShape, tiling: Tiling, chip: Chip, cores: int) -> None:
+    def __init__(self, shape: ConvShape, tiling: ConvTiling, chip: Chip, cores: int) -> None:
         self.shape, self.tiling, self.chip = shape, tiling, chip
         p = shape.patches
         self.filter_tiles = -(-shape.n1 // tiling.filters)
@@ -75,7 +75,7 @@ class Plan:
         self._check()
 
     @cached_property
-    def tiles(self) -> list[Tile]:
+    def tiles(self) -> list[ConvTile]:
         """The tiles of pixels of an image."""
         return self.shape.tiles(self.tiling.rows, self.tiling.columns)
 
@@ -197,7 +197,7 @@ def cuts(count: int, most: int) -> list[int]:
     return parts
 
 
-def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
+def choose(shape: ConvShape, chip: Chip, cores: int) -> ConvTiling:
     """Return the tiling with the least estimated time among those that fit.
 
     Raises
@@ -213,7 +213,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
     pixels = min(l0a, _MOST_REPEAT) * 16
     whole = [(rows, p.columns) for rows in cuts(p.rows, pixels // p.columns)]
     parts = [(1, columns) for columns in cuts(p.columns, pixels)]
-    best: tuple[float, Tiling] | None = None
+    best: tuple[float, ConvTiling] | None = None
     failure: ValueError | None = None
     # Rows are cut only if not even one of them fits.
     for areas in (whole, parts):
@@ -223,9 +223,9 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
                 for channels in cuts(shape.c1, shape.c1):
                     depth = min(l0a // m, l0b // filters, channels * shape.taps, _MOST_REPEAT)
                     for inner in ("filters", "pixels"):
-                        tiling = Tiling(rows, columns, filters, channels, depth, inner)
+                        tiling = ConvTiling(rows, columns, filters, channels, depth, inner)
                         try:
-                            time = Plan(shape, tiling, chip, cores).seconds()
+                            time = ConvPlan(shape, tiling, chip, cores).seconds()
                         except ValueError as error:
                             failure = error
                             continue

@@ -16,7 +16,7 @@ _MOST_DISTANCE = 255
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """Where an operand has its pixels: row r and column c are at r · ``pitch`` + c · ``step``.
 
     Attributes
@@ -30,7 +30,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockPart:
     """One instruction.
 
     Attributes
@@ -50,11 +50,11 @@ class Part:
     lanes: int
     down: bool
 
-    def first(self, where: Rows) -> int:
+    def first(self, where: BlockRows) -> int:
         """Return the number of the first pixel of an operand."""
         return self.row * where.pitch + self.column * where.step
 
-    def stride(self, where: Rows) -> tuple[int, int]:
+    def stride(self, where: BlockRows) -> tuple[int, int]:
         """Return the block stride and the repeat stride of an operand."""
         # The distances of an instruction with one block or one repeat do not matter.
         block = where.step if self.lanes >> 16 else 1
@@ -62,7 +62,9 @@ class Part:
         return block, distance if self.repeat > 1 else 0
 
 
-def parts(rows: int, columns: int, *operands: Rows, along_rows: bool = False) -> Iterator[Part]:
+def parts(
+    rows: int, columns: int, *operands: BlockRows, along_rows: bool = False
+) -> Iterator[BlockPart]:
     """Yield the instructions that cover each pixel of a rectangle once, as few as possible.
 
     Whole groups of eight columns are one instruction for each row, whose repeats go along the row,
@@ -85,20 +87,20 @@ def parts(rows: int, columns: int, *operands: Rows, along_rows: bool = False) ->
     if along or along_rows:
         for row in range(rows):
             for first, repeat in pieces(groups, most_along):
-                yield Part(row, PER_REPEAT * first, repeat, full, False)
+                yield BlockPart(row, PER_REPEAT * first, repeat, full, False)
     else:
         for group in range(groups):
             for row, repeat in pieces(rows, most_down):
-                yield Part(row, PER_REPEAT * group, repeat, full, True)
+                yield BlockPart(row, PER_REPEAT * group, repeat, full, True)
     if rest:
         for row, repeat in pieces(rows, most_down):
-            yield Part(row, PER_REPEAT * groups, repeat, (1 << 16 * rest) - 1, True)
+            yield BlockPart(row, PER_REPEAT * groups, repeat, (1 << 16 * rest) - 1, True)
 
 
 def rectangle(
     emit: Emitter,
     op: str,
-    operands: dict[str, tuple[View, Rows]],
+    operands: dict[str, tuple[View, BlockRows]],
     rows: int,
     columns: int,
     *,
@@ -108,7 +110,7 @@ def rectangle(
 
     Parameters
     ----------
-    operands : dict of str to (View, Rows)
+    operands : dict of str to (View, BlockRows)
         The first pixel of each operand is the first of the view.
     along_rows : bool
         As ``parts`` takes it.

@@ -50,7 +50,7 @@ class AxisTile:
 
 
 @dataclass(frozen=True)
-class Tile:
+class PoolingTile:
     """A tile of rows and columns.
 
     Attributes
@@ -142,9 +142,9 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
     return found
 
 
-def tiles(rows: list[AxisTile], columns: list[AxisTile]) -> list[Tile]:
+def tiles(rows: list[AxisTile], columns: list[AxisTile]) -> list[PoolingTile]:
     """Return the tiles of an image, row by row."""
-    return [Tile(row, column) for row in rows for column in columns]
+    return [PoolingTile(row, column) for row in rows for column in columns]
 
 
 def _axis(whole: Patches, axis: int) -> tuple[int, int, int, int, int]:

@@ -10,7 +10,7 @@ from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, PIXEL_BYTES, pieces
 from vitruvian.sim.kernels.pooling.geometry import (
     AxisTile,
-    Tile,
+    PoolingTile,
     backward_axis,
     forward_axis,
     tiles,
@@ -27,7 +27,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Task:
+class PoolingTask:
     """A pooling, without the number of images and the chip that computes it.
 
     Attributes
@@ -61,12 +61,12 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PoolingPlan:
     """Tiles of a task on a chip, and the sizes of its buffers.
 
     Attributes
     ----------
-    tiles : list of Tile
+    tiles : list of PoolingTile
     chunk : int
         Positions in the kernel that are in the Unified Buffer at a time.
     sizes : dict of str to int
@@ -75,12 +75,12 @@ class Plan:
         True if vsel takes other bits for each repeat from memory.
     """
 
-    tiles: list[Tile]
+    tiles: list[PoolingTile]
     chunk: int
     sizes: dict[str, int]
     bits_in_memory: bool
 
-    def chunks(self, task: Task) -> list[list[tuple[int, int]]]:
+    def chunks(self, task: PoolingTask) -> list[list[tuple[int, int]]]:
         """Return the positions in the kernel, chunk by chunk."""
         all_ = task.positions
         return [all_[first : first + count] for first, count in pieces(len(all_), self.chunk)]
@@ -96,7 +96,7 @@ class _Fit:
     sizes: dict[str, int]
 
 
-def plan(task: Task, chip: Chip) -> Plan:
+def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     """Return the tiles of a task: whole rows if one fits, otherwise parts of a row.
 
     Raises
@@ -146,7 +146,7 @@ def plan(task: Task, chip: Chip) -> Plan:
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
             f"{p.extent[0]} × {p.extent[1]} pixels"
         )
-    return Plan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
+    return PoolingPlan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
 
 
 def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
@@ -163,7 +163,7 @@ def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
     return best
 
 
-def _holds_positions(task: Task) -> bool:
+def _holds_positions(task: PoolingTask) -> bool:
     """Return True if the kernel has a buffer with a part for each position of the kernel."""
     if task.backward:
         return task.reduction == "max"
@@ -171,7 +171,7 @@ def _holds_positions(task: Task) -> bool:
 
 
 def _sizes(
-    task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
+    task: PoolingTask, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
 ) -> dict[str, int]:
     """Return the pixels of each buffer of a kernel, which its largest tile needs."""
 

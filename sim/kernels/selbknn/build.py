@@ -19,7 +19,13 @@ from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
 from vitruvian.sim.kernels.ring import Ring, close_rings, open_rings, together
-from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
+from vitruvian.sim.kernels.selbknn.golden import (
+    VARIANTS,
+    Best,
+    SelectionVariant,
+    distances,
+    k_selection,
+)
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.select import SelB
 
@@ -30,7 +36,7 @@ _PIECE, _DEEP = 128, 8
 
 
 @dataclass(frozen=True)
-class Method:
+class SelectionMethod:
     """A k-selection.
 
     Attributes
@@ -55,12 +61,12 @@ class Method:
     leaves: bool = False
 
 
-def _selb(variant: Variant) -> Method:
+def _selb(variant: SelectionVariant) -> SelectionMethod:
     def golden(tile: np.ndarray, best: Best, first: int) -> Best:
         k_selection(tile, best, first=first, variant=variant)
         return best
 
-    return Method(
+    return SelectionMethod(
         lambda core, shape, n: SelB(core, shape, n, variant),
         lambda shape, n: SelB.scratch_bytes(shape, n, variant),
         lambda shape, n: SelB.instructions(shape, n, variant),
@@ -71,15 +77,15 @@ def _selb(variant: Variant) -> Method:
 
 def _baseline(
     method: type[Bitonic] | type[Heap], select: Callable[..., tuple[np.ndarray, np.ndarray]]
-) -> Method:
+) -> SelectionMethod:
     def golden(tile: np.ndarray, best: Best, first: int) -> Best:
         return Best(*select(best.distances, best.index, tile, first))
 
-    return Method(method, method.scratch_bytes, method.instructions, golden)
+    return SelectionMethod(method, method.scratch_bytes, method.instructions, golden)
 
 
 #: The k-selections by name.
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, SelectionMethod] = {
     **{name: _selb(variant) for name, variant in VARIANTS.items()},
     "bitonic": _baseline(Bitonic, bitonic_select),
     "heap": _baseline(Heap, heap_select),
@@ -208,7 +214,7 @@ class _Search:
         self,
         core: Core,
         shape: KnnShape,
-        method: Method,
+        method: SelectionMethod,
         tile: int,
         deep: int,
         tensors: tuple[View, View, View, View],

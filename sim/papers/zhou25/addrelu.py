@@ -9,9 +9,9 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.ring import Ring, close_rings, together
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -97,12 +97,12 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
     close_rings(full, done)
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     pieces = -(-size[0] // _PIECE)
-    return Needs(15 * pieces + 10, 16 * pieces * _PIECE)
+    return SimulationCost(15 * pieces + 10, 16 * pieces * _PIECE)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="add_relu",
     title="ReLU(x + c) of Hard-Swish",
     sizes=("elements",),
@@ -111,9 +111,9 @@ CASE = Case(
     chip="ascend310",
     metric="MTE-UB",
     steps=(
-        Step("baseline", "One buffer holds the input and then the result."),
-        Step("RSD", "The result has a buffer of its own, so that loads and stores overlap."),
-        Step("MRT", "The constant is loaded once, before the loop."),
+        CaseStep("baseline", "One buffer holds the input and then the result."),
+        CaseStep("RSD", "The result has a buffer of its own, so that loads and stores overlap."),
+        CaseStep("MRT", "The constant is loaded once, before the loop."),
     ),
     make=_make,
     section="§5.1",

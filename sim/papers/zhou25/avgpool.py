@@ -13,9 +13,9 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.ring import Ring, together, uses_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -87,12 +87,12 @@ def _golden(x: np.ndarray) -> np.ndarray:
     return vector.mul(total, np.full_like(total, 1 / _WINDOW**2))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     vectors = _WINDOW**2 * (_REPEATS + 1)
-    return Needs((vectors + 20) * size[0], 16 * size[0] * _HEIGHT * _WIDTH * 16)
+    return SimulationCost((vectors + 20) * size[0], 16 * size[0] * _HEIGHT * _WIDTH * 16)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="avgpool",
     title="average pooling, 3 × 3 windows over 28 rows",
     sizes=("groups of 16 channels",),
@@ -100,8 +100,10 @@ CASE = Case(
     chip="ascend310",
     metric="Vector",
     steps=(
-        Step("baseline", "A loop of 98 instructions with one repeat adds a pixel of all windows."),
-        Step("AIP", "One instruction with 98 repeats does so."),
+        CaseStep(
+            "baseline", "A loop of 98 instructions with one repeat adds a pixel of all windows."
+        ),
+        CaseStep("AIP", "One instruction with 98 repeats does so."),
     ),
     make=_make,
     section="§5.3",

@@ -21,11 +21,11 @@ from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.convolution import ConvShape, golden
 from vitruvian.sim.kernels.convolution.dense import load_patches
-from vitruvian.sim.kernels.convolution.shape import Tile
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.convolution.shape import ConvTile
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.layout import pack_b
 from vitruvian.sim.kernels.ring import Ring, Use, uses_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -66,7 +66,7 @@ def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) 
     )
     gy = program.tensor("y", (groups, p.rows, p.columns, 16), "fp16")
     (core,) = cores_of(program, 1)
-    _Body(core, s, (gx, gw, gy), _STEPS.index(step)).emit()
+    _CaseEmitter(core, s, (gx, gw, gy), _STEPS.index(step)).emit()
     if x is None or w is None:
         return KernelInstance(program, {})
     return KernelInstance(
@@ -92,7 +92,7 @@ def _golden(s: ConvShape, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.stack(results)
 
 
-class _Body:
+class _CaseEmitter:
     """The emitter of one of the steps.
 
     Parameters
@@ -168,7 +168,7 @@ class _Body:
                 self._tile(turn, half, tile)
                 self._result(group, pair, half, out)
 
-    def _load(self, turn: int, group: int, half: int, tile: Tile) -> None:
+    def _load(self, turn: int, group: int, half: int, tile: ConvTile) -> None:
         """Load the input of a tile and its weights from global memory."""
         core = self.core
         if (turn, half) in self.waits:
@@ -183,7 +183,7 @@ class _Body:
         core.copy(self.l1_w[half].reshape(_TAPS, 16, 16), self.w[group])
         self.halves.write(Use(half)).end()
 
-    def _tile(self, turn: int, half: int, tile: Tile) -> None:
+    def _tile(self, turn: int, half: int, tile: ConvTile) -> None:
         """Multiply the patches of a tile by the weights, some rows of fractals at a time."""
         core, c = self.core, self.sums.next()
         self.c = c
@@ -204,7 +204,7 @@ class _Body:
         if (turn, half) in self.releases:
             self.read_halves.write(Use(self.releases[turn, half])).end()
 
-    def _result(self, group: int, pair: list[Tile], half: int, out) -> None:
+    def _result(self, group: int, pair: list[ConvTile], half: int, out) -> None:
         """Move the result of a tile to UB and, if it is not merged with another, store it."""
         core, tile = self.core, pair[half]
         first = pair[0].count * 16 if self.merged and half else 0
@@ -233,22 +233,22 @@ class _Body:
             core.pipe_barrier()
 
 
-def _parts(tile: Tile) -> Iterator[range]:
+def _parts(tile: ConvTile) -> Iterator[range]:
     """Yield the rows of fractals of each product."""
     for first in range(0, tile.fractals, _PART):
         yield range(first, min(first + _PART, tile.fractals))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     groups, side = size
     columns = -(-side // _STRIDE)
     tiles, parts = -(-columns // _ROWS), -(-_ROWS * columns // (16 * _PART))
     # A tile loads 29 rows or less; each product takes Im2Col loads and flags.
     of_tile = _STRIDE * _ROWS + 30 + parts * (_PART + 2) * _TAPS
-    return Needs(groups * tiles * of_tile, 16 * groups * side**2 * 16)
+    return SimulationCost(groups * tiles * of_tile, 16 * groups * side**2 * 16)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="depthwise",
     title="depthwise convolution, 3 × 3 with stride 2, on the Cube",
     sizes=("groups of 16 channels", "side"),
@@ -257,11 +257,15 @@ CASE = Case(
     chip="ascend310",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "Each of the two loads of a turn stands before the work that needs it."),
-        Step("AIS", "The second load moves up behind the first one, before the work on that."),
-        Step("RUS", "Flags between two units replace barriers that stop all units."),
-        Step("PP", "Each buffer has two halves, one of which is filled while the other is read."),
-        Step(
+        CaseStep(
+            "baseline", "Each of the two loads of a turn stands before the work that needs it."
+        ),
+        CaseStep("AIS", "The second load moves up behind the first one, before the work on that."),
+        CaseStep("RUS", "Flags between two units replace barriers that stop all units."),
+        CaseStep(
+            "PP", "Each buffer has two halves, one of which is filled while the other is read."
+        ),
+        CaseStep(
             "ITG",
             "One transfer loads the rows of a tile, and one stores the results of two.",
         ),

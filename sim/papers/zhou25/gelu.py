@@ -9,9 +9,9 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.ring import Ring, together, uses_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -117,12 +117,12 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
             core.copy(y[piece], outs[out].reshape(*y.shape[1:]))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     pieces = -(-size[0] // _PIECE)
-    return Needs(30 * pieces, 16 * pieces * _PIECE)
+    return SimulationCost(30 * pieces, 16 * pieces * _PIECE)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="gelu",
     title="GeLU, and FastGeLU instead",
     sizes=("elements",),
@@ -131,8 +131,8 @@ CASE = Case(
     chip="ascend910",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "GeLU in its tanh form takes eight vector instructions for a piece."),
-        Step("EA", "FastGeLU, x / (1 + exp(−1.702·x)), takes four."),
+        CaseStep("baseline", "GeLU in its tanh form takes eight vector instructions for a piece."),
+        CaseStep("EA", "FastGeLU, x / (1 + exp(−1.702·x)), takes four."),
     ),
     make=_make,
     section="§5.4 and Table 1",

@@ -8,11 +8,16 @@ Zhou et al. 2025, §5.4 (OP, "operator fusion") and Table 1.
 import numpy as np
 
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kernel import (
+    KernelInstance,
+    SimulationCost,
+    cores_of,
+    products_need_barrier,
+)
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected, operands
 from vitruvian.sim.kernels.ring import Ring, ordered, together, uses_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 from vitruvian.sim.papers.zhou25.gelu import fast_gelu, fast_gelu_golden, stream
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -114,13 +119,13 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
             core.copy(y[tile], out[store].reshape(*y.shape[1:]))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     m, k, n = size
     tiles, steps = -(-m // (16 * _ROWS)), -(-k // (16 * _DEPTH))
-    return Needs(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
+    return SimulationCost(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="matmul",
     title="matrix product with FastGeLU",
     sizes=("M", "K", "N"),
@@ -128,8 +133,8 @@ CASE = Case(
     chip="ascend910",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "The product is stored, and a second operator loads it for FastGeLU."),
-        Step("OP", "FastGeLU is applied before the product is stored."),
+        CaseStep("baseline", "The product is stored, and a second operator loads it for FastGeLU."),
+        CaseStep("OP", "FastGeLU is applied before the product is stored."),
     ),
     make=_make,
     section="§5.4 and Table 1",

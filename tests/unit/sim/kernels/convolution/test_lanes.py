@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from vitruvian.golden.scu import Patches, col2im, from_nc1hwc0, im2col, to_nc1hwc0
 from vitruvian.sim.davinci import Kind, Program, Unit, load_chip, simulate
-from vitruvian.sim.kernels.convolution import ConvShape, Operands, depthwise, fold, golden, unfold
+from vitruvian.sim.kernels.convolution import (
+    ConvOperands,
+    ConvShape,
+    depthwise,
+    fold,
+    golden,
+    unfold,
+)
 from vitruvian.sim.kernels.convolution.areas import Area
 from vitruvian.sim.kernels.ring import Ring
 
@@ -17,10 +24,10 @@ C910 = load_chip("ascend910")
 RNG = np.random.default_rng(11)
 
 
-def operands(s: ConvShape, *, bias: bool = False) -> Operands:
+def operands(s: ConvShape, *, bias: bool = False) -> ConvOperands:
     x = RNG.normal(size=(s.images, s.channels, s.height, s.width)).astype(np.float16)
     w = RNG.normal(size=(s.channels, 1, *s.kernel)).astype(np.float16)
-    return Operands(x, w, RNG.normal(size=s.channels).astype(np.float16) if bias else None)
+    return ConvOperands(x, w, RNG.normal(size=s.channels).astype(np.float16) if bias else None)
 
 
 def depth(channels: int, **sizes) -> ConvShape:

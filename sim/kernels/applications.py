@@ -15,7 +15,7 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.layout import unpack_c
 from vitruvian.sim.kernels.ring import Ring, together
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
@@ -103,10 +103,10 @@ def _streamed(
     return KernelInstance(program, {"y": lambda: golden(data)})
 
 
-def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
-    """Return the ``Needs`` of a stream: ``each`` instructions per piece, ``elements`` in total."""
+def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> SimulationCost:
+    """Return the cost of a stream: ``each`` instructions per piece, ``elements`` in total."""
     count = chip.kind().count if cores is None else cores
-    return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
+    return SimulationCost(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
 
 #: Elements of a piece of the elementwise kernels.
@@ -129,7 +129,7 @@ def _elements(
         title_ = f"{name} {count}"
         return _streamed(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
         pieces = -(-size[0] // _PIECE)
         return _needs(chip, cores, pieces, 1, pieces * _PIECE)
 
@@ -197,7 +197,7 @@ def _softmax(
     )
 
 
-def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     pieces, classes = size
     return _needs(chip, cores, pieces, 6 * classes + 4, pieces * classes * 128)
 
@@ -257,11 +257,11 @@ def _maxpool(
     return _streamed(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
 
 
-def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     images, side, window, step = size
     # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
-        return Needs(0)
+        return SimulationCost(0)
     each = window * window * (-(-((side - window) // step + 1) // 8) + 1)
     return _needs(chip, cores, images, each, images * side * side * 16)
 
@@ -272,7 +272,7 @@ def _cube_kernel(
     return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
 
 
-def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     return _matmul_needs(size, chip, 1 if cores is None else cores, (1, 1, 1, 1))
 
 
@@ -296,7 +296,7 @@ def _matmul(
 
 def _matmul_needs(
     size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
-) -> Needs:
+) -> SimulationCost:
     m, k, n = size
     blocks, cores = blocks_of(m, k, n), chip.kind().count if cores is None else cores
     cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
@@ -304,7 +304,7 @@ def _matmul_needs(
     tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
     # Upper bounds of ``matmul``: instructions of a step, of a tile's end, and of a core's flags.
     instructions = tiles * (14 * p.k.tiles + 10) + 40 * len(p.across)
-    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+    return SimulationCost(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
 def _operand_bytes(m: int, k: int, n: int) -> int:
@@ -344,7 +344,7 @@ def _gemm(
 
 def _gemm_needs(
     size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
-) -> Needs:
+) -> SimulationCost:
     m, k, n = size
     _, b = _blocking(chip, cores, tiling)
     rows, columns = -(-m // b.down), -(-n // b.across)
@@ -352,7 +352,7 @@ def _gemm_needs(
     products = -(-k // b.k) * 9 + -(-k // 16)  # of a tile, with the loads of their fractals
     each = products + 6 * -(-k // (b.k * b.step_k)) + 4
     instructions = tiles * each + 10 * b.down * b.across
-    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+    return SimulationCost(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
 #: Names of the numbers of a ``matmul.Tiling`` and of a ``gemm.Blocking``.

@@ -32,7 +32,7 @@ _HALF, _SINGLE = 2, 4
 
 
 @dataclass(frozen=True)
-class Tensors:
+class CubeFxTensors:
     """The tensors in global memory.
 
     Attributes
@@ -106,7 +106,7 @@ def _needs(
     return fixed, each
 
 
-class JoinedCore:
+class UnifiedCore:
     """The instructions of a core with all units.
 
     Parameters
@@ -124,7 +124,7 @@ class JoinedCore:
         core: Core,
         mapping: Mapping,
         rows: int,
-        tensors: Tensors,
+        tensors: CubeFxTensors,
         *,
         halvings: int = 0,
         slots: int = 2,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
@@ -51,7 +52,7 @@ def streams(
     if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
         raise ValueError(f"vectors must have one length, not the shapes {sorted(shapes)}")
     count = shapes.pop()[0] if shapes else 0
-    items = -(-count // lanes)
+    items = ceil_div(count, lanes)
     padded: dict[str, np.ndarray] = {}
     for name, vector in vectors.items():
         padded[name] = np.zeros((items, lanes), vector.dtype)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
@@ -120,7 +121,7 @@ def _elements(
         size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     ) -> KernelInstance:
         (count,) = size
-        shape = (-(-count // _PIECE), _PIECE)
+        shape = (ceil_div(count, _PIECE), _PIECE)
         x = None
         if seed is not None:
             rng = np.random.default_rng(seed)
@@ -130,7 +131,7 @@ def _elements(
         return _streamed(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
-        pieces = -(-size[0] // _PIECE)
+        pieces = ceil_div(size[0], _PIECE)
         return _needs(chip, cores, pieces, 1, pieces * _PIECE)
 
     return Kernel(name, title, ("elements",), (32768,), make, needs)
@@ -262,7 +263,7 @@ def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Simu
     # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
         return SimulationCost(0)
-    each = window * window * (-(-((side - window) // step + 1) // 8) + 1)
+    each = window * window * (ceil_div((side - window) // step + 1, 8) + 1)
     return _needs(chip, cores, images, each, images * side * side * 16)
 
 
@@ -309,7 +310,7 @@ def _matmul_needs(
 
 def _operand_bytes(m: int, k: int, n: int) -> int:
     """Return the bytes of A, B and C in all copies: drawn, packed, in memory and compared."""
-    m, k, n = (-(-x // 16) * 16 for x in (m, k, n))
+    m, k, n = (round_up(x, 16) for x in (m, k, n))
     return 16 * (m * k + k * n + m * n)
 
 
@@ -347,10 +348,10 @@ def _gemm_needs(
 ) -> SimulationCost:
     m, k, n = size
     _, b = _blocking(chip, cores, tiling)
-    rows, columns = -(-m // b.down), -(-n // b.across)
-    tiles = b.down * b.across * -(-rows // b.m) * -(-columns // b.n)
-    products = -(-k // b.k) * 9 + -(-k // 16)  # of a tile, with the loads of their fractals
-    each = products + 6 * -(-k // (b.k * b.step_k)) + 4
+    rows, columns = ceil_div(m, b.down), ceil_div(n, b.across)
+    tiles = b.down * b.across * ceil_div(rows, b.m) * ceil_div(columns, b.n)
+    products = ceil_div(k, b.k) * 9 + ceil_div(k, 16)  # of a tile, with the loads of their fractals
+    each = products + 6 * ceil_div(k, b.k * b.step_k) + 4
     instructions = tiles * each + 10 * b.down * b.across
     return SimulationCost(instructions, _operand_bytes(m, k, n), m * k * n)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_sequences
 from vitruvian.sim.kernels.kernel import products_need_barrier
@@ -259,7 +260,7 @@ class _GemmEmitter:
                         last=at + depth == k,
                     )
                     count += 1
-                    products += -(-depth // b.k)
+                    products += ceil_div(depth, b.k)
 
     def step(self, s: _GemmStep) -> None:
         """Emit the loads and products of a step, and the store of C after the last step."""

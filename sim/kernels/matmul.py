@@ -13,6 +13,7 @@ first row and column guard only the loads to L1, and only if the loaded tiles ca
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
@@ -57,7 +58,7 @@ def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "iee
         The preset of the accuracy, see ``golden.machines.PRESETS``.
     """
     if a.dtype == np.int8:
-        deep = -(-a.shape[1] // 32) * 32 - a.shape[1]
+        deep = round_up(a.shape[1], 32) - a.shape[1]
         left, right = np.pad(a, [(0, 0), (0, deep)]), np.pad(b, [(0, deep), (0, 0)])
         return np.asarray(mmad(left, right, spec=IntDotSpec(k=32)))
     deep = -a.shape[1] % 16

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, View
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
@@ -234,7 +235,7 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
         return KernelInstance(program, references)
 
     def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
-        repeats = -(-size[1] // 128)
+        repeats = ceil_div(size[1], 128)
         # An instruction has at most 255 repeats, and a partial repeat needs a mask of its own.
         each = repeats // 255 + 2 if repeats > 255 or size[1] % 128 else 1
         return _needs(chip, cores, size[0] * each + 7, 3 * size[1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import isqrt, prod
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import complete_kind
 
@@ -70,7 +70,7 @@ class Cut:
     @property
     def largest(self) -> int:
         """The number of blocks of the first tile."""
-        return -(-self.blocks // self.tiles)
+        return ceil_div(self.blocks, self.tiles)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, in
     for name, size in (("M", m), ("K", k), ("N", n)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, not {size!r}")
-    return -(-m // 16), -(-k // DTYPES[dtype][0]), -(-n // 16)
+    return ceil_div(m, 16), ceil_div(k, DTYPES[dtype][0]), ceil_div(n, 16)
 
 
 def plan(

@@ -16,6 +16,7 @@ Zhou et al. 2025, §5 and §6.2.2.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import convolution, pooling
 from vitruvian.sim.kernels.convolution.dense import Buffering
@@ -75,7 +76,7 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
         )
         return convolution.build(shape, chip=chip, buffering=_SINGLE)
     if isinstance(layer, Pool):
-        groups = -(-layer.channels // 16)
+        groups = ceil_div(layer.channels, 16)
         made = pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method="direct")
         return pooling.build(made, chip)
     if isinstance(layer, Elementwise) and (
@@ -90,7 +91,7 @@ def conv_shape(layer: Conv) -> convolution.ConvShape:
     depthwise = layer.kind == "depthwise"
     # Each group of 16 channels is an image of its own: its weights are diagonal matrices.
     return convolution.ConvShape(
-        images=-(-layer.channels // 16) if depthwise else 1,
+        images=ceil_div(layer.channels, 16) if depthwise else 1,
         channels=16 if depthwise else layer.channels,
         height=layer.height,
         width=layer.width,
@@ -106,8 +107,8 @@ def conv_shape(layer: Conv) -> convolution.ConvShape:
 def _elementwise(operation: str, elements: int, chip: Chip) -> Program:
     """Build an operation whose loads, computation and stores do not overlap."""
     operands = 1 if operation == "shift_relu" else RECIPES[operation][0]
-    pieces = -(-elements // _PIECE)
-    size = min(_PIECE, -(-elements // _LANES) * _LANES)
+    pieces = ceil_div(elements, _PIECE)
+    size = min(_PIECE, round_up(elements, _LANES))
     program = Program(chip, f"{operation} {elements}, baseline")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gc = program.tensor("c", (_LANES,), "fp16") if operation == "shift_relu" else None

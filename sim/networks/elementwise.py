@@ -6,6 +6,7 @@ the next one and MTE3 stores the previous one. Times alone can be computed.
 
 from collections.abc import Callable
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.ring import Ring, together
@@ -90,7 +91,7 @@ def instructions(operation: str, elements: int) -> int:
         A key of ``RECIPES``, or another operation of few steps on one operand.
     """
     operands, steps = RECIPES.get(operation, (1, ()))
-    return -(-elements // _PIECE) * (operands + 2 * len(steps) + 12) + 16
+    return ceil_div(elements, _PIECE) * (operands + 2 * len(steps) + 12) + 16
 
 
 def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
@@ -104,8 +105,8 @@ def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
         A chip whose cores have all units.
     """
     operands, steps = RECIPES[operation]
-    pieces = -(-elements // _PIECE)
-    size = min(_PIECE, -(-elements // 16) * 16)
+    pieces = ceil_div(elements, _PIECE)
+    size = min(_PIECE, round_up(elements, 16))
     program = Program(chip, f"{operation} {elements}")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gy = program.tensor("y", (pieces, size), "fp16")
@@ -145,7 +146,7 @@ _LANES = 128
 def layer_norm_instructions(rows: int, features: int) -> int:
     """Return an upper bound of the number of instructions of ``build_layer_norm``."""
     chunks = features // _chunk(features)
-    return -(-rows // _LANES) * (2 * chunks * 16 + 64) + 16
+    return ceil_div(rows, _LANES) * (2 * chunks * 16 + 64) + 16
 
 
 def _chunk(features: int) -> int:
@@ -164,7 +165,7 @@ def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
     chip : Chip
         A chip whose cores have all units.
     """
-    pieces = -(-rows // _LANES)
+    pieces = ceil_div(rows, _LANES)
     chunk = _chunk(features)
     program = Program(chip, f"layer norm {rows}×{features}")
     gx = program.tensor("x", (pieces, features // chunk, chunk, _LANES), "fp16")

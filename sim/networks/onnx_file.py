@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.networks.layers import (
     Conv,
     Elementwise,
@@ -210,7 +211,7 @@ class _OnnxReader:
         if auto.startswith("SAME"):
             both = []
             for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
-                total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
+                total = max((ceil_div(n, s) - 1) * s + d * (k - 1) + 1 - n, 0)
                 low = total // 2 if auto == "SAME_UPPER" else total - total // 2
                 both += [low, total - low]
             pad = tuple(both)

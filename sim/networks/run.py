@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.common.collector import paused_collector
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.convolution.catalogue import dense_needs, depthwise_needs
@@ -252,13 +253,13 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
             return pooling_needs(replace(_pooling(layer), method="direct"), chip).instructions
         # One of the cores is built, see ``pooling.build.timed``.
         made = _pooling(layer)
-        groups = -(-made.groups // chip.kind().count)
+        groups = ceil_div(made.groups, chip.kind().count)
         return pooling_needs(replace(made, groups=groups), chip, 1).instructions
     if isinstance(layer, MatMul):
         size = (layer.m, layer.k, layer.n)
         return KERNELS["matmul"].needs(size, chip, None).instructions
     if isinstance(layer, Softmax):
-        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        size = (ceil_div(layer.rows, _POSITIONS), layer.classes)
         return KERNELS["softmax"].needs(size, chip, None).instructions
     if isinstance(layer, LayerNorm):
         return elementwise.layer_norm_instructions(layer.rows, layer.features)
@@ -286,7 +287,7 @@ def program_of(layer: Layer, chip: Chip) -> Program:
         size = (layer.m, layer.k, layer.n)
         return KERNELS["matmul"].build(size, chip=chip, data=False).program
     if isinstance(layer, Softmax):
-        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        size = (ceil_div(layer.rows, _POSITIONS), layer.classes)
         return KERNELS["softmax"].build(size, chip=chip, data=False).program
     if isinstance(layer, LayerNorm):
         return build_layer_norm(layer.rows, layer.features, chip)
@@ -310,7 +311,7 @@ def _is_known(layer: Layer) -> bool:
 
 
 def _pooling(layer: Pool) -> pooling.Pooling:
-    groups = -(-layer.channels // 16)
+    groups = ceil_div(layer.channels, 16)
     # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
     method = "direct" if layer.patches.count == 1 else "im2col"
     return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)

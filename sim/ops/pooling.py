@@ -4,6 +4,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import LIMITS
@@ -470,7 +471,7 @@ def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray
 def _pooling(
     shape: tuple[int, ...], patches: Patches, reduction: str, method: str, **more: Any
 ) -> Pooling:
-    return Pooling(patches, shape[0], -(-shape[1] // 16), reduction, method, **more)
+    return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 
 
 def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) -> Report:

@@ -8,7 +8,7 @@ import numpy as np
 
 from vitruvian.common.collector import paused_collector
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import check_int, check_type, one_of
+from vitruvian.common.validate import ceil_div, check_int, check_type, one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
@@ -184,7 +184,7 @@ def _needs(
     if method == "cube":
         return needs(x.size, best(order, functions), chip, cores, bool(np.signbit(x).any()))
     # A piece is some thousand inputs; an instruction of it takes up to 255 repeats.
-    pieces = -(-x.size // 2048)
+    pieces = ceil_div(x.size, 2048)
     return SimulationCost(
         200 + pieces * functions * (20 + 12 * order), 64 * x.size * (functions + 1)
     )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 from vitruvian.sim.sparse.layout import entry_bytes
@@ -98,7 +99,7 @@ def product_steps(pattern: Pattern, architecture: Architecture, sweep: Sweep) ->
         [
             np.ones_like(moved),
             -(-moved * rate.denominator // rate.numerator),
-            -(-cores // pes),
+            ceil_div(cores, pes),
             ewise_cycles,
         ]
     )
@@ -118,7 +119,7 @@ def vector_steps(architecture: Architecture, sweep: Sweep) -> np.ndarray:
     cycles = max(
         1,
         -(-nbytes * rate.denominator // rate.numerator),
-        -(-sweep.operations // architecture.pes),
+        ceil_div(sweep.operations, architecture.pes),
     )
     table[0, COLUMNS.index("vectors")] = nbytes
     table[0, COLUMNS.index("cycles")] = cycles
@@ -185,7 +186,7 @@ def _vectors(
     vectors[1 : subs + 1] += value * _spread(sweep.read, edges)
     vectors[2 : subs + 2] += value * _spread(sweep.written, edges)
     cycles = np.zeros(subs + steps, np.int64)
-    cycles[2 : subs + 2] = -(-_spread(sweep.operations, edges) // architecture.pes)
+    cycles[2 : subs + 2] = ceil_div(_spread(sweep.operations, edges), architecture.pes)
     return vectors, cycles
 
 

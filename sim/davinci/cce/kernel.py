@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.compile.context import CompiledFunction
 from vitruvian.sim.davinci.cce.compile.parse import parse
 from vitruvian.sim.davinci.cce.compile.unit import TranslationUnit
@@ -104,7 +105,7 @@ class CceKernel:
         values = self._values(arguments)
         machine = CceMachine(sink, block_idx, block_num, limit)
         machine.registers.update(registers or {})
-        machine.top = -(-self.unit.globals.size // 16) * 16
+        machine.top = round_up(self.unit.globals.size, 16)
         if machine.top > len(machine.memory):
             message = f"variables must fit {len(machine.memory)} bytes; they need {machine.top}"
             raise CceError(self.function.position, message)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.checks.compiled import Ordering
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.chip.model import Chip
@@ -66,7 +67,7 @@ def chains(lowered: Lowered, numbers: Numbers) -> np.ndarray:
     for i in np.flatnonzero(lowered.unit == Unit.M).tolist():
         instr = numbers.flat[i]
         if instr.op == "mmad":
-            m, n = (-(-instr.fields[name] // 16) for name in "mn")
+            m, n = (ceil_div(instr.fields[name], 16) for name in "mn")
             if m * n >= PIPELINED:
                 c = instr.operands["c"]
                 chain[i] = known.setdefault((c.buffer, c.offset, m, n), len(known) + 1)

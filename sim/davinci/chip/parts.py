@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.sim.davinci.isa.instruction import Unit
 
 
@@ -229,4 +229,4 @@ class Cube:
             If the Cube does not multiply this dtype.
         """
         one_of("mmad dtype", dtype, self.depths)
-        return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
+        return ceil_div(m, self.m) * ceil_div(n, self.n) * ceil_div(k, self.depths[dtype])

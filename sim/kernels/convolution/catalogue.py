@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import from_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.convolution import depthwise, golden
@@ -112,7 +113,7 @@ def _depthwise(
 def depthwise_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> SimulationCost:
     """Return the cost of simulating a depthwise convolution on the vector unit; see dense_needs."""
     area = depthwise.choose(s, chip, _count(chip, cores))
-    nbytes = 32 * s.images * -(-s.channels // 16) * (s.height * s.width + s.patches.count)
+    nbytes = 32 * s.images * ceil_div(s.channels, 16) * (s.height * s.width + s.patches.count)
     return SimulationCost(depthwise.instructions(s, area), 8 * nbytes)
 
 

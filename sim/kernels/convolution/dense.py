@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
@@ -73,7 +74,7 @@ def weight_fractals(w: np.ndarray, groups: int) -> np.ndarray:
 def bias_channels(b: np.ndarray, groups: int) -> np.ndarray:
     """Convert a bias to (groups, N1, 16) of float32, padded with zeros."""
     each = b.reshape(groups, -1)
-    padded = np.zeros((groups, -(-each.shape[1] // C0) * C0), np.float32)
+    padded = np.zeros((groups, round_up(each.shape[1], C0)), np.float32)
     padded[:, : each.shape[1]] = each
     return padded.reshape(groups, -1, C0)
 

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.areas import (
@@ -74,7 +75,7 @@ def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
     add = float(lane.init_s) + 2 * fractals * float(lane.repeat_s)
     items = items_of(shape, area)
     # One load more: the first one has nothing to overlap with.
-    return (-(-items // cores) * shape.taps + 1) * max(load, add)
+    return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
 
 def instructions(shape: ConvShape, area: Area) -> int:
@@ -134,7 +135,7 @@ def build(
     if data is not None:
         check_operands(s, data, bias)
         x, w = np.ascontiguousarray(to_nc1hwc0(data.x)), _weights(data)
-    c1 = -(-s.channels // C0)
+    c1 = ceil_div(s.channels, C0)
     gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
     gw = program.tensor("w", (c1, s.taps + 1, C0), "fp16", w)
     gy = program.tensor("y", (s.images, c1, p.rows, p.columns, C0), "fp16")

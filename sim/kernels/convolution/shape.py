@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 from vitruvian.golden.scu import Patches
 
 #: Channels in a group, C0, and rows or columns of a fractal.
@@ -42,7 +42,7 @@ class ConvTile:
     @property
     def fractals(self) -> int:
         """The number of fractals that hold the patches at one position of the kernel."""
-        return -(-self.count // C0)
+        return ceil_div(self.count, C0)
 
     @property
     def pixels(self) -> int:

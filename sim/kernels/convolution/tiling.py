@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape, ConvTile
 
@@ -58,16 +59,16 @@ class ConvPlan:
     def __init__(self, shape: ConvShape, tiling: ConvTiling, chip: Chip, cores: int) -> None:
         self.shape, self.tiling, self.chip = shape, tiling, chip
         p = shape.patches
-        self.filter_tiles = -(-shape.n1 // tiling.filters)
-        self.pixel_tiles = -(-p.rows // tiling.rows) * -(-p.columns // tiling.columns)
+        self.filter_tiles = ceil_div(shape.n1, tiling.filters)
+        self.pixel_tiles = ceil_div(p.rows, tiling.rows) * ceil_div(p.columns, tiling.columns)
         self.count = shape.images * shape.groups * self.pixel_tiles * self.filter_tiles
         self.cores = min(cores, self.count)
         self.pixels = min(tiling.rows, p.rows) * min(tiling.columns, p.columns)
-        self.fractals = -(-self.pixels // 16)
+        self.fractals = ceil_div(self.pixels, 16)
         down, across = shape.reach(tiling.rows, tiling.columns)
         self.image_bytes = down * across * tiling.channels * _PIXEL
         self.weight_bytes = tiling.channels * shape.taps * tiling.filters * _FRACTAL
-        kinds = -(-shape.c1 // tiling.channels) * self.filter_tiles
+        kinds = ceil_div(shape.c1, tiling.channels) * self.filter_tiles
         room = chip.kind().buffers["L1"].nbytes - 2 * self.image_bytes
         fits = kinds <= min(room // self.weight_bytes, _WEIGHT_SLOTS)
         # If they fit, there is a slot for all weights of a group, so that each is loaded once.
@@ -144,12 +145,12 @@ class ConvPlan:
         transfer from and to global memory has an equal share of the bus.
         """
         s, t = self.shape, self.tiling
-        items = -(-self.count // self.cores)
+        items = ceil_div(self.count, self.cores)
         inner = self.filter_tiles if t.inner == "filters" else self.pixel_tiles * s.images
-        outer = -(-items // inner)
+        outer = ceil_div(items, inner)
         pixels, filters = (outer, inner) if t.inner == "filters" else (inner, outer)
         pixels, filters = min(pixels, items), min(filters, items)
-        chunks = -(-s.c1 // t.channels)
+        chunks = ceil_div(s.c1, t.channels)
         images = pixels if chunks == 1 else items
         weights = filters if chunks * filters <= self.weight_slots else items
         if t.inner == "pixels":
@@ -157,7 +158,7 @@ class ConvPlan:
         load = self._seconds("GM", "L1")
         mte2 = images * chunks * load(self.image_bytes) + weights * chunks * load(self.weight_bytes)
         blocks = s.c1 * s.taps
-        steps = -(-blocks // t.depth)
+        steps = ceil_div(blocks, t.depth)
         a, b = self._seconds("L1", "L0A", "im2col"), self._seconds("L1", "L0B", "load")
         m = self.fractals
         # The fewer of: a load for each fractal along K, or for each of the rows.
@@ -188,12 +189,12 @@ class ConvPlan:
 def cuts(count: int, most: int) -> list[int]:
     """Return the sizes of equal parts of ``count``, each at most ``most``; none if that is 0."""
     parts: list[int] = []
-    number = -(-count // most) if most else count + 1
+    number = ceil_div(count, most) if most else count + 1
     while number <= count:
-        size = -(-count // number)
+        size = ceil_div(count, number)
         parts.append(size)
         # The next number of parts that makes them smaller.
-        number = -(-count // (size - 1)) if size > 1 else count + 1
+        number = ceil_div(count, size - 1) if size > 1 else count + 1
     return parts
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Unit, load_chip
 from vitruvian.sim.kernels.convolution.areas import (
@@ -42,7 +43,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
     def seconds(area: Area) -> float:
         nbytes = fractals_of(shape, area) * _FRACTAL
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
-        return (-(-items_of(shape, area) // cores) * shape.taps + 1) * load
+        return (ceil_div(items_of(shape, area), cores) * shape.taps + 1) * load
 
     return choose_area(p.rows, p.columns, 16 * _MOST, check, seconds)
 
@@ -84,7 +85,7 @@ def build(
     program = Program(chip, f"unfold {s.images}×{s.channels}×{s.height}×{s.width}")
     some = cores_of(program, cores)
     area = choose(s, chip, len(some)) if area is None else area
-    c1 = -(-s.channels // C0)
+    c1 = ceil_div(s.channels, C0)
     x = None if data is None else np.ascontiguousarray(to_nc1hwc0(data))
     gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
     gy = program.tensor("y", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16")

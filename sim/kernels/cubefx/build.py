@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of, round_up
 from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.cubefx import cube_and_vector_cores, golden, unified_core
@@ -251,7 +251,7 @@ def _ranges(
 
 
 def _expected(problem: _Problem) -> np.ndarray:
-    x = problem.padded(-(-problem.count // SIDE) * SIDE)
+    x = problem.padded(round_up(problem.count, SIDE))
     assert x is not None
     merged, halvings = problem.mapping.merged, problem.halvings
     return golden.taylor(x, problem.coefficients, merged, halvings)[:, : problem.count]
@@ -266,11 +266,11 @@ def _groups(chip: Chip, kind: CoreKind, cores: int | None) -> int:
 
 def _tiling(count: int, most: int, cores: int) -> tuple[int, int]:
     """Return the rows of 16 inputs of a tile, at most ``most``, and the number of tiles."""
-    blocks = -(-count // SIDE**2)  # of 16 rows
+    blocks = ceil_div(count, SIDE**2)  # of 16 rows
     tiles = -(-blocks * SIDE // most)
-    tiles = min(-(-tiles // cores) * cores, blocks)
-    each = -(-blocks // tiles)
-    return each * SIDE, -(-blocks // each)
+    tiles = min(round_up(tiles, cores), blocks)
+    each = ceil_div(blocks, tiles)
+    return each * SIDE, ceil_div(blocks, each)
 
 
 def _tensors(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import one_of, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.kselection.bitonic import Bitonic
@@ -57,7 +57,7 @@ def tile_of(shape: KnnShape, chip: Chip, method: str) -> int:
     one_of("method", method, METHODS)
     room = chip.kind().buffers["UB"].nbytes
     made = METHODS[method]
-    n = -(-shape.train // _UNIT) * _UNIT
+    n = round_up(shape.train, _UNIT)
     while n >= _UNIT:
         if 2 * 2 * GROUP * n + made.scratch_bytes(shape, n) <= room and n <= 1 << 16:
             return n
@@ -110,7 +110,7 @@ def build(
     if n % _UNIT or not 0 < n <= 1 << 16:
         raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")
     made = METHODS[method]
-    total = -(-shape.train // _UNIT) * _UNIT
+    total = round_up(shape.train, _UNIT)
     chosen = random_distances(shape, _SEED) if distances is None else distances
     padded = _padded(shape, chosen, total)
     if made.columns:
@@ -217,7 +217,7 @@ def expected(
     tile : int
         Training points of a tile; the order of equal distances depends on it.
     """
-    total = -(-shape.train // _UNIT) * _UNIT
+    total = round_up(shape.train, _UNIT)
     padded = _padded(shape, distances, total)[: shape.queries]
     best, index = start(shape.k, shape.queries)
     for at in range(0, total, tile):

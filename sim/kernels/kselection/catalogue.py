@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.kselection.build import (
@@ -52,7 +53,7 @@ def _needs(method: str, size: tuple[int, ...], chip: Chip, cores: int | None) ->
     shape = KnnShape(queries, train, 1, k)
     cores_of(Program(chip), cores)
     tile = tile_of(shape, chip, method)
-    tiles = shape.groups * -(-train // tile)
+    tiles = shape.groups * ceil_div(train, tile)
     each = METHODS[method].instructions(shape, tile)
     return SimulationCost(tiles * (each + 8) + 64, 2 * GROUP * shape.groups * (train + 4 * k))
 

@@ -9,6 +9,7 @@ References
 Rohwedder 2021, §4.2 (max) and §4.3 (average).
 """
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Unit, View
 from vitruvian.sim.kernels.pooling.blocks import BlockRows, rectangle
 from vitruvian.sim.kernels.pooling.emit import behind, pieces
@@ -75,7 +76,7 @@ class Backward(Worker):
     def _load_masks(self, block: int, tile: PoolingTile, chunk: list[_Position]) -> list[View]:
         """Load the masks of a chunk, in one copy if they are at equal distances."""
         p, count = self.task.patches, tile.count
-        held = -(-count // 16) * 16 if self.task.method == "im2col" else count
+        held = round_up(count, 16) if self.task.method == "im2col" else count
         masks = [self.buffers["positions"][i * held :] for i in range(len(chunk))]
         assert self.gm.mask is not None
         source = self.gm.mask[block]

@@ -8,6 +8,7 @@ copy into the layout of Im2Col.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT, Emitter, behind, pieces
 
@@ -83,7 +84,7 @@ def parts(
     most_down = MOST_REPEAT if can_go_down else 1
     most_along = MOST_REPEAT if can_go_along else 1
     full = (1 << 16 * PER_REPEAT) - 1
-    along = rows * -(-groups // most_along) <= groups * -(-rows // most_down)
+    along = rows * ceil_div(groups, most_along) <= groups * ceil_div(rows, most_down)
     if along or along_rows:
         for row in range(rows):
             for first, repeat in pieces(groups, most_along):

@@ -5,6 +5,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost
@@ -118,13 +119,9 @@ def instructions(pooling: Pooling, chip: Chip) -> int:
     return sum(_forward(pooling, tile, chunks, plan) + 30 for tile in plan.tiles)
 
 
-def _up(number: int, step: int) -> int:
-    return -(-number // step)
-
-
 def _dense(pixels: int) -> int:
     """Return the instructions on contiguous pixels: whole repeats, and one for the rest."""
-    return _up(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
+    return ceil_div(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
 
 
 def _rectangle(pooling: Pooling, tile: PoolingTile) -> int:
@@ -141,16 +138,16 @@ def _rectangle(pooling: Pooling, tile: PoolingTile) -> int:
 def _forward(pooling: Pooling, tile: PoolingTile, chunks: int, plan: PoolingPlan) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
-    row = _up(columns, MOST_REPEAT)
-    one_kernel_row = _up(kw, MOST_REPEAT)
-    fractals = _up(tile.count, 16)
+    row = ceil_div(columns, MOST_REPEAT)
+    one_kernel_row = ceil_div(kw, MOST_REPEAT)
+    fractals = ceil_div(tile.count, 16)
     held = 16 * fractals if method == "im2col" else tile.count
     by_position = kh * kw * (_dense(held) + 1)
     marks = kh * kw * (3 * rows * row + 3)
     layout_again = 0
     if method in ("im2col", "expansion"):
         # With a mask, and a window that does not fit at once, the layout is made twice.
-        layout = kh * kw * (_up(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
+        layout = kh * kw * (ceil_div(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
         total = layout + by_position
         layout_again = layout if chunks > 1 else 0
         marks = 3 * by_position + layout_again
@@ -176,7 +173,7 @@ def _forward(pooling: Pooling, tile: PoolingTile, chunks: int, plan: PoolingPlan
 def _repeats(pooling: Pooling, tile: PoolingTile, held: int) -> int:
     """Return the repeats that mark the windows of a tile at one position of the kernel."""
     if pooling.method in ("im2col", "expansion"):
-        return _up(held, PER_REPEAT)
+        return ceil_div(held, PER_REPEAT)
     rows, columns = tile.rows.count, tile.columns.count
     if pooling.method != "strided":
         return rows * columns
@@ -189,9 +186,9 @@ def _backward(pooling: Pooling, tile: PoolingTile, chunks: int) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
     products = kh * kw * (_dense(tile.count) + 1) if pooling.reduction == "max" else 0
-    row = _up(columns, MOST_REPEAT)
+    row = ceil_div(columns, MOST_REPEAT)
     if method == "im2col":
-        merge = kh * kw * (_up(_up(tile.count, 16), MOST_FRACTALS) + 1)
+        merge = kh * kw * (ceil_div(ceil_div(tile.count, 16), MOST_FRACTALS) + 1)
     elif method == "direct":
         merge = kh * kw * (tile.count + 1)
     elif method == "expansion":

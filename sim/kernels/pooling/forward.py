@@ -8,6 +8,7 @@ Rohwedder 2021, §4.1 (direct, Im2Col), §4.3 (average) and §5.2 (expansion, X-
 
 import math
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Unit, View
 from vitruvian.sim.kernels.pooling.blocks import BlockRows, rectangle
 from vitruvian.sim.kernels.pooling.emit import (
@@ -49,7 +50,7 @@ class Forward(Worker):
         windows = self.buffers["windows"]
         # Im2Col computes whole fractals, because the rows after the last patch do no harm.
         count = tile.count
-        held = -(-count // 16) * 16 if task.method == "im2col" else count
+        held = round_up(count, 16) if task.method == "im2col" else count
         out = windows[:held]
         self._load(block, tile)
         if not self.first:

@@ -8,6 +8,7 @@ padding ("same" or "valid") are those of Keras' models.
 
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 
 
@@ -46,7 +47,7 @@ class PoolingLayer:
     @property
     def groups(self) -> int:
         """C1, the number of groups of 16 channels."""
-        return -(-self.channels // 16)
+        return ceil_div(self.channels, 16)
 
     def patches(self, rows: int | None = None) -> Patches:
         """Return the windows, by default of the whole image, otherwise of its first ``rows``."""

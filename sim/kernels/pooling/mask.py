@@ -11,6 +11,7 @@ repeat then needs a vcmp and a vsel of its own, and a subtraction of many window
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts
 from vitruvian.sim.kernels.pooling.emit import (
@@ -92,7 +93,7 @@ def _contiguous(pixels: View) -> Iterator[_MaskPart]:
     for first, repeat, lanes in some:
         source, step = behind(pixels, first), (1, PER_REPEAT)
         # Every instruction's bits, 16 bytes for each repeat, begin with a whole block.
-        yield _MaskPart(source, step, first, 1, PER_REPEAT, repeat, lanes, -(-first // 16))
+        yield _MaskPart(source, step, first, 1, PER_REPEAT, repeat, lanes, ceil_div(first, 16))
 
 
 def _pixels(worker: Worker, tile: PoolingTile, position: tuple[int, int]) -> Iterator[_MaskPart]:
@@ -120,7 +121,7 @@ def _rows(worker: Worker, tile: PoolingTile, position: tuple[int, int]) -> Itera
         place, step = behind(source, part.first(pixels)), part.stride(pixels)
         yield _MaskPart(place, step, first, block, distance, part.repeat, part.lanes, bits)
         # The bits of a repeat are 16 bytes, and those of an instruction begin a block.
-        bits += -(-part.repeat // 2)
+        bits += ceil_div(part.repeat, 2)
 
 
 def _by_memory(worker: Worker, some: list[_MaskPart], mask: View, out: View) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.scu import Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci import Chip
@@ -118,7 +119,7 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
         down, across = axis(p, 0, rows), axis(p, 1, columns)
         sizes = _sizes(task, down, across, chunk, bits)
         local = (size for key, size in sizes.items() if key != "L1")
-        used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
+        used = sum(round_up(size, PER_REPEAT) for size in local)
         if used > room or sizes.get("L1", 0) > room_l1:
             return None
         return _Fit(down, across, chunk, sizes)
@@ -126,7 +127,7 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
     parts = [positions]
     while _holds_positions(task) and parts[-1] > 1:
-        parts.append(-(-parts[-1] // 2))
+        parts.append(ceil_div(parts[-1], 2))
 
     def by_rows(chunk: int) -> _Fit | None:
         return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
@@ -180,7 +181,7 @@ def _sizes(
 
     rows, columns = most("count")
     windows = rows * columns
-    fractals = -(-windows // ROWS) * ROWS
+    fractals = round_up(windows, ROWS)
     padded_rows, padded_columns = most("padded")
     height, width = most("length")
     of_image = padded_rows * padded_columns
@@ -202,7 +203,7 @@ def _sizes(
             if task.method in ("im2col", "expansion"):
                 sizes["bits"] = by_position // 16 + 2
             elif task.method == "strided":
-                sizes["bits"] = rows * -(-columns // PER_REPEAT)
+                sizes["bits"] = rows * ceil_div(columns, PER_REPEAT)
             else:
                 sizes["bits"] = rows * (columns // 2 + 1)
         sizes["left"] = by_position

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Core, View
 from vitruvian.sim.kernels.pooling.blocks import BlockRows
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, Emitter, behind
@@ -100,7 +101,7 @@ class Worker(ABC):
 
 def allocate(core: Core, plan: PoolingPlan) -> dict[str, View]:
     """Allocate the buffers of a plan, each of whole repeats, as pixels of 16 channels."""
-    sizes = {name: -(-size // PER_REPEAT) * PER_REPEAT for name, size in plan.sizes.items()}
+    sizes = {name: round_up(size, PER_REPEAT) for name, size in plan.sizes.items()}
     return {
         name: core.allocate("L1" if name == "L1" else "UB", (pixels, 16), "fp16", name)
         for name, pixels in sizes.items()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
@@ -107,7 +108,7 @@ def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
     """
     buffers = complete_kind(chip).buffers
     room, sums = buffers["UB"].nbytes, buffers["L0C"].nbytes
-    needed = -(-shape.train // PER_REPEAT) * PER_REPEAT
+    needed = round_up(shape.train, PER_REPEAT)
     for n in range(min(MOST, sums // (4 * GROUP), needed), 0, -PER_REPEAT):
         if _fits(shape, n, method, room):
             return n
@@ -276,7 +277,7 @@ class _Search:
     def _padded(self, first: int) -> int:
         """Return the training points of a tile with those that fill the last repeat."""
         count = min(self.tile, self.shape.train - first)
-        return -(-count // PER_REPEAT) * PER_REPEAT
+        return round_up(count, PER_REPEAT)
 
     def _multiply(self, first: int) -> None:
         """Emit the products of a tile into L0C."""

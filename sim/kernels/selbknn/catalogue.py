@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
@@ -109,9 +110,9 @@ def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> SimulationCost:
     each of the queries of a group (Tang 2024, eq. 3.8).
     """
     tile = largest_tile(shape, chip, method)
-    tiles = -(-shape.train // tile)
-    deep = -(-shape.features // 16) + 1
-    pieces = -(-shape.train // 128) * -(-deep // 8)
+    tiles = ceil_div(shape.train, tile)
+    deep = ceil_div(shape.features, 16) + 1
+    pieces = ceil_div(shape.train, 128) * ceil_div(deep, 8)
     select = METHODS[method].instructions(shape, tile)
     if METHODS[method].leaves:
         # The group returns when its slowest query does: two steps more than the mean, and no more

@@ -7,6 +7,7 @@ load states the element for which the program was built, and a run with data che
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.ring import ordered
@@ -83,7 +84,7 @@ class SelB:
         planes = 1 + shape.words
         less, select = (2, 2) if variant.compare else (12, 6)
         minimum = 11 if variant.index else 19 if variant.compare else 41
-        chunks = sum(-(-pairs // ROWS) for _, pairs in levels(shape.k))
+        chunks = sum(ceil_div(pairs, ROWS) for _, pairs in levels(shape.k))
         exchanges = chunks * (less + 2 * planes * select) + 2 * planes * len(levels(shape.k))
         step = GROUP * (minimum + 2 * shape.words) + less + (1 + planes) * select + 9 + exchanges
         return shape.k * step + 2 * planes + 8

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost
@@ -138,7 +138,7 @@ def pieces_of(repeats: int, most: int) -> list[int]:
     most : int
         The largest number of repeats that fits.
     """
-    count = -(-repeats // most)
+    count = ceil_div(repeats, most)
     # A second piece is loaded, and a first one stored, while the other one is computed.
     count = max(count, min(4, repeats // _SMALL), 1)
     return [repeats * (n + 1) // count - repeats * n // count for n in range(count)]
@@ -179,9 +179,9 @@ def needs(
         As ``build`` takes them.
     """
     kind = vector_kind(chip)
-    repeats = -(-count // LANES)
+    repeats = ceil_div(count, LANES)
     workers = min(_workers(kind, cores), repeats)
-    pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
+    pieces = workers * len(pieces_of(ceil_div(repeats, workers), most_repeats(kind, each)))
     vectors = sum(one.instructions for one in each)
     # A barrier before each instruction at most; five instructions for a store and for a load.
     instructions = pieces * (2 * vectors + 5 * len(each) + 5) + 4 * workers
@@ -234,7 +234,7 @@ def build(
         _check_inputs(data, each)
     count = check_int("the number of inputs", x if isinstance(x, int) else int(x.size), 1)
     kind = vector_kind(chip)
-    repeats = -(-count // LANES)
+    repeats = ceil_div(count, LANES)
     workers = min(_workers(kind, cores), repeats)
     names = ",".join(f.name for f in functions)
     program = Program(chip, f"{method} {names} of {count}")

@@ -7,6 +7,7 @@ Zhou et al. 2025, §5.1, Fig. 8 to 10.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
@@ -23,7 +24,7 @@ _LANES = 128
 
 def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) -> KernelInstance:
     (count,) = size
-    pieces = -(-count // _PIECE)
+    pieces = ceil_div(count, _PIECE)
     x = c = None
     if seed is not None:
         rng = np.random.default_rng(seed)
@@ -98,7 +99,7 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
 
 
 def _needs(size: tuple[int, ...]) -> SimulationCost:
-    pieces = -(-size[0] // _PIECE)
+    pieces = ceil_div(size[0], _PIECE)
     return SimulationCost(15 * pieces + 10, 16 * pieces * _PIECE)
 
 

@@ -6,6 +6,7 @@ Zhou et al. 2025, Table 1; the text does not describe the steps, which are taken
 Add_ReLU on the buffers of a convolution.
 """
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Program
 from vitruvian.sim.kernels.convolution import ConvShape, ConvTiling, build, golden, result
 from vitruvian.sim.kernels.convolution.catalogue import random_operands
@@ -58,10 +59,10 @@ def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) 
 
 
 def _needs(size: tuple[int, ...]) -> SimulationCost:
-    channels, side, filters = (-(-n // 16) for n in size)
+    channels, side, filters = (ceil_div(n, 16) for n in size)
     # A tile has some rows. For each it loads weights and pixels, and every product takes 9 Im2Col
     # loads for each group of channels and row of fractals at most.
-    tiles = -(-size[1] // _ROWS)
+    tiles = ceil_div(size[1], _ROWS)
     products = 9 * channels * (_ROWS * side + 4 * filters)
     nbytes = 256 * (channels * size[1] ** 2 + 9 * size[0] * filters + filters * size[1] ** 2)
     return SimulationCost(tiles * (products + 60), nbytes, 9 * size[0] * size[1] ** 2 * size[2])

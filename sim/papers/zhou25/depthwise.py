@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.convolution import ConvShape, golden
@@ -241,8 +242,8 @@ def _parts(tile: ConvTile) -> Iterator[range]:
 
 def _needs(size: tuple[int, ...]) -> SimulationCost:
     groups, side = size
-    columns = -(-side // _STRIDE)
-    tiles, parts = -(-columns // _ROWS), -(-_ROWS * columns // (16 * _PART))
+    columns = ceil_div(side, _STRIDE)
+    tiles, parts = ceil_div(columns, _ROWS), -(-_ROWS * columns // (16 * _PART))
     # A tile loads 29 rows or less; each product takes Im2Col loads and flags.
     of_tile = _STRIDE * _ROWS + 30 + parts * (_PART + 2) * _TAPS
     return SimulationCost(groups * tiles * of_tile, 16 * groups * side**2 * 16)

@@ -7,6 +7,7 @@ Zhou et al. 2025, §5.4 (EA, "enhanced algorithm") and Table 1.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
@@ -75,7 +76,7 @@ def _quotient(x: np.ndarray, power: np.ndarray) -> np.ndarray:
 
 def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) -> KernelInstance:
     (count,) = size
-    pieces = -(-count // _PIECE)
+    pieces = ceil_div(count, _PIECE)
     x = None
     if seed is not None:
         x = np.zeros((pieces, _PIECE), np.float16)
@@ -118,7 +119,7 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
 
 
 def _needs(size: tuple[int, ...]) -> SimulationCost:
-    pieces = -(-size[0] // _PIECE)
+    pieces = ceil_div(size[0], _PIECE)
     return SimulationCost(30 * pieces, 16 * pieces * _PIECE)
 
 

@@ -7,6 +7,7 @@ Zhou et al. 2025, §5.4 (OP, "operator fusion") and Table 1.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.kernel import (
     KernelInstance,
@@ -121,7 +122,7 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
 
 def _needs(size: tuple[int, ...]) -> SimulationCost:
     m, k, n = size
-    tiles, steps = -(-m // (16 * _ROWS)), -(-k // (16 * _DEPTH))
+    tiles, steps = ceil_div(m, 16 * _ROWS), ceil_div(k, 16 * _DEPTH)
     return SimulationCost(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
 
 

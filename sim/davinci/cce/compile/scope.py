@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from pycparser import c_ast
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.compile.parse import position_of
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import SPACES
@@ -207,7 +208,7 @@ class SymbolTable:
             if parts > _PARTS:
                 raise CceError(position, f"a structure must have at most {_PARTS} numbers")
             if isinstance(node, c_ast.Struct):  # members of a union stay at offset 0
-                offset = -(-offset // kind.align) * kind.align
+                offset = round_up(offset, kind.align)
             # The members of an unnamed structure are members of the outer one.
             if item.name is None and isinstance(kind, Structure):
                 members += [(name, type, offset + at) for name, type, at in kind.members]
@@ -217,7 +218,7 @@ class SymbolTable:
             if isinstance(node, c_ast.Struct):
                 offset += kind.size
             align = max(align, kind.align)
-        structure = Structure(name, tuple(members), -(-size // align) * align, align)
+        structure = Structure(name, tuple(members), round_up(size, align), align)
         self.structures[name] = structure
         self.extents[name] = (levels + 1, parts)
         return structure

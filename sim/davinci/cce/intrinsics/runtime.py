@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import (
     BOOL,
@@ -129,7 +130,7 @@ class CceMachine:
     def reserve(self, size: int, position: SourcePosition) -> int:
         """Reserve bytes on the stack and return the address of the first."""
         base = self.top
-        self.top += -(-size // 16) * 16
+        self.top += round_up(size, 16)
         if self.top > len(self.memory):
             raise CceError(
                 position, f"variables must fit {len(self.memory)} bytes; they need {self.top}"

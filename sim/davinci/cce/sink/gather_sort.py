@@ -8,6 +8,7 @@ Public kernels that use vbitsort and vmrgsort4: groups of 32, pairs of 8 bytes, 
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.lanes import lanes_of
@@ -94,7 +95,7 @@ def _bits(sink: SinkContext, call: IntrinsicCall, view: View, repeat: int, count
         sink.fail(call, "the bits are unknown, because nothing is carried out")
     sink.version += 1
     strides = (call.arguments["src1_rep"] * BLOCK_BYTES, 1)
-    data = sink.functional.memory(sink.core).at(view, (repeat, -(-count // 8)), strides)
+    data = sink.functional.memory(sink.core).at(view, (repeat, ceil_div(count, 8)), strides)
     bits = np.unpackbits(np.ascontiguousarray(data), axis=1, bitorder="little")
     return int(bits[:, :count].sum())
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
@@ -49,7 +50,7 @@ def _aligned(sink: SinkContext, call: IntrinsicCall) -> None:
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"]
-    whole = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+    whole = round_up(size, BLOCK_BYTES)
     inside, outside = ("dst_gap", "src_gap") if a["src"].space == "GM" else ("src_gap", "dst_gap")
     blocks, plain = whole + a[inside] * BLOCK_BYTES, size + a[outside]
     strides = (blocks, plain) if a["src"].space == "GM" else (plain, blocks)

@@ -233,22 +233,7 @@ def compile_nodes(
     for value in (*(v for step in (*body, *folds) for v in step.operands), *ends.values()):
         value.uses += 1
     b = _ProgramBuilder(lanes, registers, list(range(registers)))
-
-    # Prologue: scalars stay in their registers until the end of the program.
-    constants: list[Operand] = []
-    outside = [(name, value) for name, value in names.external.items() if value.scalar]
-    for operand, value in (*outside, *names.numbers.values()):
-        value.register = b.take()
-        b.emit("load", value.register, 1)
-        constants.append(operand)
-    for step in folds:
-        step.out.register = b.take()
-        b.emit("load", step.out.register, 1)
-        constants.append(FOLDS[step.node.function])
-    for step in steps:
-        if step.out.scalar and not step.out.folded:
-            assert isinstance(step.node, Ewise)
-            b.compute(step.node, step.operands, step.out)
+    constants = _compile_prologue(b, steps, names, folds)
     prologue = b.part(0)
 
     start = len(b.code)
@@ -256,18 +241,8 @@ def compile_nodes(
     at_body = b.part(start)
 
     start = len(b.code)
-    for step in folds:
-        accumulator, other = _register(step.out), b.take()
-        for distance in range(lanes.bit_length() - 1):
-            b.emit("exchange", other, accumulator, distance)
-            b.emit(step.node.function, accumulator, accumulator, other)
-        b.free.append(other)
-    for step in steps:
-        if step.out.folded and isinstance(step.node, Ewise):
-            b.compute(step.node, step.operands, step.out)
     numbers = [name for name in wanted if ends[name].scalar]
-    for name in numbers:
-        b.emit("store", 1, _register(ends[name]))
+    _compile_epilogue(b, steps, folds, [ends[name] for name in numbers])
     epilogue = b.part(start)
     if len(b.code) > instructions:
         raise ValueError(f"nodes must need at most {instructions} instructions, not {len(b.code)}")
@@ -284,6 +259,54 @@ def compile_nodes(
         scalars=tuple(numbers),
         registers=b.most,
     )
+
+
+def _compile_prologue(
+    b: _ProgramBuilder,
+    steps: Sequence[_CompiledStep],
+    names: _TensorNames,
+    folds: Sequence[_CompiledStep],
+) -> list[Operand]:
+    """Emit the loads and the computation of scalars, and return the operands that are loaded.
+
+    Scalars stay in their registers until the end of the program.
+    """
+    constants: list[Operand] = []
+    outside = [(name, value) for name, value in names.external.items() if value.scalar]
+    for operand, value in (*outside, *names.numbers.values()):
+        value.register = b.take()
+        b.emit("load", value.register, 1)
+        constants.append(operand)
+    for step in folds:
+        step.out.register = b.take()
+        b.emit("load", step.out.register, 1)
+        constants.append(FOLDS[step.node.function])
+    for step in steps:
+        if step.out.scalar and not step.out.folded:
+            assert isinstance(step.node, Ewise)
+            b.compute(step.node, step.operands, step.out)
+    return constants
+
+
+def _compile_epilogue(
+    b: _ProgramBuilder,
+    steps: Sequence[_CompiledStep],
+    folds: Sequence[_CompiledStep],
+    numbers: Sequence[_Value],
+) -> None:
+    """Emit the end of the folds over all lanes, what depends on them, and the stores of scalars."""
+    for step in folds:
+        # Exchanges at distances 1, 2, 4, … leave the fold of all lanes in each lane.
+        accumulator, other = _register(step.out), b.take()
+        for distance in range(b.lanes.bit_length() - 1):
+            b.emit("exchange", other, accumulator, distance)
+            b.emit(step.node.function, accumulator, accumulator, other)
+        b.free.append(other)
+    for step in steps:
+        if step.out.folded and isinstance(step.node, Ewise):
+            b.compute(step.node, step.operands, step.out)
+    for value in numbers:
+        b.emit("store", 1, _register(value))
 
 
 def _compile_body(

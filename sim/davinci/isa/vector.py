@@ -166,6 +166,10 @@ def _names(op: str) -> tuple[str, ...]:
 
 def _lanewise() -> tuple[VectorOp, ...]:
     """Return the instructions whose lanes do not depend on each other."""
+    return (*_of_two_operands(), *_with_a_scalar(), *_of_one_operand())
+
+
+def _of_two_operands() -> tuple[VectorOp, ...]:
     return (
         _binary("vadd", vector.add, "dst = src0 + src1"),
         _binary("vsub", vector.sub, "dst = src0 − src1"),
@@ -209,6 +213,11 @@ def _lanewise() -> tuple[VectorOp, ...]:
             reads_dst=True,
             pointers=_WIDENING,
         ),
+    )
+
+
+def _with_a_scalar() -> tuple[VectorOp, ...]:
+    return (
         _scalar("vadds", vector.add, "dst = src + scalar"),
         _scalar("vmuls", vector.mul, "dst = src · scalar"),
         _scalar("vmaxs", vector.maximum, "dst = the larger of src and scalar"),
@@ -225,6 +234,11 @@ def _lanewise() -> tuple[VectorOp, ...]:
             pointers=("dst:UB<T> src:UB<T>", "dst:UB<fp32> src:UB<fp16>"),
             word=False,
         ),
+    )
+
+
+def _of_one_operand() -> tuple[VectorOp, ...]:
+    return (
         _unary("vexp", vector.exp, "dst = e to the power of src"),
         _unary("vln", vector.ln, "dst = the natural logarithm of src"),
         _unary("vrec", vector.rec, "dst = 1 / src"),
@@ -333,6 +347,10 @@ def _reductions() -> tuple[VectorOp, ...]:
 
 def _irregular() -> tuple[VectorOp, ...]:
     """Return the instructions that move elements between lanes."""
+    return (*_transpositions(), *_gathers())
+
+
+def _transpositions() -> tuple[VectorOp, ...]:
     no_word: dict[str, Any] = {"options": "", "word": False}
     unary = ("dst", "src")
     return (
@@ -383,6 +401,13 @@ def _irregular() -> tuple[VectorOp, ...]:
             pointers=("dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255",),
             **no_word,
         ),
+    )
+
+
+def _gathers() -> tuple[VectorOp, ...]:
+    no_word: dict[str, Any] = {"options": "", "word": False}
+    unary = ("dst", "src")
+    return (
         VectorOp(
             name="vgather",
             form=VectorForm(

@@ -355,10 +355,9 @@ class Moves(Builder):
         if factor is not None:
             fields["factor"] = factor
         read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
-        if layout == "nz":
-            write = Span(dst.buffer, dst.offset, m * 16 * dst.itemsize, ((columns, dst_stride),))
-        else:
-            write = Span(dst.buffer, dst.offset, n * dst.itemsize, ((m, dst_stride),))
+        # Bursts of the result: columns of fractals, or rows of the matrix.
+        length, bursts = (m * 16, columns) if layout == "nz" else (n, m)
+        write = Span(dst.buffer, dst.offset, length * dst.itemsize, ((bursts, dst_stride),))
         extra = {} if scale is None else {"scale": scale}
         reads = (read, *(v.span for v in extra.values()))
         nbytes = read.nbytes

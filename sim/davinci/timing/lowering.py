@@ -399,13 +399,7 @@ def lower_sequences(
     drain = spread([t.drain for t in timings], np.int64)
     streams = [CoreStream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
     locked = [(chip.kind(stream.kind).interlocks, stream.instructions) for stream in streams]
-    buses = _Buses(chip)
-    # An instruction of the table has one bus, unless each core has a bus of its own.
-    if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
-        rows = [[buses.number(t.bus, c) for c in range(len(parts))] for t in timings]
-        bus = np.array(rows, np.int32)[flat, core_of]
-    else:
-        bus = spread([buses.number(t.bus, 0) for t in timings], np.int32)
+    bus, totals = _bus_numbers(chip, timings, flat, core_of, len(parts))
     lowered = Lowered(
         first=first,
         unit=spread([instr.unit for instr in table], np.int8),
@@ -419,12 +413,35 @@ def lower_sequences(
         need=need,
         lag=np.zeros(len(flat), np.int64),
         begin=_begin(chip, sequences, offsets_s or {}),
-        totals=buses.totals(),
+        totals=totals,
         dispatch=round(chip.dispatch_s * ATTO),
         gang=np.arange(len(parts)),
         producer=producers(locked, drain),
     )
     return lowered, streams
+
+
+def _bus_numbers(
+    chip: Chip, timings: Sequence[ChipTiming], flat: np.ndarray, core_of: np.ndarray, cores: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bus of each instruction of some cores, and the total rate of each bus.
+
+    Parameters
+    ----------
+    timings : sequence of ChipTiming
+        The timings of the instructions of the table.
+    flat, core_of : (n,) ndarray of int64
+        The index into the table, and the core, of each instruction.
+    cores : int
+        The number of cores, of which some may have no instruction.
+    """
+    buses = _Buses(chip)
+    # An instruction of the table has one bus, unless each core has a bus of its own.
+    if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
+        rows = [[buses.number(t.bus, c) for c in range(cores)] for t in timings]
+        return np.array(rows, np.int32)[flat, core_of], buses.totals()
+    numbers = [buses.number(t.bus, 0) for t in timings]
+    return np.array(numbers, np.int32)[flat], buses.totals()
 
 
 def _flag_numbers(table: Sequence[Instruction]) -> tuple[list[int], int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels import KERNELS, matmul
-from vitruvian.sim.kernels.search import Problem, exhaustive, guided
+from vitruvian.sim.kernels.search import TilingSearch, exhaustive, guided
 
 CHIP = load_chip("ascend310")
 
@@ -77,7 +77,7 @@ def searches(many: int) -> None:
 
     Then compare the results of the two searches for ``many`` random products.
     """
-    problem = Problem(1024, 1024, 1024)
+    problem = TilingSearch(1024, 1024, 1024)
     for search in (exhaustive, guided):
         began = time.perf_counter()
         tuned = search(problem)
@@ -94,7 +94,7 @@ def searches(many: int) -> None:
         m, k, n = (16 * int(rng.choice(sizes)) for _ in range(3))
         name = str(rng.choice(["ascend310", "ascend310", "ascend910"]))
         cores = int(rng.choice([1, 2] if name == "ascend310" else [1, 4, 8]))
-        problem, chip = Problem(m, k, n, chip=name, cores=cores), load_chip(name)
+        problem, chip = TilingSearch(m, k, n, chip=name, cores=cores), load_chip(name)
         tried = guided(problem)
         least = min(problem.time(chip, t) for t in problem.tilings(chip))
         optima += tried.best[0].atto == least

@@ -10,7 +10,7 @@ import argparse
 from dataclasses import replace
 
 from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.kernels.search import Problem, guided
+from vitruvian.sim.kernels.search import TilingSearch, guided
 
 WIDTHS = (128, 256, 512, 1024)
 RATIOS = (2, 4, 6)
@@ -28,7 +28,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for width in [w for w in WIDTHS if w <= most]:
         for ratio in RATIOS:
-            problem = Problem(width, width, ratio * width)
+            problem = TilingSearch(width, width, ratio * width)
             best = guided(problem).best[0]
             single = guided(replace(problem, b_nums=(1,))).best[0]
             share = 2 * width * width * ratio * width / best.seconds / peak

@@ -23,7 +23,7 @@ from vitruvian.common.figure import write_figure
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import run as run_engine
-from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
+from vitruvian.sim.davinci.timing.lowering import CoreStream, lower_sequences
 from vitruvian.sim.networks import NETWORKS
 from vitruvian.sim.networks.run import STEPS, run
 from vitruvian.sim.papers.zhou25 import CASES
@@ -160,7 +160,7 @@ def speed() -> None:
     order = np.tile(np.arange(len(table)), 1_000_000 // 32 // len(table) + 1)
     lowered, streams = lower_sequences(chip, table, {("aicore", c): order for c in range(32)})
     times = run_engine(lowered, streams)
-    lists = [Stream(s.kind, s.index, list(s.instructions)) for s in streams]
+    lists = [CoreStream(s.kind, s.index, list(s.instructions)) for s in streams]
     for kind, given in (("a table of instructions", streams), ("lists", lists)):
         report = Report("a million", chip, lowered, given, times)
         begin = perf_counter()

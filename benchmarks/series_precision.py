@@ -22,12 +22,12 @@ from benchmarks.papers.tang24.series_precision import (
 )
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
-from vitruvian.sim.kernels.series.functions import Function
+from vitruvian.sim.kernels.series.functions import SeriesFunction
 
 CHIP = load_chip("ascend310")
 
 
-def cube(functions: Sequence[Function], x: np.ndarray, order: int) -> np.ndarray:
+def cube(functions: Sequence[SeriesFunction], x: np.ndarray, order: int) -> np.ndarray:
     """Evaluate by Cube-fx on the simulated chip."""
     instance = build_cubefx(x, np.stack([f.coefficients(order) for f in functions]), CHIP)
     return instance.views["y"](simulate(instance.program, checks=False).outputs["y"])

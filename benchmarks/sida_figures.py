@@ -33,7 +33,7 @@ from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.sim.sparse.pattern import Pattern, blocked, pattern_of
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
-from vitruvian.sim.sparse.report import Report
+from vitruvian.sim.sparse.report import SparseReport
 
 #: Factor by which the stand-ins and the machine are scaled down.
 SCALES = {"ca": 1, "gy": 1, "g2": 1, "co": 64, "bu": 16, "wi": 128, "ad": 32, "ro": 64, "eu": 128}
@@ -113,7 +113,7 @@ def run(name: str, application: str, order: str = "none", side: int = 1) -> dict
     return figures(simulate_pattern(matrix, machine(scale), application, order=given, block=side))
 
 
-def figures(report: Report) -> dict[str, float]:
+def figures(report: SparseReport) -> dict[str, float]:
     """Return the figures of a report that the tables need."""
     ours, other = report.energy, report.baseline_energy
     return {

@@ -17,7 +17,7 @@ from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.kernel import KernelInstance
 from vitruvian.sim.kernels.series.build import build
-from vitruvian.sim.kernels.series.functions import Function
+from vitruvian.sim.kernels.series.functions import SeriesFunction
 from vitruvian.sim.papers.tang24.audio import FEATURES, evaluate, read_wave, synthetic
 
 #: Speedups of Cube-fx over Horner's rule in Tang 2024, §4.4.4, for 16M inputs.
@@ -32,7 +32,7 @@ def by_horner(chip: Chip):
 def by_cube(chip: Chip):
     """Return the builder of programs that use Cube-fx on one core or group."""
 
-    def builder(x: np.ndarray, functions: Sequence[Function], order: int) -> KernelInstance:
+    def builder(x: np.ndarray, functions: Sequence[SeriesFunction], order: int) -> KernelInstance:
         return build_cubefx(x, np.stack([f.coefficients(order) for f in functions]), chip)
 
     return builder

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.golden.machines.presets import PRESETS
@@ -119,15 +119,10 @@ class Unit:
         kind = as_precision(precision)
         elements = kind.elements(self.k, self.multiplier_bits)
         rows, columns, depth = INSTRUCTIONS[kind.name]
-        tiles = batch * _up(m, self.m) * _up(n, self.n) * _up(k, elements)
+        tiles = batch * ceil_div(m, self.m) * ceil_div(n, self.n) * ceil_div(k, elements)
         return Cost(
             products=batch * m * n * k,
-            instructions=batch * _up(m, rows) * _up(n, columns) * _up(k, depth),
+            instructions=batch * ceil_div(m, rows) * ceil_div(n, columns) * ceil_div(k, depth),
             tiles=tiles,
             model_cycles=tiles * kind.steps(self.multiplier_bits),
         )
-
-
-def _up(size: int, step: int) -> int:
-    """Return size / step, rounded up."""
-    return -(-size // step)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.fp.codec import code_dtype, to_float, unpack
 from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
@@ -87,7 +88,7 @@ def chopped_mmad(
     half = spec.output.name == "fp16"
     d = np.array(c.view(np.float16 if half else np.float32), np.float32, order="C")
     numbers = loop_numbers(spec, narrow)
-    step = -(-len(a) // max(threads, 1))
+    step = ceil_div(len(a), max(threads, 1))
     parts = [slice(start, start + step) for start in range(0, len(a), step)]
 
     def compute(part: slice) -> None:

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import SupportsInt
 
-from vitruvian.common.validate import check_int, check_type, one_of
+from vitruvian.common.validate import ceil_div, check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.m3xu.precision import PRECISIONS, Precision
 
@@ -75,7 +75,7 @@ class Fragment:
     @property
     def registers(self) -> int:
         """The number of registers that the fragment occupies."""
-        return -(-self.bits // REGISTER_BITS)
+        return ceil_div(self.bits, REGISTER_BITS)
 
 
 class Opcode(enum.Enum):

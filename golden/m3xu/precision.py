@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.presets import PRESETS
@@ -44,7 +44,7 @@ class Precision:
             If ``multiplier_bits`` is not an int from 4 to 64.
         """
         check_int("multiplier_bits", multiplier_bits, 4, 64)
-        return -(-(self.format.fraction_bits + 1) // multiplier_bits)
+        return ceil_div(self.format.fraction_bits + 1, multiplier_bits)
 
     def is_wide(self, multiplier_bits: int) -> bool:
         """Return True if an element takes several lanes and steps."""
@@ -83,7 +83,7 @@ class Precision:
         return self.terms(k, multiplier_bits) // (2 if self.is_complex else 1)
 
     def _lanes(self, multiplier_bits: int) -> int:
-        storage = -(-self.format.storage_bits // LANE_BITS)
+        storage = ceil_div(self.format.storage_bits, LANE_BITS)
         limbs = self.limbs(multiplier_bits)
         return limbs if limbs > 1 else storage
 

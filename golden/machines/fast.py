@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube.chopped import ZERO, decoded, loop_numbers
 from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.formats import FloatFormat
@@ -135,7 +136,7 @@ def fast_product(
 def _in_parts(kernel: Kernel, d: np.ndarray, threads: int, progress: Progress) -> None:
     """Compute the rows of D in parts, several at a time."""
     rows = len(d)
-    step = max(-(-rows // (threads * _PARTS)), min(_LEAST_ROWS, -(-rows // threads)), 1)
+    step = max(ceil_div(rows, threads * _PARTS), min(_LEAST_ROWS, ceil_div(rows, threads)), 1)
     parts = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
     if threads == 1 or len(parts) == 1:
         for part in parts:

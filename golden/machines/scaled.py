@@ -5,6 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.fp.blocks import BLOCK_FORMATS, BlockFormat, Blocks, quantise
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.formats import FloatFormat
@@ -89,7 +90,7 @@ def _quantised(
     tensor_scale: Literal["auto"] | None,
 ) -> Blocks:
     if not array.size:  # ``quantise`` needs at least one block
-        blocks = -(-array.shape[axis] // format.size)
+        blocks = ceil_div(array.shape[axis], format.size)
         shape, scales = list(array.shape), list(array.shape)
         shape[axis], scales[axis] = blocks * format.size, blocks
         return Blocks(format, np.zeros(shape, np.uint8), np.zeros(scales, np.uint8), axis, 0)

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.validate import ceil_div
+
 #: Bytes of the C0 channels of a pixel: 16 channels of 16 bits, or 32 of 8 bits
 C0_BYTES = 32
 
@@ -37,7 +39,7 @@ def to_nc1hwc0(images: ArrayLike, c0: int | None = None) -> np.ndarray:
             f"images must be (..., C, H, W) and c0 at least 1, not {images.shape} and {c0}"
         )
     *lead, channels, height, width = images.shape
-    groups = -(-channels // c0)
+    groups = ceil_div(channels, c0)
     padded = np.zeros((*lead, groups * c0, height, width), images.dtype)
     padded[..., :channels, :, :] = images
     return np.moveaxis(padded.reshape(*lead, groups, c0, height, width), -3, -1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 
 #: Patches in a fractal
 ROWS = 16
@@ -97,7 +97,7 @@ class Patches:
     @property
     def fractals(self) -> int:
         """The number of fractals that hold all patches at one position of the kernel."""
-        return -(-self.count // ROWS)
+        return ceil_div(self.count, ROWS)
 
     def corner(self, number: int) -> _Pair:
         """Return (row, column) of the first pixel of a patch, negative in the padding."""

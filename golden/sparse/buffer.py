@@ -103,7 +103,7 @@ class CSRBeats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class BufferSchedule:
     """The elements that leave CSR space in a pass, and the space that they need.
 
     Attributes
@@ -118,7 +118,7 @@ class Schedule:
     refused_at: int | None
 
 
-class _Space:
+class _BufferSpace:
     """CSR space: the reservations in their order."""
 
     def __init__(self, counts: Sequence[int], capacity: int):
@@ -136,7 +136,7 @@ class _Space:
         return sum(self.counts[r] for r in self.queue) <= self.capacity
 
 
-def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) -> Schedule:
+def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) -> BufferSchedule:
     """Return the beats of rows that leave the buffer in a pass over a matrix.
 
     Parameters
@@ -162,7 +162,7 @@ def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) 
             counts[row] += 1
     held: list[list[tuple[int, int]]] = [[] for _ in range(size)]
     delivered = [0] * size
-    space = _Space(counts, capacity)
+    space = _BufferSpace(counts, capacity)
     out: list[tuple[int, int, list[tuple[int, int]]]] = []
     refused_at = None
     for step, (arriving, _, leaving) in enumerate(schedule(size // width)):
@@ -186,7 +186,7 @@ def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) 
     for t, (_, _, part) in enumerate(out):
         for k, (c, value) in enumerate(part):
             values[t, k], cols[t, k], present[t, k] = value, c, True
-    return Schedule(
+    return BufferSchedule(
         beats=CSRBeats(
             values=values,
             columns=cols,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from vitruvian.golden.sparse.graph import Ewise, Node, Operand, Reduce
-from vitruvian.golden.sparse.programs import BINARY, Instruction
+from vitruvian.golden.sparse.programs import BINARY, SparseInstruction
 
 #: Identity of each reduction that is a fold.
 FOLDS = {"add": 0.0, "min": float("inf"), "max": float("-inf"), "or": 0.0}
@@ -22,12 +22,12 @@ _UNARY = ("copy", "abs", "not")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class SparseProgram:
     """A program, and the order of the items on the core's streams.
 
     Attributes
     ----------
-    store : tuple of Instruction
+    store : tuple of SparseInstruction
     prologue, body, epilogue : int or None
         Address of each part; None if it has no instruction.
     constants : tuple of str or float
@@ -46,7 +46,7 @@ class Program:
         Number of registers that the program uses.
     """
 
-    store: tuple[Instruction, ...]
+    store: tuple[SparseInstruction, ...]
     prologue: int | None
     body: int | None
     epilogue: int | None
@@ -77,13 +77,13 @@ class _Value:
 
 
 @dataclass
-class _Builder:
+class _ProgramBuilder:
     """The state of a compilation."""
 
     lanes: int
     limit: int
     free: list[int]
-    code: list[Instruction] = field(default_factory=list[Instruction])
+    code: list[SparseInstruction] = field(default_factory=list[SparseInstruction])
     most: int = 0
 
     def take(self) -> int:
@@ -95,7 +95,7 @@ class _Builder:
         return self.free.pop(0)
 
     def emit(self, op: str, d: int = 0, a: int = 0, b: int = 0) -> None:
-        self.code.append(Instruction(op=op, d=d, a=a, b=b))
+        self.code.append(SparseInstruction(op=op, d=d, a=a, b=b))
 
     def part(self, start: int) -> int | None:
         """End the part that began at an address, and return the address."""
@@ -135,7 +135,7 @@ def _register(value: _Value) -> int:
     return value.register
 
 
-class _Names:
+class _TensorNames:
     """The values of tensors and numbers, and where each one comes from."""
 
     def __init__(self, scalars: Collection[str]):
@@ -157,7 +157,7 @@ class _Names:
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
+class _CompiledStep:
     """A node with its values."""
 
     node: Ewise | Reduce
@@ -165,9 +165,9 @@ class _Step:
     out: _Value
 
 
-def _resolve(nodes: Sequence[Node], names: _Names) -> list[_Step]:
+def _resolve(nodes: Sequence[Node], names: _TensorNames) -> list[_CompiledStep]:
     """Return the nodes with their values, and check that the core can run them in one pass."""
-    steps: list[_Step] = []
+    steps: list[_CompiledStep] = []
     for node in nodes:
         if not isinstance(node, (Ewise, Reduce)) or not runs_on_the_core(node):
             raise ValueError(f"nodes must be operations of the core, not {node!r}")
@@ -180,7 +180,7 @@ def _resolve(nodes: Sequence[Node], names: _Names) -> list[_Step]:
             raise ValueError(f"vectors must not need a reduction of the same pass, as {node!r}")
         out = _Value(scalar=scalar, folded=folded)
         names.current[node.out] = out
-        steps.append(_Step(node, operands, out))
+        steps.append(_CompiledStep(node, operands, out))
     return steps
 
 
@@ -194,7 +194,7 @@ def compile_nodes(
     lanes: int = 8,
     registers: int = 16,
     instructions: int = 64,
-) -> Program:
+) -> SparseProgram:
     """Compile nodes of a graph to one pass over the vectors.
 
     Parameters
@@ -214,7 +214,7 @@ def compile_nodes(
 
     Returns
     -------
-    Program
+    SparseProgram
 
     Raises
     ------
@@ -222,7 +222,7 @@ def compile_nodes(
         If the core does not have an operation, a vector needs a reduction over the same vectors,
         or the registers or the store do not suffice.
     """
-    names = _Names(scalars)
+    names = _TensorNames(scalars)
     steps = _resolve(nodes, names)
     stored = [*([vector] if vector is not None else []), *wanted]
     ends = {name: names.read(name) for name in stored}
@@ -232,23 +232,8 @@ def compile_nodes(
     folds = [step for step in steps if isinstance(step.node, Reduce)]
     for value in (*(v for step in (*body, *folds) for v in step.operands), *ends.values()):
         value.uses += 1
-    b = _Builder(lanes, registers, list(range(registers)))
-
-    # Prologue: scalars stay in their registers until the end of the program.
-    constants: list[Operand] = []
-    outside = [(name, value) for name, value in names.external.items() if value.scalar]
-    for operand, value in (*outside, *names.numbers.values()):
-        value.register = b.take()
-        b.emit("load", value.register, 1)
-        constants.append(operand)
-    for step in folds:
-        step.out.register = b.take()
-        b.emit("load", step.out.register, 1)
-        constants.append(FOLDS[step.node.function])
-    for step in steps:
-        if step.out.scalar and not step.out.folded:
-            assert isinstance(step.node, Ewise)
-            b.compute(step.node, step.operands, step.out)
+    b = _ProgramBuilder(lanes, registers, list(range(registers)))
+    constants = _compile_prologue(b, steps, names, folds)
     prologue = b.part(0)
 
     start = len(b.code)
@@ -256,22 +241,12 @@ def compile_nodes(
     at_body = b.part(start)
 
     start = len(b.code)
-    for step in folds:
-        accumulator, other = _register(step.out), b.take()
-        for distance in range(lanes.bit_length() - 1):
-            b.emit("exchange", other, accumulator, distance)
-            b.emit(step.node.function, accumulator, accumulator, other)
-        b.free.append(other)
-    for step in steps:
-        if step.out.folded and isinstance(step.node, Ewise):
-            b.compute(step.node, step.operands, step.out)
     numbers = [name for name in wanted if ends[name].scalar]
-    for name in numbers:
-        b.emit("store", 1, _register(ends[name]))
+    _compile_epilogue(b, steps, folds, [ends[name] for name in numbers])
     epilogue = b.part(start)
     if len(b.code) > instructions:
         raise ValueError(f"nodes must need at most {instructions} instructions, not {len(b.code)}")
-    return Program(
+    return SparseProgram(
         store=tuple(b.code),
         prologue=prologue,
         body=at_body,
@@ -286,10 +261,58 @@ def compile_nodes(
     )
 
 
+def _compile_prologue(
+    b: _ProgramBuilder,
+    steps: Sequence[_CompiledStep],
+    names: _TensorNames,
+    folds: Sequence[_CompiledStep],
+) -> list[Operand]:
+    """Emit the loads and the computation of scalars, and return the operands that are loaded.
+
+    Scalars stay in their registers until the end of the program.
+    """
+    constants: list[Operand] = []
+    outside = [(name, value) for name, value in names.external.items() if value.scalar]
+    for operand, value in (*outside, *names.numbers.values()):
+        value.register = b.take()
+        b.emit("load", value.register, 1)
+        constants.append(operand)
+    for step in folds:
+        step.out.register = b.take()
+        b.emit("load", step.out.register, 1)
+        constants.append(FOLDS[step.node.function])
+    for step in steps:
+        if step.out.scalar and not step.out.folded:
+            assert isinstance(step.node, Ewise)
+            b.compute(step.node, step.operands, step.out)
+    return constants
+
+
+def _compile_epilogue(
+    b: _ProgramBuilder,
+    steps: Sequence[_CompiledStep],
+    folds: Sequence[_CompiledStep],
+    numbers: Sequence[_Value],
+) -> None:
+    """Emit the end of the folds over all lanes, what depends on them, and the stores of scalars."""
+    for step in folds:
+        # Exchanges at distances 1, 2, 4, … leave the fold of all lanes in each lane.
+        accumulator, other = _register(step.out), b.take()
+        for distance in range(b.lanes.bit_length() - 1):
+            b.emit("exchange", other, accumulator, distance)
+            b.emit(step.node.function, accumulator, accumulator, other)
+        b.free.append(other)
+    for step in steps:
+        if step.out.folded and isinstance(step.node, Ewise):
+            b.compute(step.node, step.operands, step.out)
+    for value in numbers:
+        b.emit("store", 1, _register(value))
+
+
 def _compile_body(
-    b: _Builder,
-    steps: list[_Step],
-    names: _Names,
+    b: _ProgramBuilder,
+    steps: list[_CompiledStep],
+    names: _TensorNames,
     ends: dict[str, _Value],
     product: str | None,
     vector: str | None,

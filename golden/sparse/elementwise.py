@@ -16,7 +16,7 @@ from vitruvian.golden.sparse.semirings import PLUS
 
 
 @dataclass(frozen=True)
-class Function:
+class ElementFunction:
     """A function of a dataflow graph.
 
     Attributes
@@ -75,37 +75,37 @@ def _select(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 #: Element-wise operations by name
-FUNCTIONS: dict[str, Function] = {
-    "copy": Function(_real(np.copy), 1),
-    "abs": Function(_real(np.abs), 1),
-    "sqrt": Function(_real(np.sqrt), 1),
-    "not": Function(_real(_not), 1),
-    "add": Function(_real(np.add), 2),
-    "sub": Function(_real(np.subtract), 2),
-    "mul": Function(_real(np.multiply), 2),
-    "div": Function(_real(np.divide), 2),
-    "min": Function(_real(np.minimum), 2),
-    "max": Function(_real(np.maximum), 2),
-    "less": Function(_real(np.less), 2),
-    "equal": Function(_real(np.equal), 2),
-    "and": Function(_real(_and), 2),
-    "or": Function(_real(_or), 2),
+FUNCTIONS: dict[str, ElementFunction] = {
+    "copy": ElementFunction(_real(np.copy), 1),
+    "abs": ElementFunction(_real(np.abs), 1),
+    "sqrt": ElementFunction(_real(np.sqrt), 1),
+    "not": ElementFunction(_real(_not), 1),
+    "add": ElementFunction(_real(np.add), 2),
+    "sub": ElementFunction(_real(np.subtract), 2),
+    "mul": ElementFunction(_real(np.multiply), 2),
+    "div": ElementFunction(_real(np.divide), 2),
+    "min": ElementFunction(_real(np.minimum), 2),
+    "max": ElementFunction(_real(np.maximum), 2),
+    "less": ElementFunction(_real(np.less), 2),
+    "equal": ElementFunction(_real(np.equal), 2),
+    "and": ElementFunction(_real(_and), 2),
+    "or": ElementFunction(_real(_or), 2),
     # select(condition, if true, if false)
-    "select": Function(_real(_select), 3),
+    "select": ElementFunction(_real(_select), 3),
     # rows_by(H, W): row i is H[i]·W
-    "rows_by": Function(_rows_by, 2, whole=(1,)),
+    "rows_by": ElementFunction(_rows_by, 2, whole=(1,)),
     # put(H, v, k): column k of H becomes v
-    "put": Function(_put, 3, whole=(2,)),
+    "put": ElementFunction(_put, 3, whole=(2,)),
 }
 
 
-def _folded(name: str, identity: float) -> Function:
+def _folded(name: str, identity: float) -> ElementFunction:
     code = PLUS.index(name)
 
     def folded(x: np.ndarray) -> np.float64:
         return np.float64(fold(code, np.ascontiguousarray(x).ravel(), identity))
 
-    return Function(folded, 1)
+    return ElementFunction(folded, 1)
 
 
 def _gram(h: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -137,20 +137,20 @@ def _least_squares(right: np.ndarray, *columns: np.ndarray) -> np.ndarray:
 
 
 #: Reductions by name. The result of an empty fold is the identity: 0, ∞, −∞ or false.
-REDUCTIONS: dict[str, Function] = {
+REDUCTIONS: dict[str, ElementFunction] = {
     "add": _folded("add", 0.0),
     "min": _folded("min", np.inf),
     "max": _folded("max", -np.inf),
     "or": _folded("or", 0.0),
-    "gram": Function(_gram, 2),
+    "gram": ElementFunction(_gram, 2),
     # at(x, k): element k of x
-    "at": Function(_at, 2),
-    "pick": Function(_pick, 2),
-    "least_squares": Function(_least_squares, None),
+    "at": ElementFunction(_at, 2),
+    "pick": ElementFunction(_pick, 2),
+    "least_squares": ElementFunction(_least_squares, None),
 }
 
 
-def apply(function: Function, operands: tuple[Any, ...]) -> Any:
+def apply(function: ElementFunction, operands: tuple[Any, ...]) -> Any:
     """Compute a function of tensors and numbers.
 
     Divisions by zero and invalid operations give infinities and NaNs without a warning. In an

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.sparse.compiler import Program, compile_nodes, runs_on_the_core
+from vitruvian.golden.sparse.compiler import SparseProgram, compile_nodes, runs_on_the_core
 from vitruvian.golden.sparse.dependency import Pair
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, inputs, outputs
 
@@ -67,9 +67,69 @@ def _before(node: Node, live: set[str]) -> set[str]:
     return live - {*outputs(node)} | {*inputs(node)}
 
 
+class _Placement:
+    """The division of the nodes between two products: in the pass over the matrix, or elsewhere.
+
+    Attributes
+    ----------
+    scalars : set of str
+        Tensors that are known to be scalars.
+    nodes, left : list of Node
+        Nodes that the pass computes, and those that run elsewhere.
+    """
+
+    def __init__(self, scalars: Collection[str]) -> None:
+        self.scalars = set(scalars)
+        self.nodes: list[Node] = []
+        self.left: list[Node] = []
+        self._whole: set[str] = set()  # results of reductions of this pass, and scalars from them
+        self._absent: set[str] = set()  # tensors that this pass does not compute
+
+    def runs_elsewhere(self, node: Ewise | Reduce, time: str, *, scalar: bool) -> bool:
+        """Return True if the pass cannot compute a node.
+
+        Parameters
+        ----------
+        time : {"before", "streamed", "after"}
+            When the node runs: before the pass, between the products, or after the pass.
+        scalar : bool
+            True if its result is a scalar.
+        """
+        needs = set(inputs(node))
+        if not runs_on_the_core(node) or needs & self._absent:
+            return True
+        # A scalar of the prologue must not need what is computed elsewhere, and a reduction
+        # before the pass has passed over its vector already.
+        if time == "before":
+            return isinstance(node, Reduce)
+        return time == "after" and bool(needs & self._whole) and not scalar
+
+    def place(self, node: Node, time: str) -> None:
+        """Add a node to ``nodes`` or to ``left``.
+
+        Raises
+        ------
+        ValueError
+            If a node between the products cannot be computed by the pass.
+        """
+        assert isinstance(node, (Ewise, Reduce))
+        scalar = isinstance(node, Reduce) or all(name in self.scalars for name in inputs(node))
+        outside = self.runs_elsewhere(node, time, scalar=scalar)
+        if time == "streamed" and outside:
+            raise ValueError(f"nodes must be operations of the core, not {node!r}")
+        if scalar:
+            self.scalars.add(node.out)
+            if not outside and (isinstance(node, Reduce) or set(inputs(node)) & self._whole):
+                self._whole.add(node.out)
+        (self.left if outside else self.nodes).append(node)
+        # The host has a scalar before the pass, so that the prologue can load it.
+        if outside and not (time == "before" and scalar):
+            self._absent.add(node.out)
+
+
 def compile_pair(
     graph: Graph, pair: Pair, *, scalars: Collection[str], **sizes: int
-) -> tuple[Program, tuple[Node, ...]]:
+) -> tuple[SparseProgram, tuple[Node, ...]]:
     """Compile the nodes between two fused products.
 
     Parameters
@@ -83,7 +143,7 @@ def compile_pair(
 
     Returns
     -------
-    program : Program
+    program : SparseProgram
         The product is in x, and the input of the second product in y. Tensors have the names of the
         pair.
     left : tuple of Node
@@ -98,61 +158,31 @@ def compile_pair(
     """
     if pair.kind is None:
         raise ValueError(f"pair must be one that can be fused, not one in which {pair.reason}")
-    known = set(scalars)
-    whole: set[str] = set()  # results of reductions of this pass, and scalars from them
-    absent: set[str] = set()  # tensors that this pass does not compute
-    nodes: list[Node] = []
-    left: list[Node] = []
-    between = (
-        *((node, "before") for node in pair.before),
-        *((node, "streamed") for node in pair.streamed),
-        *((node, "after") for node in pair.after),
-    )
-    for node, time in between:
-        assert isinstance(node, (Ewise, Reduce))
-        scalar = isinstance(node, Reduce) or all(name in known for name in inputs(node))
-        needs = set(inputs(node))
-        outside = not runs_on_the_core(node) or bool(needs & absent)
-        if time == "before":
-            # A scalar of the prologue must not need what is computed elsewhere, and a reduction
-            # before the pass has passed over its vector already.
-            outside = outside or isinstance(node, Reduce)
-        if time == "after":
-            outside = outside or (bool(needs & whole) and not scalar)
-        if time == "streamed" and outside:
-            raise ValueError(f"nodes must be operations of the core, not {node!r}")
-        if scalar:
-            known.add(node.out)
-            if not outside and (isinstance(node, Reduce) or needs & whole):
-                whole.add(node.out)
-        if outside:
-            left.append(node)
-            # The host has a scalar before the pass, so that the prologue can load it.
-            if not (time == "before" and scalar):
-                absent.add(node.out)
-        else:
-            nodes.append(node)
+    placement = _Placement(scalars)
+    for time, some in (("before", pair.before), ("streamed", pair.streamed), ("after", pair.after)):
+        for node in some:
+            placement.place(node, time)
     used = {pair.final.get(name, name) for name in live_after(graph, pair.next_position)}
     if pair.crosses:
         used |= {pair.boundary.get(name, name) for name in _ends(graph)}
-    used |= {name for node in left for name in inputs(node)}
-    made = [node.out for node in nodes if isinstance(node, (Ewise, Reduce))]
+    used |= {name for node in placement.left for name in inputs(node)}
+    made = [node.out for node in placement.nodes if isinstance(node, (Ewise, Reduce))]
     if pair.first.out in used:
         made.insert(0, pair.first.out)
     program = compile_nodes(
-        nodes,
-        scalars=known,
+        placement.nodes,
+        scalars=placement.scalars,
         wanted=[name for name in made if name in used],
         product=pair.first.out,
         vector=pair.second.vector,
         **sizes,
     )
-    return program, tuple(left)
+    return program, tuple(placement.left)
 
 
 def split(
     graph: Graph, *, scalars: Collection[str], **sizes: int
-) -> Iterator[tuple[tuple[Node, ...], Program | None]]:
+) -> Iterator[tuple[tuple[Node, ...], SparseProgram | None]]:
     """Divide the body of a graph into groups of nodes that run in one pass each.
 
     All vectors of a group must have one length, which holds for graphs with square matrices.
@@ -167,7 +197,7 @@ def split(
     Yields
     ------
     nodes : tuple of Node
-    program : Program or None
+    program : SparseProgram or None
         None for a product, a swap, or a node that the core does not have.
     """
     start = 0
@@ -185,7 +215,7 @@ def split(
 
 def _compiled(
     graph: Graph, start: int, stop: int, scalars: Collection[str], sizes: Mapping[str, int]
-) -> Program:
+) -> SparseProgram:
     """Compile a part of the body, which stores all that is read after it."""
     nodes = graph.body[start:stop]
     live = live_after(graph, stop - 1)

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.sparse.compiler import Program
+from vitruvian.golden.sparse.compiler import SparseProgram
 from vitruvian.golden.sparse.graph import Operand
-from vitruvian.golden.sparse.programs import INPUTS, Outcome, Step, Write, run
+from vitruvian.golden.sparse.programs import INPUTS, ProgramOutcome, ProgramStep, ProgramWrite, run
 
 
 def _codes(values: Any, f: FloatFormat) -> np.ndarray:
@@ -18,12 +19,12 @@ def _codes(values: Any, f: FloatFormat) -> np.ndarray:
 
 
 def streams(
-    program: Program,
+    program: SparseProgram,
     tensors: Mapping[str, Any],
     *,
     lanes: int = 8,
     format: FloatFormat | str = "fp32",
-) -> tuple[list[Write | Step], dict[str, np.ndarray]]:
+) -> tuple[list[ProgramWrite | ProgramStep], dict[str, np.ndarray]]:
     """Return the commands that load and run a program, and the items of the core's inputs.
 
     Parameters
@@ -35,7 +36,7 @@ def streams(
 
     Returns
     -------
-    commands : list of Write or Step
+    commands : list of ProgramWrite or ProgramStep
     inputs : dict of str to (T, N) ndarray of unsigned int
         Items of x and v. A scalar is in all lanes, and lanes without an element are +0.
 
@@ -51,7 +52,7 @@ def streams(
     if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
         raise ValueError(f"vectors must have one length, not the shapes {sorted(shapes)}")
     count = shapes.pop()[0] if shapes else 0
-    items = -(-count // lanes)
+    items = ceil_div(count, lanes)
     padded: dict[str, np.ndarray] = {}
     for name, vector in vectors.items():
         padded[name] = np.zeros((items, lanes), vector.dtype)
@@ -70,23 +71,23 @@ def streams(
         "v": np.concatenate(v) if v else empty,
     }
     everyone = np.ones(lanes, bool)
-    commands: list[Write | Step] = [
-        Write(address=address, instruction=instruction)
+    commands: list[ProgramWrite | ProgramStep] = [
+        ProgramWrite(address=address, instruction=instruction)
         for address, instruction in enumerate(program.store)
     ]
     if program.prologue is not None:
-        commands.append(Step(address=program.prologue, present=everyone))
+        commands.append(ProgramStep(address=program.prologue, present=everyone))
     if program.body is not None:
         places = np.arange(items * lanes).reshape(items, lanes) < count
-        commands += [Step(address=program.body, present=present) for present in places]
+        commands += [ProgramStep(address=program.body, present=present) for present in places]
     if program.epilogue is not None:
-        commands.append(Step(address=program.epilogue, present=everyone))
+        commands.append(ProgramStep(address=program.epilogue, present=everyone))
     assert set(inputs) == set(INPUTS)
     return commands, inputs
 
 
 def collect(
-    program: Program, values: Mapping[str, np.ndarray], count: int, format: FloatFormat | str
+    program: SparseProgram, values: Mapping[str, np.ndarray], count: int, format: FloatFormat | str
 ) -> dict[str, Any]:
     """Return the tensors that a program has stored.
 
@@ -115,12 +116,12 @@ def collect(
 
 
 def execute_program(
-    program: Program,
+    program: SparseProgram,
     tensors: Mapping[str, Any],
     *,
     lanes: int = 8,
     format: FloatFormat | str = "fp32",
-) -> tuple[dict[str, Any], Outcome]:
+) -> tuple[dict[str, Any], ProgramOutcome]:
     """Run a program on tensors as the core would, and return the stored ones and the outcome."""
     commands, inputs = streams(program, tensors, lanes=lanes, format=format)
     registers = np.zeros((max(program.registers, 1), lanes), code_dtype(format))

@@ -34,7 +34,7 @@ OUTPUTS = ("y", "w")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instruction:
+class SparseInstruction:
     """An instruction of the element-wise core.
 
     Attributes
@@ -69,21 +69,21 @@ class Instruction:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Write:
+class ProgramWrite:
     """A command that writes an instruction to the program store.
 
     Attributes
     ----------
     address : int
-    instruction : Instruction
+    instruction : SparseInstruction
     """
 
     address: int
-    instruction: Instruction
+    instruction: SparseInstruction
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Step:
+class ProgramStep:
     """A command that runs a program.
 
     Attributes
@@ -99,7 +99,7 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ProgramOutcome:
     """The state that a sequence of commands leaves.
 
     Attributes
@@ -119,7 +119,7 @@ class Outcome:
     count: int
 
 
-def _computed(i: Instruction, registers: np.ndarray, f: FloatFormat) -> np.ndarray:
+def _computed(i: SparseInstruction, registers: np.ndarray, f: FloatFormat) -> np.ndarray:
     """Return the result of an instruction that computes, in all lanes."""
     a, b = registers[i.a], registers[i.b % len(registers)]
     one = code_dtype(f).type(f.bias << f.fraction_bits)
@@ -140,11 +140,11 @@ def _computed(i: Instruction, registers: np.ndarray, f: FloatFormat) -> np.ndarr
 
 
 def run(
-    commands: Iterable[Write | Step],
+    commands: Iterable[ProgramWrite | ProgramStep],
     registers: np.ndarray,
     inputs: Mapping[str, np.ndarray],
     format: FloatFormat | str,
-) -> Outcome:
+) -> ProgramOutcome:
     """Carry out commands, one instruction after the other.
 
     An instruction changes the lanes of register d in which the step has an element. Other lanes
@@ -161,7 +161,7 @@ def run(
 
     Returns
     -------
-    Outcome
+    ProgramOutcome
 
     Raises
     ------
@@ -170,13 +170,13 @@ def run(
     """
     f = as_format(format)
     registers = registers.astype(code_dtype(f))
-    store: dict[int, Instruction] = {}
+    store: dict[int, SparseInstruction] = {}
     given = {name: iter(inputs.get(name, ())) for name in INPUTS}
     results: dict[str, list[np.ndarray]] = {name: [] for name in OUTPUTS}
     masks: dict[str, list[np.ndarray]] = {name: [] for name in OUTPUTS}
     count = 0
     for command in commands:
-        if isinstance(command, Write):
+        if isinstance(command, ProgramWrite):
             store[command.address] = command.instruction
             continue
         address, end = command.address, False
@@ -201,4 +201,4 @@ def run(
         name: np.array(items, registers.dtype).reshape(shape) for name, items in results.items()
     }
     present = {name: np.array(items, bool).reshape(shape) for name, items in masks.items()}
-    return Outcome(registers, values, present, count)
+    return ProgramOutcome(registers, values, present, count)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 from vitruvian.golden.sparse.oei_compiled import count_lives
 from vitruvian.golden.sparse.storage import Sparse
 
@@ -78,7 +78,7 @@ def held_elements(matrix: Sparse, *, width: int = 1, eager: bool = False) -> Hel
     size = matrix.shape[0]
     if size != matrix.shape[1]:
         raise ValueError(f"matrix must be square, not {size} by {matrix.shape[1]}")
-    steps = -(-size // width)
+    steps = ceil_div(size, width)
     loads, uses = (np.zeros(steps + 1, np.int64) for _ in range(2))
     count_lives(matrix.row_start, matrix.column_index, width, eager, loads, uses)
     after_use = np.cumsum(loads - uses)[:steps]

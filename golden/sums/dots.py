@@ -5,7 +5,7 @@ is therefore computed by its plain form until it has been given so much work tha
 """
 
 import threading
-from collections.abc import Callable, Hashable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import contextmanager
 from functools import lru_cache
 from math import gcd

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import one_of, round_up
 from vitruvian.common.wings import registered
 from vitruvian.golden.fp import fused_dot
 from vitruvian.hdl.catalogue.unit import Variant
@@ -225,7 +225,7 @@ def _vector(unit: Any, count: int, seed: int) -> Arrays:
 def _numbers(octets: np.ndarray) -> np.ndarray:
     """Return rows of bytes, the lowest first, as numbers, or as rows of 64-bit words if longer."""
     rows, size = octets.shape
-    words = np.zeros((rows, -(-size // 8) * 8), np.uint8)
+    words = np.zeros((rows, round_up(size, 8)), np.uint8)
     words[:, :size] = octets
     numbers = words.view(np.uint64)
     return numbers[:, 0] if size <= 8 else numbers

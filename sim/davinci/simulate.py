@@ -13,7 +13,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
-from vitruvian.sim.davinci.timing.engine import Times, run
+from vitruvian.sim.davinci.timing.engine import EngineTimes, run
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
 
@@ -113,7 +113,7 @@ _REPORTED = 1024
 def _data(
     program: Program,
     lowered: Lowered,
-    times: Times,
+    times: EngineTimes,
     cube: Any,
     tell: Callable[[str, int, int], object],
 ) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.simd2.op import Op
 from vitruvian.hdl.bus.core import KINDS
 from vitruvian.hdl.bus.registers import IDENTITY, MAP, VERSION
@@ -103,9 +104,10 @@ class Board:
             "d": (config.m * config.n * word_bits, self.field("result_words", "d")),
         }
         for name, (bits, given) in words.items():
-            if -(-bits // 32) != given:
+            needed = ceil_div(bits, 32)
+            if needed != given:
                 raise UserError(
-                    f"board must take {-(-bits // 32)} words of {name} for its shape, not {given}"
+                    f"board must take {needed} words of {name} for its shape, not {given}"
                 )
         return config
 

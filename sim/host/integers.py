@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.simd2.integer import int_identity, int_mmo
 from vitruvian.golden.simd2.op import Op, as_op
 from vitruvian.hdl.simd2.intconfig import IntConfig
@@ -37,7 +38,7 @@ def cut_integers(
     cut = []
     for matrix, lines, filler in ((a, config.m, fillers[0]), (b.T, config.n, fillers[1])):
         height, depth = (
-            -(-size // by) * by for size, by in zip(matrix.shape, (lines, config.k), strict=True)
+            round_up(size, by) for size, by in zip(matrix.shape, (lines, config.k), strict=True)
         )
         padded = np.full((height, depth), filler, word)
         padded[: matrix.shape[0], : matrix.shape[1]] = matrix
@@ -49,7 +50,7 @@ def cut_integers(
 
 def cut_addends(config: IntConfig, c: np.ndarray) -> np.ndarray:
     """Return the fractals of C, (tile rows, tile columns, m, n), padded with 0."""
-    rows, columns = -(-c.shape[0] // config.m), -(-c.shape[1] // config.n)
+    rows, columns = ceil_div(c.shape[0], config.m), ceil_div(c.shape[1], config.n)
     padded = np.zeros((rows * config.m, columns * config.n), f"<i{config.bits // 8}")
     padded[: c.shape[0], : c.shape[1]] = c
     return padded.reshape(rows, config.m, columns, config.n).swapaxes(1, 2)

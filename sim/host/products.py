@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import one_of, round_up
 from vitruvian.golden.cube.mmad import mmad_any
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.simd2 import mmo
@@ -227,7 +227,7 @@ class _Run:
 def words_of(octets: np.ndarray) -> list[int]:
     """Return the bytes of an operand as words, the first byte lowest; the last word is padded."""
     flat = np.ascontiguousarray(octets).reshape(-1)
-    padded = np.zeros(-(-flat.size // 4) * 4, np.uint8)
+    padded = np.zeros(round_up(flat.size, 4), np.uint8)
     padded[: flat.size] = flat
     return [int(word) for word in padded.view("<u4")]
 

@@ -14,13 +14,13 @@ from scipy.optimize import linprog
 
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.davinci.chip.model import ATTO
-from vitruvian.sim.kernels.sequences import Table
-from vitruvian.sim.kernels.tiling import Plan, busiest
+from vitruvian.sim.kernels.sequences import InstructionTable
+from vitruvian.sim.kernels.tiling import MatmulPlan, busiest
 
 _NAMES = ("A1", "B1", "A0", "B0", "mmad", "V", "out")
 
 
-def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> float:
+def lower_bound(chip: Chip, p: MatmulPlan, dtype: str = "fp16", out: str = "fp16") -> float:
     """Return the least attoseconds that the program of a plan can take, launch included.
 
     Parameters
@@ -33,7 +33,7 @@ def lower_bound(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> 
     ValueError
         If each core has a bus of its own, which the linear programme does not cover.
     """
-    table = Table(chip, p, dtype, out)
+    table = InstructionTable(chip, p, dtype, out)
     timing = {x: [chip.timing(table.instructions[i]) for i in table.at[x].ravel()] for x in _NAMES}
     counts = [table.counts(part) for part in p.across]
     busy = {
@@ -80,7 +80,7 @@ def _most(counts, timing) -> int:
     )
 
 
-def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> float:
+def _bus(chip: Chip, table: InstructionTable, counts, timing, idle: int, before: int) -> float:
     """Return the least attoseconds in which the bus can move the bytes of all cores.
 
     Each core reads at most one tile and writes at most one tile at a time. A state is a pair
@@ -120,7 +120,7 @@ def _bus(chip: Chip, table: Table, counts, timing, idle: int, before: int) -> fl
     return float(solution.fun) * unit if solution.success else 0.0
 
 
-def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> float:
+def estimate(chip: Chip, p: MatmulPlan, dtype: str = "fp16", out: str = "fp16") -> float:
     """Estimate the attoseconds of a plan, to order the plans of a search.
 
     The tiles of C pass through five stages (loads to L1, loads to L0, the Cube, V, stores). Within
@@ -133,7 +133,7 @@ def estimate(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> flo
     dtype, out : str
         The dtypes of the operands and of the result.
     """
-    table = Table(chip, p, dtype, out)
+    table = InstructionTable(chip, p, dtype, out)
     number = {x: int(table.at[x].ravel()[0]) for x in _NAMES}
     timing = {x: chip.timing(table.instructions[i]) for x, i in number.items()}
     size = {x: table.instructions[i].work.nbytes for x, i in number.items()}

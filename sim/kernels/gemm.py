@@ -15,11 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower_sequences
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_sequences
 from vitruvian.sim.kernels.kernel import products_need_barrier
+from vitruvian.sim.kernels.ring import Ring, Use
 
 M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
+
+#: L0C holds one tile of C.
+_SUMS = Use(0)
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ def build(
     y = program.tensor("c", (m, n), "fp32")
     for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
         if rows and columns:
-            body = _Body(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
+            body = _GemmEmitter(program.core(index, cube_kind(chip)), blocking, (x, w, y), im2col)
             body.begin()
             for step in body.steps(rows, columns, k):
                 body.step(step)
@@ -93,7 +98,7 @@ def build(
 
 def lower_gemm(
     m: int, k: int, n: int, *, chip: Chip, blocking: Blocking | None = None
-) -> tuple[Lowered, list[Stream]]:
+) -> tuple[Lowered, list[CoreStream]]:
     """Lower the program of ``build`` without data; each distinct step is built only once.
 
     Parameters
@@ -112,7 +117,7 @@ def lower_gemm(
     x, w = program.tensor("a", (m, k), "fp16"), program.tensor("b", (n, k), "fp16")
     y = program.tensor("c", (m, n), "fp32")
     core = program.core(0, cube_kind(chip))
-    body = _Body(core, blocking, (x, w, y), True)
+    body = _GemmEmitter(core, blocking, (x, w, y), True)
     # The instructions of all distinct steps are built on one core, and each step of the program is
     # the range of indices of its step's instructions.
     ranges: dict[tuple, np.ndarray] = {}
@@ -180,7 +185,7 @@ def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _GemmStep:
     """A step: the load of tiles of A and B to L1, and all products computed from them."""
 
     i: int
@@ -208,7 +213,7 @@ class _Step:
         )
 
 
-class _Body:
+class _GemmEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
@@ -223,19 +228,16 @@ class _Body:
         self.b0 = [core.allocate("L0B", (b.k * b.n,), "fp16", "B") for _ in "01"]
         self.c0 = core.allocate("L0C", (b.m * b.n,), "fp32", "C")
 
-    _BACK = ((MTE1, MTE2, 2), (M, MTE1, 2), (FIX, M, 1))
-
     def begin(self) -> None:
         """Mark every slot as free."""
-        for source, target, count in self._BACK:
-            for register in range(count):
-                self.core.set_flag(source, target, register)
+        core = self.core
+        self.in_l1, self.in_l0 = Ring(core, MTE2, MTE1), Ring(core, MTE1, M)
+        self.sums = Ring(core, M, FIX, 1)
 
     def end(self) -> None:
         """Wait until every slot is free."""
-        for source, target, count in self._BACK:
-            for register in range(count):
-                self.core.wait_flag(source, target, register)
+        for ring in (self.in_l1, self.in_l0, self.sums):
+            ring.close()
 
     def steps(self, rows: range, columns: range, k: int):
         """Yield all steps of a core's part of C."""
@@ -245,7 +247,7 @@ class _Body:
             for j in range(columns.start, columns.stop, b.n):
                 for at in range(0, k, deep):
                     depth = min(deep, k - at)
-                    yield _Step(
+                    yield _GemmStep(
                         i=i,
                         j=j,
                         at=at,
@@ -258,33 +260,51 @@ class _Body:
                         last=at + depth == k,
                     )
                     count += 1
-                    products += -(-depth // b.k)
+                    products += ceil_div(depth, b.k)
 
-    def step(self, s: _Step) -> None:
+    def step(self, s: _GemmStep) -> None:
         """Emit the loads and products of a step, and the store of C after the last step."""
-        core = self.core
-        core.wait_flag(MTE1, MTE2, s.slot)
+        # ``lower_gemm`` emits each distinct step once, so that a step says itself which slots it
+        # uses.
+        core, use = self.core, Use(s.slot)
         a1 = self.a1[s.slot][: s.rows * s.depth]
         b1 = self.b1[s.slot][: s.columns * s.depth]
-        core.nd2nz(a1, self.x[s.i : s.i + s.rows, s.at : s.at + s.depth])
-        core.nd2nz(b1, self.w[s.j : s.j + s.columns, s.at : s.at + s.depth])
-        core.set_flag(MTE2, MTE1, s.slot)
-        core.wait_flag(MTE2, MTE1, s.slot)
+        with self.in_l1.write(use):
+            core.nd2nz(a1, self.x[s.i : s.i + s.rows, s.at : s.at + s.depth])
+            core.nd2nz(b1, self.w[s.j : s.j + s.columns, s.at : s.at + s.depth])
+        self.in_l1.read(use).begin()
         for number, at in enumerate(range(0, s.depth, self.b.k)):
-            self._product(s, a1, b1, at, (s.parity + number) % 2)
+            self._product(s, a1, b1, at, Use((s.parity + number) % 2))
         if s.last:
-            core.set_flag(M, FIX, 0)
-            core.wait_flag(M, FIX, 0)
-            c = self.y[s.i : s.i + s.rows, s.j : s.j + s.columns]
-            stride = self.y.strides[0]
-            m, n = s.rows, s.columns
-            core.matrix_out(c, self.c0, m=m, n=n, layout="nd", dst_stride=stride)
-            core.set_flag(FIX, M, 0)
+            self.sums.write(_SUMS).end()
+            with self.sums.read(_SUMS):
+                c = self.y[s.i : s.i + s.rows, s.j : s.j + s.columns]
+                m, n, stride = s.rows, s.columns, self.y.strides[0]
+                core.matrix_out(c, self.c0, m=m, n=n, layout="nd", dst_stride=stride)
 
-    def _product(self, s: _Step, a1: View, b1: View, at: int, slot: int) -> None:
+    def _product(self, s: _GemmStep, a1: View, b1: View, at: int, use: Use) -> None:
+        """Emit one product with its loads to L0."""
         core, depth = self.core, min(self.b.k, s.depth - at)
-        a0, b0 = self.a0[slot], self.b0[slot]
-        core.wait_flag(M, MTE1, slot)
+        a0, b0 = self.a0[use.slot], self.b0[use.slot]
+        with self.in_l0.write(use):
+            self._load(s, a0, a1, at, depth)
+            core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
+            if at + depth == s.depth:  # the last product of the step has read the slot in L1
+                self.in_l1.read(Use(s.slot)).end()
+        with self.in_l0.read(use):
+            # The first product of a tile of C overwrites L0C, so FIX must have read the previous
+            # tile.
+            begins = s.first and at == 0
+            if begins:
+                self.sums.write(_SUMS).begin()
+            elif products_need_barrier(s.rows // 16, s.columns // 16):
+                core.pipe_barrier(M)
+            init = "zero" if begins else "accumulate"
+            core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
+
+    def _load(self, s: _GemmStep, a0: View, a1: View, at: int, depth: int) -> None:
+        """Emit the load of a base tile of A to L0A."""
+        core = self.core
         if self.im2col:
             # The second form of the instruction, m × k elements at a time, has no builder method.
             core.add(
@@ -302,17 +322,3 @@ class _Body:
                 part = a1[(at // 16 + column) * s.rows * 16 :]
                 step = depth // 16 * 512
                 core.load(a0[column * 256 :], part, repeat=s.rows // 16, dst_stride=step)
-        core.load(b0, b1[at * s.columns :], repeat=s.columns * depth // 256)
-        if at + depth == s.depth:  # the last product of the step has read the slot in L1
-            core.set_flag(MTE1, MTE2, s.slot)
-        core.set_flag(MTE1, M, slot)
-        core.wait_flag(MTE1, M, slot)
-        # The first product of a tile of C overwrites L0C, so FIX must have read the previous tile.
-        begins = s.first and at == 0
-        if begins:
-            core.wait_flag(FIX, M, 0)
-        elif products_need_barrier(s.rows // 16, s.columns // 16):
-            core.pipe_barrier(M)
-        init = "zero" if begins else "accumulate"
-        core.mmad(self.c0, a0, b0, m=s.rows, k=depth, n=s.columns, init=init)
-        core.set_flag(M, MTE1, slot)

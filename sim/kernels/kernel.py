@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.common.collector import paused_collector
-from vitruvian.sim.davinci import Chip, Core, Program, Unit, load_chip
+from vitruvian.sim.davinci import Chip, Core, Program, load_chip
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.chip.file import chip_names
 from vitruvian.sim.davinci.chip.model import CoreKind
 
 
 @dataclass(frozen=True)
-class Needs:
+class SimulationCost:
     """The cost of simulating a kernel: an upper bound, which is close for large sizes.
 
     Attributes
@@ -30,12 +30,12 @@ class Needs:
     nbytes: int = 0
     products: int = 0
 
-    def check(self, name: str, most: "Needs") -> None:
-        """Raise ``ValueError`` if a cost of the kernel ``name`` exceeds that of ``most``."""
+    def check(self, name: str, limits: "SimulationCost") -> None:
+        """Raise ``ValueError`` if a cost of the kernel ``name`` exceeds that of ``limits``."""
         for quantity, need, allowed in (
-            ("instructions", self.instructions, most.instructions),
-            ("bytes of data", self.nbytes, most.nbytes),
-            ("multiply-accumulates", self.products, most.products),
+            ("instructions", self.instructions, limits.instructions),
+            ("bytes of data", self.nbytes, limits.nbytes),
+            ("multiply-accumulates", self.products, limits.products),
         ):
             if need > allowed:
                 raise ValueError(
@@ -45,7 +45,7 @@ class Needs:
 
 
 #: The largest cost that ``Kernel.build`` accepts: some minutes and four gigabytes.
-MOST = Needs(instructions=2_000_000, nbytes=1 << 32, products=1 << 36)
+LIMITS = SimulationCost(instructions=2_000_000, nbytes=1 << 32, products=1 << 36)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ class Kernel:
         Builds a ``KernelInstance`` from a size, a chip, a number of cores (None for all) and a seed
         (None for a program without data); and from a tiling, if the kernel has one.
     needs : callable
-        Returns the ``Needs`` for a size, a chip and a number of cores; and for a tiling, if the
-        kernel has one.
+        Returns the ``SimulationCost`` for a size, a chip and a number of cores; and for a tiling,
+        if the kernel has one.
     text : str
         The file of a kernel in CCE C, otherwise empty.
     tiling : tuple of str
@@ -129,7 +129,7 @@ class Kernel:
     sizes: tuple[str, ...]
     default: tuple[int, ...]
     make: Callable[..., KernelInstance]
-    needs: Callable[..., Needs]
+    needs: Callable[..., SimulationCost]
     text: str = ""
     tiling: tuple[str, ...] = ()
 
@@ -142,7 +142,7 @@ class Kernel:
         seed: int = 0,
         tiling: tuple[int, ...] | None = None,
         data: bool = True,
-        most: Needs = MOST,
+        limits: SimulationCost = LIMITS,
     ) -> KernelInstance:
         """Build the kernel for a size.
 
@@ -158,14 +158,14 @@ class Kernel:
             By default the kernel chooses a tiling.
         data : bool
             If False, build a program without data, whose times alone can be computed.
-        most : Needs
+        limits : SimulationCost
             The largest cost allowed.
 
         Raises
         ------
         ValueError
             If the size, the tiling or the number of cores is invalid, or if the cost of the
-            simulation exceeds ``most``.
+            simulation exceeds ``limits``.
         """
         size = self.default if size is None else tuple(size)
         if len(size) != len(self.sizes) or min(size) < 1:
@@ -189,7 +189,7 @@ class Kernel:
         needs = self.needs(*args, *more)
         shown = f"{self.name} {'×'.join(map(str, size))}"
         # A program without data computes no products and needs no memory for operands.
-        (needs if data else Needs(needs.instructions)).check(shown, most)
+        (needs if data else SimulationCost(needs.instructions)).check(shown, limits)
         with paused_collector():
             return self.make(*args, seed if data else None, *more)
 
@@ -233,54 +233,6 @@ def cores_of(program: Program, cores: int | None) -> list[Core]:
     return [program.core(index) for index in range(cores)]
 
 
-def ordered(core: Core, source: Unit, target: Unit, register: int = 0) -> None:
-    """Make ``target`` wait here until ``source`` has ended all earlier work.
-
-    Each register can be used once.
-    """
-    core.set_flag(source, target, register)
-    core.wait_flag(source, target, register)
-
-
 def products_need_barrier(rows: int, columns: int) -> bool:
     """Return True if products on one C of so few fractals need a barrier of M between them."""
     return rows * columns < PIPELINED
-
-
-class DoubleBuffer:
-    """The flags of a double buffer that one unit fills and another one empties.
-
-    A slot is used in the order ``begin_write``, ``end_write``, ``begin_read``, ``end_read``. Both
-    slots are free at first.
-
-    Parameters
-    ----------
-    source, target : Unit
-        The unit that writes and the unit that reads.
-    """
-
-    def __init__(self, core: Core, source: Unit, target: Unit) -> None:
-        self.core, self.source, self.target = core, source, target
-        for slot in range(2):
-            core.set_flag(target, source, slot)
-
-    def begin_write(self, slot: int) -> None:
-        """Make the source wait until a slot is free."""
-        self.core.wait_flag(self.target, self.source, slot)
-
-    def end_write(self, slot: int) -> None:
-        """Mark a slot as full."""
-        self.core.set_flag(self.source, self.target, slot)
-
-    def begin_read(self, slot: int) -> None:
-        """Make the target wait until a slot is full."""
-        self.core.wait_flag(self.source, self.target, slot)
-
-    def end_read(self, slot: int) -> None:
-        """Mark a slot as free."""
-        self.core.set_flag(self.target, self.source, slot)
-
-    def close(self) -> None:
-        """Wait until both slots are free, so that no flag stays set."""
-        for slot in range(2):
-            self.core.wait_flag(self.target, self.source, slot)

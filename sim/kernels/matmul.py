@@ -13,13 +13,15 @@ first row and column guard only the loads to L1, and only if the loaded tiles ca
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
-from vitruvian.sim.kernels.tiling import DTYPES, Cut, Plan, Tiling, blocks_of, choose, plan
+from vitruvian.sim.kernels.ring import Access, Ring, together
+from vitruvian.sim.kernels.tiling import DTYPES, Cut, MatmulPlan, Tiling, blocks_of, choose, plan
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -56,7 +58,7 @@ def expected(a: np.ndarray, b: np.ndarray, out: str = "fp16", preset: str = "iee
         The preset of the accuracy, see ``golden.machines.PRESETS``.
     """
     if a.dtype == np.int8:
-        deep = -(-a.shape[1] // 32) * 32 - a.shape[1]
+        deep = round_up(a.shape[1], 32) - a.shape[1]
         left, right = np.pad(a, [(0, 0), (0, deep)]), np.pad(b, [(0, deep), (0, 0)])
         return np.asarray(mmad(left, right, spec=IntDotSpec(k=32)))
     deep = -a.shape[1] % 16
@@ -135,17 +137,17 @@ def build(
     w = program.tensor("b", (kb, nb, 16, deep), dtype, b)
     y = program.tensor("c", (nb, mb, 16, 16), out)
     for number, part in enumerate(p.across):
-        _Body(program.core(number), p, part, (x, w, y), sum_dtype).emit()
+        _MatmulEmitter(program.core(number), p, part, (x, w, y), sum_dtype).emit()
     return program
 
 
-class _Body:
+class _MatmulEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        p: Plan,
+        p: MatmulPlan,
         part: tuple[int, int, int, int],
         tensors: tuple[View, View, View],
         sum_dtype: str,
@@ -171,23 +173,16 @@ class _Body:
         """Emit all steps; every slot is free at first, and the end waits until all are free."""
         core, p, (i0, i1, j0, j1) = self.core, self.p, self.part
         slots = p.tiling.b_num
-        # A set flag in the direction from a consumer back to its producer marks a slot as free.
-        back = [(MTE1, MTE2, slots), (M, MTE1, slots), (V, M, p.c_slots), (MTE3, V, p.c_slots)]
-        for source, target, count in back:
-            for register in range(count):
-                core.set_flag(source, target, register)
-        step = tile = 0
+        self.in_l1, self.in_l0 = Ring(core, MTE2, MTE1, slots), Ring(core, MTE1, M, slots)
+        self.sums, self.outs = Ring(core, M, V, p.c_slots), Ring(core, V, MTE3, p.c_slots)
         for i in range(i0, i1):
             for j in range(j0, j1):
-                c = tile % p.c_slots
+                adding = self.sums.write()
                 for t in range(p.k.tiles):
-                    self._step(i, j, t, step % slots, c)
-                    step += 1
-                self._out(i, j, c)
-                tile += 1
-        for source, target, count in back:
-            for register in range(count):
-                core.wait_flag(source, target, register)
+                    self._step(i, j, t, adding)
+                self._out(i, j)
+        for ring in (self.in_l1, self.in_l0, self.sums, self.outs):
+            ring.close()
 
     def _place(self, i: int, j: int, t: int, slot: int) -> tuple[int, int]:
         """Return the index of the first fractal of the A tile and of the B tile in L1."""
@@ -198,40 +193,33 @@ class _Body:
         first = p.n.bound(self.part[2])
         return at_a, p.k.blocks * (p.n.bound(j) - first) + p.k.bound(t) * p.n.size(j)
 
-    def _step(self, i: int, j: int, t: int, slot: int, c: int) -> None:
+    def _step(self, i: int, j: int, t: int, adding: Access) -> None:
+        """Emit the loads and the product of a step; ``adding`` covers all steps of a tile of C."""
         core, p, (i0, _, j0, _) = self.core, self.p, self.part
         m, k, n = p.m.size(i), p.k.size(t), p.n.size(j)
-        at_a, at_b = self._place(i, j, t, slot)
-        a, b = self.l1_a[at_a : at_a + m * k], self.l1_b[at_b : at_b + k * n]
-        core.wait_flag(MTE1, MTE2, slot)
-        # With ``keep_a`` and ``keep_b``, only the first column loads A and only the first row B
-        # (the tests of Alg. 3); afterwards the tiles are still in L1.
-        if j == j0 or not p.keep_a:
-            self._load(a, self.x, p.m, i, p.k, t)
-        if i == i0 or not p.keep_b:
-            self._load(b, self.w, p.k, t, p.n, j)
-        core.set_flag(MTE2, MTE1, slot)
-
-        core.wait_flag(MTE2, MTE1, slot)
-        core.wait_flag(M, MTE1, slot)
-        left, right = self.l0a[slot, : m * k], self.l0b[slot, : k * n]
-        core.load(left, a)
-        core.load(right, b)
-        core.set_flag(MTE1, MTE2, slot)
-        core.set_flag(MTE1, M, slot)
-
-        core.wait_flag(MTE1, M, slot)
-        # The first step along K overwrites the accumulators, so V must have read them.
-        if t == 0:
-            core.wait_flag(V, M, c)
-        elif products_need_barrier(m, n):
-            core.pipe_barrier(M)
-        deep = self.x.shape[3]
-        init = "accumulate" if t else "zero"
-        core.mmad(self.l0c[c], left, right, m=16 * m, k=deep * k, n=16 * n, init=init)
-        core.set_flag(M, MTE1, slot)
+        with self.in_l1.write() as slot:
+            at_a, at_b = self._place(i, j, t, slot)
+            a, b = self.l1_a[at_a : at_a + m * k], self.l1_b[at_b : at_b + k * n]
+            # With ``keep_a`` and ``keep_b``, only the first column loads A and only the first row B
+            # (the tests of Alg. 3); afterwards the tiles are still in L1.
+            if j == j0 or not p.keep_a:
+                self._load(a, self.x, p.m, i, p.k, t)
+            if i == i0 or not p.keep_b:
+                self._load(b, self.w, p.k, t, p.n, j)
+        with together(self.in_l1.read(), self.in_l0.write()) as (_, slot):
+            core.load(self.l0a[slot, : m * k], a)
+            core.load(self.l0b[slot, : k * n], b)
+        with self.in_l0.read() as slot:
+            # The first step along K overwrites the accumulators, so V must have read them.
+            if t == 0:
+                adding.begin()
+            elif products_need_barrier(m, n):
+                core.pipe_barrier(M)
+            left, right, c = self.l0a[slot, : m * k], self.l0b[slot, : k * n], self.l0c[adding.slot]
+            deep, init = self.x.shape[3], "accumulate" if t else "zero"
+            core.mmad(c, left, right, m=16 * m, k=deep * k, n=16 * n, init=init)
         if t == p.k.tiles - 1:
-            core.set_flag(M, V, c)
+            adding.end()
 
     def _load(self, dst: View, src: View, down: Cut, r: int, right: Cut, s: int) -> None:
         """Load the fractals of a tile from global memory, with a burst for each row of fractals."""
@@ -240,17 +228,14 @@ class _Body:
         part = src[rows, columns]
         self.core.copy(dst.reshape(*part.shape), part)
 
-    def _out(self, i: int, j: int, c: int) -> None:
+    def _out(self, i: int, j: int) -> None:
+        """Emit the move of a tile of C to UB, and from there to global memory."""
         core, p = self.core, self.p
         m, n = p.m.size(i), p.n.size(j)
-        core.wait_flag(M, V, c)
-        core.wait_flag(MTE3, V, c)
-        core.matrix_out(self.ub[c], self.l0c[c], m=16 * m, n=16 * n)
-        core.set_flag(V, M, c)
-        core.set_flag(V, MTE3, c)
-        core.wait_flag(V, MTE3, c)
-        columns = slice(p.n.bound(j), p.n.bound(j + 1))
-        rows = slice(p.m.bound(i), p.m.bound(i + 1))
-        part = self.y[columns, rows]
-        core.copy(part, self.ub[c, : m * n].reshape(*part.shape))
-        core.set_flag(MTE3, V, c)
+        with together(self.sums.read(), self.outs.write()) as (c, out):
+            core.matrix_out(self.ub[out], self.l0c[c], m=16 * m, n=16 * n)
+        with self.outs.read() as out:
+            columns = slice(p.n.bound(j), p.n.bound(j + 1))
+            rows = slice(p.m.bound(i), p.m.bound(i + 1))
+            part = self.y[columns, rows]
+            core.copy(part, self.ub[out, : m * n].reshape(*part.shape))

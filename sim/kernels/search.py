@@ -21,7 +21,7 @@ from vitruvian.sim.davinci.chip.file import chip_text, read_chip
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.kernels.bounds import estimate, lower_bound
 from vitruvian.sim.kernels.sequences import lower_matmul, steps_of
-from vitruvian.sim.kernels.tiling import Plan, Tiling, blocks_of, candidates, feasible, plan
+from vitruvian.sim.kernels.tiling import MatmulPlan, Tiling, blocks_of, candidates, feasible, plan
 
 Watch = Callable[[int, int], None]
 
@@ -37,7 +37,7 @@ ANSWER_S = 10.0
 
 
 @dataclass(frozen=True)
-class Problem:
+class TilingSearch:
     """A matrix product on a chip.
 
     Attributes
@@ -69,7 +69,7 @@ class Problem:
         """The bytes of an element of C."""
         return 2 if self.out == "fp16" else 4
 
-    def plan(self, chip: Chip, tiling: Tiling) -> Plan:
+    def plan(self, chip: Chip, tiling: Tiling) -> MatmulPlan:
         """Return the plan of a tiling on this problem's cores."""
         blocks = blocks_of(self.m, self.k, self.n, self.dtype)
         return plan(chip, blocks, tiling, self.cores, self.c_bytes)
@@ -132,7 +132,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TilingCandidate:
     """A tiling and its time.
 
     Attributes
@@ -157,7 +157,7 @@ class Tuned:
 
     Attributes
     ----------
-    best : tuple of Candidate
+    best : tuple of TilingCandidate
         The fastest tilings, the best one first; of equal times, that with the fewest tiles first.
     evaluated, space : int
         The number of tilings that were timed, and of those that fit.
@@ -167,7 +167,7 @@ class Tuned:
         True if the result comes from the cache.
     """
 
-    best: tuple[Candidate, ...]
+    best: tuple[TilingCandidate, ...]
     evaluated: int
     space: int
     proved: bool = True
@@ -178,17 +178,19 @@ class SearchError(ValueError):
     """The search ended without a result because its processes or its scheduler ended."""
 
 
-def _rank(candidate: Candidate) -> tuple[int, Tiling]:
+def _rank(candidate: TilingCandidate) -> tuple[int, Tiling]:
     return candidate.atto, candidate.tiling
 
 
-def _portion(problem: Problem, source: tuple[str, str], tilings: Sequence[Tiling]) -> list[int]:
+def _portion(
+    problem: TilingSearch, source: tuple[str, str], tilings: Sequence[Tiling]
+) -> list[int]:
     """Return the times of some tilings; ``source`` is the chip's file, which a worker lacks."""
     chip = read_chip(*source)
     return [problem.time(chip, tiling) for tiling in tilings]
 
 
-def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
+def _portions(problem: TilingSearch, chip: Chip, tilings: list[Tiling]) -> Iterator[list[Tiling]]:
     """Yield parts with about equal numbers of steps.
 
     The longest tilings come first, so that no process still works on a long part after all others
@@ -208,7 +210,7 @@ def _portions(problem: Problem, chip: Chip, tilings: list[Tiling]) -> Iterator[l
 
 
 def exhaustive(
-    problem: Problem,
+    problem: TilingSearch,
     *,
     jobs: int | None = None,
     scheduler: str | None = None,
@@ -238,15 +240,17 @@ def exhaustive(
     chip = load_chip(problem.chip)
     tilings = problem.tilings(chip)
     parts = list(_portions(problem, chip, tilings))
-    timed: list[Candidate] = []
+    timed: list[TilingCandidate] = []
     for part, times in _spread(problem, parts, jobs, scheduler):
-        timed += map(Candidate, part, times)
+        timed += map(TilingCandidate, part, times)
         if watch is not None:
             watch(len(timed), len(tilings))
     return Tuned(tuple(sorted(timed, key=_rank)[:keep]), len(timed), len(tilings))
 
 
-def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, scheduler: str | None):
+def _spread(
+    problem: TilingSearch, parts: list[list[Tiling]], jobs: int | None, scheduler: str | None
+):
     """Yield (part, times) for all parts, in the order in which they are finished."""
     if scheduler is not None:
         try:
@@ -280,7 +284,7 @@ def _spread(problem: Problem, parts: list[list[Tiling]], jobs: int | None, sched
             yield parts[event.key], event.value
 
 
-def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
+def _scheduled(problem: TilingSearch, parts: list[list[Tiling]], scheduler: str):
     """Yield (part, times) like ``_spread``, computed by the workers of a Dask scheduler.
 
     The scheduler must answer and have workers until the end.
@@ -334,7 +338,7 @@ def _scheduled(problem: Problem, parts: list[list[Tiling]], scheduler: str):
 
 
 def guided(
-    problem: Problem, *, budget: float = 0.05, watch: Watch | None = None, keep: int = 10
+    problem: TilingSearch, *, budget: float = 0.05, watch: Watch | None = None, keep: int = 10
 ) -> Tuned:
     """Time tilings in the order of their estimates, within a budget.
 
@@ -378,7 +382,7 @@ def guided(
     while left and not proved and len(timed) < limit:
         i = _next(left, tilings, timed, limit)
         left = [j for j in left if j != i]
-        timed.append(Candidate(tilings[i], problem.time(chip, tilings[i])))
+        timed.append(TilingCandidate(tilings[i], problem.time(chip, tilings[i])))
         if watch is not None:
             watch(len(timed), limit)
         fastest = min(c.atto for c in timed)
@@ -387,7 +391,7 @@ def guided(
     return Tuned(best, len(timed), len(tilings), proved)
 
 
-def _next(order: list[int], tilings: list[Tiling], timed: list[Candidate], limit: int) -> int:
+def _next(order: list[int], tilings: list[Tiling], timed: list[TilingCandidate], limit: int) -> int:
     """Return the index of the tiling to time next.
 
     Tilings with new numbers of tiles come first, since the estimate hardly distinguishes numbers of
@@ -408,7 +412,7 @@ def _next(order: list[int], tilings: list[Tiling], timed: list[Candidate], limit
 
 
 def tune(
-    problem: Problem,
+    problem: TilingSearch,
     method: str = "exhaustive",
     *,
     jobs: int | None = None,
@@ -459,5 +463,5 @@ def tune(
     folder, facts = entry("tune", key, build)
     data = json.loads((folder / "tuned.json").read_text(encoding="utf-8"))
     rows = [(Tiling(*(row[f.name] for f in fields(Tiling))), row["atto"]) for row in data["best"]]
-    best = tuple(Candidate(*row) for row in rows)
+    best = tuple(TilingCandidate(*row) for row in rows)
     return Tuned(best, data["evaluated"], data["space"], data["proved"], facts["cached"])

@@ -11,7 +11,7 @@ import numpy as np
 from vitruvian.sim.davinci import Chip, Core, Instruction, Program, Unit
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower_sequences
-from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, Plan
+from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, MatmulPlan
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -36,6 +36,7 @@ _ABSENT = -1
 def _flags(chip: Chip) -> tuple[Instruction, ...]:
     """Return the sets of all pairs and registers, then the waits, then a barrier of M.
 
+    The table has one entry for each flag, so it takes the flags one by one and not from a ``Ring``.
     A plan has at most as many slots as the chip has registers, so the entries for further registers
     are never used.
     """
@@ -60,13 +61,13 @@ def _wait(source: Unit, target: Unit) -> int:
 _BARRIER = 2 * len(_PAIRS) * _SLOTS
 
 
-def steps_of(p: Plan) -> int:
+def steps_of(p: MatmulPlan) -> int:
     """Return the number of steps of the busiest core."""
     i0, i1, j0, j1 = p.across[0]
     return (i1 - i0) * (j1 - j0) * p.k.tiles
 
 
-def lower_matmul(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") -> Lowered:
+def lower_matmul(chip: Chip, p: MatmulPlan, dtype: str = "fp16", out: str = "fp16") -> Lowered:
     """Return the arrays of the program that ``matmul.build`` builds for a plan.
 
     Parameters
@@ -74,14 +75,14 @@ def lower_matmul(chip: Chip, p: Plan, dtype: str = "fp16", out: str = "fp16") ->
     dtype, out : str
         The dtypes of the operands and of the result.
     """
-    table = Table(chip, p, dtype, out)
+    table = InstructionTable(chip, p, dtype, out)
     sequences = {
         (chip.kind().name, number): table.sequence(part) for number, part in enumerate(p.across)
     }
     return lower_sequences(chip, table.instructions, sequences)[0]
 
 
-class Table:
+class InstructionTable:
     """The instructions of a plan: flags, then one instruction per operation and size of tile.
 
     Attributes
@@ -93,7 +94,7 @@ class Table:
         (from L0C to UB) and "out" (to global memory).
     """
 
-    def __init__(self, chip: Chip, p: Plan, dtype: str, out: str) -> None:
+    def __init__(self, chip: Chip, p: MatmulPlan, dtype: str, out: str) -> None:
         self.p = p
         self.instructions = list(_flags(chip))
         core = Program(chip).core()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import isqrt, prod
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import complete_kind
 
@@ -70,11 +70,11 @@ class Cut:
     @property
     def largest(self) -> int:
         """The number of blocks of the first tile."""
-        return -(-self.blocks // self.tiles)
+        return ceil_div(self.blocks, self.tiles)
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatmulPlan:
     """A tiling on the cores of a chip.
 
     Attributes
@@ -121,12 +121,12 @@ def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, in
     for name, size in (("M", m), ("K", k), ("N", n)):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"{name} must be an integer of 1 or more, not {size!r}")
-    return -(-m // 16), -(-k // DTYPES[dtype][0]), -(-n // 16)
+    return ceil_div(m, 16), ceil_div(k, DTYPES[dtype][0]), ceil_div(n, 16)
 
 
 def plan(
     chip: Chip, blocks: tuple[int, int, int], tiling: Tiling, cores: int, c_bytes: int = 2
-) -> Plan:
+) -> MatmulPlan:
     """Distribute the tiles among cores, and choose what stays in L1.
 
     Parameters
@@ -176,7 +176,7 @@ def plan(
     keep = _keep(m, k, n, across, tiling.b_num, size["L1"])
     if keep is None:
         raise ValueError(f"{tiling.b_num} tiles of A and B must fit the {size['L1']} bytes of L1")
-    return Plan(tiling, m, k, n, across, *keep, 2 if twice else 1)
+    return MatmulPlan(tiling, m, k, n, across, *keep, 2 if twice else 1)
 
 
 def _deal(m: Cut, n: Cut, cores: int) -> tuple[tuple[int, int, int, int], ...]:
@@ -317,7 +317,7 @@ def choose(chip: Chip, blocks: tuple[int, int, int], cores: int, c_bytes: int = 
     return best[1]
 
 
-def busiest(p: Plan) -> tuple[int, int, int, int]:
+def busiest(p: MatmulPlan) -> tuple[int, int, int, int]:
     """Return the rows and columns of the busiest (first) core in blocks, and both in tiles."""
     i0, i1, j0, j1 = p.across[0]
     return p.m.bound(i1) - p.m.bound(i0), p.n.bound(j1) - p.n.bound(j0), i1 - i0, j1 - j0

@@ -16,10 +16,12 @@ Zhou et al. 2025, §5 and §6.2.2.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import convolution, pooling
 from vitruvian.sim.kernels.convolution.dense import Buffering
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.networks.elementwise import RECIPES
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
@@ -74,7 +76,7 @@ def build_baseline(layer: Layer, chip: Chip) -> Program | None:
         )
         return convolution.build(shape, chip=chip, buffering=_SINGLE)
     if isinstance(layer, Pool):
-        groups = -(-layer.channels // 16)
+        groups = ceil_div(layer.channels, 16)
         made = pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method="direct")
         return pooling.build(made, chip)
     if isinstance(layer, Elementwise) and (
@@ -89,7 +91,7 @@ def conv_shape(layer: Conv) -> convolution.ConvShape:
     depthwise = layer.kind == "depthwise"
     # Each group of 16 channels is an image of its own: its weights are diagonal matrices.
     return convolution.ConvShape(
-        images=-(-layer.channels // 16) if depthwise else 1,
+        images=ceil_div(layer.channels, 16) if depthwise else 1,
         channels=16 if depthwise else layer.channels,
         height=layer.height,
         width=layer.width,
@@ -105,8 +107,8 @@ def conv_shape(layer: Conv) -> convolution.ConvShape:
 def _elementwise(operation: str, elements: int, chip: Chip) -> Program:
     """Build an operation whose loads, computation and stores do not overlap."""
     operands = 1 if operation == "shift_relu" else RECIPES[operation][0]
-    pieces = -(-elements // _PIECE)
-    size = min(_PIECE, -(-elements // _LANES) * _LANES)
+    pieces = ceil_div(elements, _PIECE)
+    size = min(_PIECE, round_up(elements, _LANES))
     program = Program(chip, f"{operation} {elements}, baseline")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gc = program.tensor("c", (_LANES,), "fp16") if operation == "shift_relu" else None
@@ -127,28 +129,24 @@ def _serial(
     out = core.allocate("UB", size, "fp16", "out")
     room = core.allocate("UB", size, "fp16", "room")
     constant = core.allocate("UB", (_LANES,), "fp16", "constant") if gc is not None else None
-    for count, piece in enumerate(part):
-        if count:
-            core.wait_flag(MTE3, MTE2, 0)
-        for target, source in zip(ins, gx, strict=True):
-            core.copy(target, source[piece])
-        if gc is not None and constant is not None:
-            core.copy(constant, gc)  # every piece loads it again, as add_relu before MRT does
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        if constant is not None:
-            strides = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
-            repeat = size[0] // _LANES
-            core.vadd(out, ins[0], constant, repeat=repeat, strides=strides)
-            core.pipe_barrier(V)
-            core.vrelu(out, out)
-        else:
-            for index, step in enumerate(RECIPES[operation][1]):
-                if index:
-                    core.pipe_barrier(V)
-                step(core, out, ins, room)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(gy[piece], out)
-        if piece != part[-1]:
-            core.set_flag(MTE3, MTE2, 0)
+    ring = Ring(core, MTE2, MTE3, 1, through=V, plan=uses_of(part, 1))
+    for piece in part:
+        with ring.write():
+            for target, source in zip(ins, gx, strict=True):
+                core.copy(target, source[piece])
+            if gc is not None and constant is not None:
+                core.copy(constant, gc)  # every piece loads it again, as add_relu before MRT does
+        with ring.update():
+            if constant is not None:
+                strides = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
+                repeat = size[0] // _LANES
+                core.vadd(out, ins[0], constant, repeat=repeat, strides=strides)
+                core.pipe_barrier(V)
+                core.vrelu(out, out)
+            else:
+                for index, step in enumerate(RECIPES[operation][1]):
+                    if index:
+                        core.pipe_barrier(V)
+                    step(core, out, ins, room)
+        with ring.read():
+            core.copy(gy[piece], out)

@@ -6,8 +6,10 @@ the next one and MTE3 stores the previous one. Times alone can be computed.
 
 from collections.abc import Callable
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import DoubleBuffer, cores_of
+from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, together
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -89,7 +91,7 @@ def instructions(operation: str, elements: int) -> int:
         A key of ``RECIPES``, or another operation of few steps on one operand.
     """
     operands, steps = RECIPES.get(operation, (1, ()))
-    return -(-elements // _PIECE) * (operands + 2 * len(steps) + 12) + 16
+    return ceil_div(elements, _PIECE) * (operands + 2 * len(steps) + 12) + 16
 
 
 def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
@@ -103,8 +105,8 @@ def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
         A chip whose cores have all units.
     """
     operands, steps = RECIPES[operation]
-    pieces = -(-elements // _PIECE)
-    size = min(_PIECE, -(-elements // 16) * 16)
+    pieces = ceil_div(elements, _PIECE)
+    size = min(_PIECE, round_up(elements, 16))
     program = Program(chip, f"{operation} {elements}")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gy = program.tensor("y", (pieces, size), "fp16")
@@ -121,24 +123,18 @@ def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Ste
     ins = [[core.allocate("UB", size, "fp16", "in") for _ in gx] for _ in "01"]
     outs = [core.allocate("UB", size, "fp16", "out") for _ in "01"]
     room = core.allocate("UB", size, "fp16", "room")
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    for count, piece in enumerate(part):
-        slot = count % 2
-        full.begin_write(slot)
-        for target, source in zip(ins[slot], gx, strict=True):
-            core.copy(target, source[piece])
-        full.end_write(slot)
-        full.begin_read(slot)
-        done.begin_write(slot)
-        for index, step in enumerate(steps):
-            if index:
-                core.pipe_barrier(V)
-            step(core, outs[slot], ins[slot], room)
-        full.end_read(slot)
-        done.end_write(slot)
-        done.begin_read(slot)
-        core.copy(gy[piece], outs[slot])
-        done.end_read(slot)
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for piece in part:
+        with full.write() as slot:
+            for target, source in zip(ins[slot], gx, strict=True):
+                core.copy(target, source[piece])
+        with together(full.read(), done.write()) as (slot, out):
+            for index, step in enumerate(steps):
+                if index:
+                    core.pipe_barrier(V)
+                step(core, outs[out], ins[slot], room)
+        with done.read() as slot:
+            core.copy(gy[piece], outs[slot])
     full.close()
     done.close()
 
@@ -150,7 +146,7 @@ _LANES = 128
 def layer_norm_instructions(rows: int, features: int) -> int:
     """Return an upper bound of the number of instructions of ``build_layer_norm``."""
     chunks = features // _chunk(features)
-    return -(-rows // _LANES) * (2 * chunks * 16 + 64) + 16
+    return ceil_div(rows, _LANES) * (2 * chunks * 16 + 64) + 16
 
 
 def _chunk(features: int) -> int:
@@ -169,7 +165,7 @@ def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
     chip : Chip
         A chip whose cores have all units.
     """
-    pieces = -(-rows // _LANES)
+    pieces = ceil_div(rows, _LANES)
     chunk = _chunk(features)
     program = Program(chip, f"layer norm {rows}×{features}")
     gx = program.tensor("x", (pieces, features // chunk, chunk, _LANES), "fp16")
@@ -189,8 +185,7 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
     sums = core.allocate("UB", (chunk, _LANES), "fp16", "sums")
     squares = core.allocate("UB", (chunk, _LANES), "fp16", "squares")
     room = core.allocate("UB", (_LANES,), "fp16", "room")
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    count = stored = 0
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
     broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
     for piece in part:
         core.pipe_barrier(V)
@@ -199,30 +194,20 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
         core.pipe_barrier(V)
         for second in (False, True):
             for number in range(chunks):
-                slot = count % 2
-                count += 1
-                full.begin_write(slot)
-                core.copy(ins[slot], gx[piece, number])
-                full.end_write(slot)
-                full.begin_read(slot)
-                x = ins[slot]
+                with full.write() as slot:
+                    core.copy(ins[slot], gx[piece, number])
                 if not second:
-                    core.vadd(sums, sums, x)
-                    core.vmla(squares, x, x)
-                    core.pipe_barrier(V)
-                    full.end_read(slot)
+                    with full.read() as slot:
+                        core.vadd(sums, sums, ins[slot])
+                        core.vmla(squares, ins[slot], ins[slot])
+                        core.pipe_barrier(V)
                     continue
-                out = stored % 2
-                stored += 1
-                done.begin_write(out)
-                core.vsub(outs[out], x, sums, repeat=chunk, strides=broadcast)
-                core.pipe_barrier(V)
-                core.vmul(outs[out], outs[out], squares, repeat=chunk, strides=broadcast)
-                full.end_read(slot)
-                done.end_write(out)
-                done.begin_read(out)
-                core.copy(gy[piece, number], outs[out])
-                done.end_read(out)
+                with together(full.read(), done.write()) as (slot, out):
+                    core.vsub(outs[out], ins[slot], sums, repeat=chunk, strides=broadcast)
+                    core.pipe_barrier(V)
+                    core.vmul(outs[out], outs[out], squares, repeat=chunk, strides=broadcast)
+                with done.read() as out:
+                    core.copy(gy[piece, number], outs[out])
             if not second:
                 _statistics(core, sums, squares, room, features)
     full.close()

@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.networks.layers import (
     Conv,
     Elementwise,
@@ -84,10 +85,10 @@ def read_onnx(path: str | Path) -> Network:
     except Exception as error:  # protobuf and onnx raise errors of many classes
         reason = " ".join(str(error).split())[:200]
         raise OnnxError(f"{path}: model must be an ONNX file: {reason}") from None
-    return _Reader(str(path), model).network()
+    return _OnnxReader(str(path), model).network()
 
 
-class _Reader:
+class _OnnxReader:
     """The graph of a model, and the shapes of its tensors."""
 
     def __init__(self, path: str, model: Any) -> None:
@@ -210,7 +211,7 @@ class _Reader:
         if auto.startswith("SAME"):
             both = []
             for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
-                total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
+                total = max((ceil_div(n, s) - 1) * s + d * (k - 1) + 1 - n, 0)
                 low = total // 2 if auto == "SAME_UPPER" else total - total // 2
                 both += [low, total - low]
             pad = tuple(both)
@@ -292,7 +293,7 @@ class _Reader:
         return LayerNorm(name=name, rows=prod(shape) // features, features=features)
 
 
-#: Operators that a method of ``_Reader`` reads.
+#: Operators that a method of ``_OnnxReader`` reads.
 _MAKERS = frozenset(
     """AveragePool Conv Gemm GlobalAveragePool GlobalMaxPool LayerNormalization MatMul MaxPool
     Softmax""".split()

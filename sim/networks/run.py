@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitruvian.common.collector import paused_collector
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
-from vitruvian.sim.kernels.convolution.registered import dense_needs, depthwise_needs
-from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
+from vitruvian.sim.kernels.convolution.catalogue import dense_needs, depthwise_needs
+from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, complete_kind
 from vitruvian.sim.kernels.pooling.build import timed
-from vitruvian.sim.kernels.pooling.kernels import needs as pooling_needs
+from vitruvian.sim.kernels.pooling.catalogue import needs as pooling_needs
 from vitruvian.sim.networks import elementwise
 from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -176,7 +177,7 @@ def run(
         any layer is simulated.
     ValueError
         If the step is unknown, the chip cannot run a kernel, or the simulation of a layer would
-        take more than some minutes (``kernels.MOST``); the message names the layer. Sizes are
+        take more than some minutes (``kernels.LIMITS``); the message names the layer. Sizes are
         checked before any layer is simulated.
     """
     if step not in STEPS:
@@ -220,8 +221,8 @@ def _check_sizes(network: Network, chip: Chip, step: str, missing: list[Layer]) 
             continue
         checked.add(layer.shape)
         try:
-            needs = Needs(instructions_of(layer, chip, step))
-            needs.check(f"the {layer.kind}", MOST)
+            needs = SimulationCost(instructions_of(layer, chip, step))
+            needs.check(f"the {layer.kind}", LIMITS)
         except ValueError as error:
             raise ValueError(f"{network.name}, {layer.name}: {error}") from None
 
@@ -252,13 +253,13 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
             return pooling_needs(replace(_pooling(layer), method="direct"), chip).instructions
         # One of the cores is built, see ``pooling.build.timed``.
         made = _pooling(layer)
-        groups = -(-made.groups // chip.kind().count)
+        groups = ceil_div(made.groups, chip.kind().count)
         return pooling_needs(replace(made, groups=groups), chip, 1).instructions
     if isinstance(layer, MatMul):
         size = (layer.m, layer.k, layer.n)
         return KERNELS["matmul"].needs(size, chip, None).instructions
     if isinstance(layer, Softmax):
-        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        size = (ceil_div(layer.rows, _POSITIONS), layer.classes)
         return KERNELS["softmax"].needs(size, chip, None).instructions
     if isinstance(layer, LayerNorm):
         return elementwise.layer_norm_instructions(layer.rows, layer.features)
@@ -286,7 +287,7 @@ def program_of(layer: Layer, chip: Chip) -> Program:
         size = (layer.m, layer.k, layer.n)
         return KERNELS["matmul"].build(size, chip=chip, data=False).program
     if isinstance(layer, Softmax):
-        size = (-(-layer.rows // _POSITIONS), layer.classes)
+        size = (ceil_div(layer.rows, _POSITIONS), layer.classes)
         return KERNELS["softmax"].build(size, chip=chip, data=False).program
     if isinstance(layer, LayerNorm):
         return build_layer_norm(layer.rows, layer.features, chip)
@@ -310,7 +311,7 @@ def _is_known(layer: Layer) -> bool:
 
 
 def _pooling(layer: Pool) -> pooling.Pooling:
-    groups = -(-layer.channels // 16)
+    groups = ceil_div(layer.channels, 16)
     # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
     method = "direct" if layer.patches.count == 1 else "im2col"
     return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)

@@ -13,7 +13,7 @@ He et al. 2016 (ResNet-50, with the stride in the 3 × 3 convolution), Szegedy e
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
 
 
-class _Body:
+class _NetworkBody:
     """A list of layers under construction, with the size of the last result."""
 
     def __init__(self, channels: int, size: int) -> None:
@@ -89,7 +89,7 @@ class _Body:
 
 def resnet50() -> Network:
     """Return ResNet-50 for images of 224 × 224."""
-    body = _Body(3, 224)
+    body = _NetworkBody(3, 224)
     body.conv(64, 7, 2)
     body.pool("max", 3, 2, 1)
     for blocks, width, first in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
@@ -131,7 +131,7 @@ _MOBILE = (
 
 def mobilenet_v3() -> Network:
     """Return MobileNetV3-Large for images of 224 × 224."""
-    body = _Body(3, 224)
+    body = _NetworkBody(3, 224)
     body.conv(16, 3, 2, relu=False)
     body.each("hard_swish")
     for kernel, expanded, out, squeeze, activation, stride in _MOBILE:
@@ -158,7 +158,7 @@ def mobilenet_v3() -> Network:
     return Network("mobilenet_v3", "MobileNetV3-Large, 224 × 224", tuple(body.layers))
 
 
-def _squeeze(body: _Body) -> None:
+def _squeeze(body: _NetworkBody) -> None:
     """Add a squeeze-and-excite block: channels scaled by a small network of their means."""
     place = body.at()
     channels = body.channels
@@ -176,7 +176,7 @@ def _squeeze(body: _Body) -> None:
 
 def inception_v3() -> Network:
     """Return InceptionV3 for images of 299 × 299, without its auxiliary classifier."""
-    body = _Body(3, 299)
+    body = _NetworkBody(3, 299)
     body.conv(32, 3, 2, same=False)
     body.conv(32, 3, same=False)
     body.conv(64, 3)
@@ -223,7 +223,7 @@ def inception_v3() -> Network:
 _Step = tuple[int, int | tuple[int, int]]
 
 
-def _branches(body: _Body, *branches: list[_Step], pooled: int) -> None:
+def _branches(body: _NetworkBody, *branches: list[_Step], pooled: int) -> None:
     """Add branches that keep the size, and one with an average pooling; concatenate them."""
     start, total = body.at(), pooled
     before = start
@@ -239,7 +239,7 @@ def _branches(body: _Body, *branches: list[_Step], pooled: int) -> None:
     body.channels = total
 
 
-def _reduce(body: _Body, *branches: list[_Step]) -> None:
+def _reduce(body: _NetworkBody, *branches: list[_Step]) -> None:
     """Add branches whose last convolution has stride 2, and a max pooling; concatenate them."""
     start, total = body.at(), body.channels
     for branch in branches:

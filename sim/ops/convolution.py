@@ -9,16 +9,16 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import (
+    ConvOperands,
+    ConvPlan,
     ConvShape,
-    Operands,
-    Plan,
-    Tiling,
+    ConvTiling,
     build,
     choose,
     depthwise,
     result,
 )
-from vitruvian.sim.kernels.kernel import Needs
+from vitruvian.sim.kernels.kernel import SimulationCost
 from vitruvian.sim.ops.run import batched, half_array, images, pair, returned, run_tiled, unpack
 
 #: The units that can convolve one channel at a time, and the choice between them.
@@ -146,10 +146,10 @@ def conv2d(
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
     if _on_vector_unit(s, method):
-        done = _depthwise(s, Operands(x, w, b), chip, report)
+        done = _depthwise(s, ConvOperands(x, w, b), chip, report)
         y = unpack(done.outputs["y"], s.filters)
     else:
-        done = _dense(s, Operands(x, w, b), chip, report)
+        done = _dense(s, ConvOperands(x, w, b), chip, report)
         y = result(done.outputs["y"], s.filters)
     return returned((y[0] if single else y,), done if report else None)
 
@@ -165,7 +165,7 @@ def _on_vector_unit(s: ConvShape, method: str) -> bool:
     return alone and (method == "vector" or (method == "auto" and s.filters < _FULL * s.groups))
 
 
-def _depthwise(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> Report:
+def _depthwise(s: ConvShape, data: ConvOperands, chip: Chip | str, checks: bool) -> Report:
     """Convolve one channel at a time, on the vector unit."""
     copies = s.filters // s.channels
     if copies > 1:
@@ -177,19 +177,21 @@ def _depthwise(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> 
         "conv2d",
         chip,
         lambda chip, cores: depthwise.choose(s, chip, cores),
-        lambda area, chip, cores: Needs(depthwise.instructions(s, area), 4 * data.x.nbytes),
+        lambda area, chip, cores: SimulationCost(
+            depthwise.instructions(s, area), 4 * data.x.nbytes
+        ),
         lambda area, chip: depthwise.build(s, chip=chip, area=area, bias=bias, data=data),
         checks=checks,
     )
 
 
-def _dense(s: ConvShape, data: Operands, chip: Chip | str, checks: bool) -> Report:
+def _dense(s: ConvShape, data: ConvOperands, chip: Chip | str, checks: bool) -> Report:
     """Convolve all channels of a group at once, on the Cube."""
     bias = data.b is not None
 
-    def needs(tiling: Tiling, chip: Chip, cores: int) -> Needs:
-        plan = Plan(s, tiling, chip, cores)
-        return Needs(plan.instructions, 4 * (data.x.nbytes + data.w.nbytes), s.products)
+    def needs(tiling: ConvTiling, chip: Chip, cores: int) -> SimulationCost:
+        plan = ConvPlan(s, tiling, chip, cores)
+        return SimulationCost(plan.instructions, 4 * (data.x.nbytes + data.w.nbytes), s.products)
 
     return run_tiled(
         "conv2d",

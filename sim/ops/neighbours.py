@@ -8,14 +8,14 @@ from vitruvian.common.collector import paused_collector
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.sim.davinci import Chip, Report
-from vitruvian.sim.kernels.kernel import MOST
+from vitruvian.sim.kernels.kernel import LIMITS
 from vitruvian.sim.kernels.kselection.shape import METRICS, KnnShape
-from vitruvian.sim.kernels.selbknn import whole
+from vitruvian.sim.kernels.selbknn import fast_golden
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
+from vitruvian.sim.kernels.selbknn.catalogue import needs
 from vitruvian.sim.kernels.selbknn.golden import in_order
 from vitruvian.sim.kernels.selbknn.operands import as_distances, prepared
 from vitruvian.sim.kernels.selbknn.refine import refined
-from vitruvian.sim.kernels.selbknn.registered import needs
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 
 
@@ -109,17 +109,17 @@ def knn(
     ------
     TypeError, ValueError
         If an argument is not allowed; the message is one line. A search whose simulation would take
-        more than some minutes (``kernels.MOST``) has no report. Without a report, the method "selb"
-        then computes the same results on whole arrays.
+        more than some minutes (``kernels.LIMITS``) has no report. Without a report, the method
+        "selb" then computes the same results on whole arrays.
     """
     chip = chip_of(chip)
     one_of("method", method, METHODS)
     shape, operands = search(train, query, k, metric, refine)
     tile = largest_tile(shape, chip, method)
     if not report and method == "selb" and _is_large(shape, chip):
-        best, run = whole.knn(*operands, shape.k, tile=tile), None
+        best, run = fast_golden.knn(*operands, shape.k, tile=tile), None
     else:
-        needs(shape, chip, method).check(f"{method} of {shape.queries}×{shape.train}", MOST)
+        needs(shape, chip, method).check(f"{method} of {shape.queries}×{shape.train}", LIMITS)
         with paused_collector():
             program = build(shape, chip, operands, method=method)
         run = execute(program, checks=report)
@@ -133,7 +133,7 @@ def knn(
 
 def _is_large(shape: KnnShape, chip: Chip) -> bool:
     try:
-        needs(shape, chip).check("selb", MOST)
+        needs(shape, chip).check("selb", LIMITS)
     except ValueError:
         return True
     return False

@@ -10,7 +10,7 @@ from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.convolution import ConvShape
 from vitruvian.sim.kernels.convolution import fold as fold_kernel
 from vitruvian.sim.kernels.convolution import unfold as unfold_kernel
-from vitruvian.sim.kernels.kernel import Needs
+from vitruvian.sim.kernels.kernel import SimulationCost
 from vitruvian.sim.ops.run import batched, half_array, pair, returned, run_tiled, unpack
 
 _Two = int | tuple[int, int]
@@ -92,7 +92,7 @@ def unfold(
         "unfold",
         chip,
         lambda chip, cores: unfold_kernel.choose(s, chip, cores),
-        lambda area, chip, cores: Needs(unfold_kernel.instructions(s, area), nbytes),
+        lambda area, chip, cores: SimulationCost(unfold_kernel.instructions(s, area), nbytes),
         lambda area, chip: unfold_kernel.build(s, chip=chip, area=area, data=x),
         checks=report,
     )
@@ -205,7 +205,7 @@ def fold(
         "fold",
         chip,
         lambda chip, cores: fold_kernel.choose(s, chip, cores),
-        lambda area, chip, cores: Needs(fold_kernel.instructions(s, area), 8 * x.nbytes),
+        lambda area, chip, cores: SimulationCost(fold_kernel.instructions(s, area), 8 * x.nbytes),
         lambda area, chip: fold_kernel.build(s, chip=chip, area=area, data=grouped()),
         checks=report,
     )

@@ -4,11 +4,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Report
-from vitruvian.sim.kernels.kernel import MOST
+from vitruvian.sim.kernels.kernel import LIMITS
 from vitruvian.sim.kernels.pooling import Pooling, build
-from vitruvian.sim.kernels.pooling.kernels import needs
+from vitruvian.sim.kernels.pooling.catalogue import needs
 from vitruvian.sim.ops.run import batched, chip_of, execute, images, pack, returned, unpack
 from vitruvian.sim.ops.windows import (
     add_of_empty_windows,
@@ -146,7 +147,7 @@ def max_pool2d(
     ------
     TypeError, ValueError
         If an argument is not allowed, or the simulation would take more than some minutes or four
-        gigabytes (``kernels.MOST``); the message is one line.
+        gigabytes (``kernels.LIMITS``); the message is one line.
     """
     x, single = batched("x", x)
     patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
@@ -470,7 +471,7 @@ def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray
 def _pooling(
     shape: tuple[int, ...], patches: Patches, reduction: str, method: str, **more: Any
 ) -> Pooling:
-    return Pooling(patches, shape[0], -(-shape[1] // 16), reduction, method, **more)
+    return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 
 
 def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) -> Report:
@@ -483,4 +484,4 @@ def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) 
 
 def _check(pooling: Pooling, chip: Chip) -> None:
     """Refuse a pooling whose simulation takes too long or too much memory."""
-    needs(pooling, chip).check(f"{pooling.reduction} pooling", MOST)
+    needs(pooling, chip).check(f"{pooling.reduction} pooling", LIMITS)

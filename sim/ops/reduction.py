@@ -15,7 +15,7 @@ from math import erf, exp, inf, log, pi, sqrt
 import numpy as np
 from scipy import special
 
-from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
+from vitruvian.sim.kernels.series.functions import FUNCTIONS, SeriesFunction
 
 #: Restores function values at the given inputs from those at the reduced arguments.
 Restore = Callable[[np.ndarray], np.ndarray]
@@ -35,13 +35,13 @@ class Reduction:
     split : callable
         Returns, for inputs beyond the reach in float64, arguments within it, and the function that
         restores the results from the values of the series at them.
-    series : Function, optional
+    series : SeriesFunction, optional
         The series that is evaluated at the arguments, by default that of the function itself.
     """
 
     reach: float
     split: Callable[[np.ndarray], tuple[np.ndarray, Restore]]
-    series: Function | None = None
+    series: SeriesFunction | None = None
 
     def outside(self, x: np.ndarray) -> np.ndarray:
         """Return booleans: True for inputs that are reduced."""
@@ -170,7 +170,7 @@ def _shifted(x: np.ndarray) -> tuple[np.ndarray, Restore]:
     return np.where(far, 0, size - float(_MIDDLE)), restore
 
 
-_GELU = Function(
+_GELU = SeriesFunction(
     "gelu about 2.75",
     _gelu_terms,
     inf,
@@ -224,7 +224,7 @@ class _Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ReductionPlan:
     """The inputs and functions that a chip evaluates so that some functions are right everywhere.
 
     The inputs are followed by the arguments of each reduction; all functions are evaluated at all
@@ -232,25 +232,25 @@ class Plan:
 
     Attributes
     ----------
-    chosen : tuple of Function
+    chosen : tuple of SeriesFunction
     x : (N,) ndarray of float16
-    functions : tuple of Function
+    functions : tuple of SeriesFunction
         Those that were chosen, and then the series of some reductions.
     inputs : (N + …,) ndarray of float16
-    segments : dict of Function to _Segment
+    segments : dict of SeriesFunction to _Segment
         Those of the functions that have inputs beyond the reach of their series.
     reduce : bool
     """
 
-    chosen: tuple[Function, ...]
+    chosen: tuple[SeriesFunction, ...]
     x: np.ndarray
-    functions: tuple[Function, ...]
+    functions: tuple[SeriesFunction, ...]
     inputs: np.ndarray
-    segments: Mapping[Function, _Segment]
+    segments: Mapping[SeriesFunction, _Segment]
     reduce: bool
 
     @classmethod
-    def of(cls, chosen: Sequence[Function], x: np.ndarray, reduce: bool) -> "Plan":
+    def of(cls, chosen: Sequence[SeriesFunction], x: np.ndarray, reduce: bool) -> "ReductionPlan":
         """Return the plan for some functions.
 
         Parameters
@@ -262,7 +262,7 @@ class Plan:
         """
         wide, start = x.astype(np.float64), len(x)
         made: dict[Callable, _Segment] = {}
-        segments: dict[Function, _Segment] = {}
+        segments: dict[SeriesFunction, _Segment] = {}
         functions, needed = list(chosen), np.zeros(x.shape, bool)
         for function in chosen:
             reduction = _reduction(function) if reduce else None
@@ -284,7 +284,7 @@ class Plan:
         return cls(tuple(chosen), x, tuple(functions), inputs, segments, reduce)
 
     @property
-    def unreduced(self) -> tuple[Function, ...]:
+    def unreduced(self) -> tuple[SeriesFunction, ...]:
         """The functions whose series are evaluated at every input."""
         return tuple(f for f in self.chosen if not self.reduce or _reduction(f) is None)
 
@@ -322,12 +322,12 @@ class Plan:
                     result[zero] = np.copysign(result[zero], exact[zero])
         return np.stack(found)
 
-    def unrounded(self, function: Function, order: int) -> np.ndarray:
+    def unrounded(self, function: SeriesFunction, order: int) -> np.ndarray:
         """Return what the series gives for a function without any rounding, (N,) of float64.
 
         Parameters
         ----------
-        function : Function
+        function : SeriesFunction
             One of ``chosen``.
         """
         polyval = np.polynomial.polynomial.polyval
@@ -342,10 +342,10 @@ class Plan:
             direct[segment.outside] = restore(values)
         return direct
 
-    def _series(self, function: Function) -> Function:
+    def _series(self, function: SeriesFunction) -> SeriesFunction:
         return REDUCTIONS[function.name].series or function
 
 
-def _reduction(function: Function) -> Reduction | None:
+def _reduction(function: SeriesFunction) -> Reduction | None:
     """Return the reduction of a function; one of a user has none, whatever its name is."""
     return REDUCTIONS[function.name] if FUNCTIONS.get(function.name) is function else None

@@ -9,7 +9,7 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
-from vitruvian.sim.kernels.kernel import MOST, Needs, complete_kind
+from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, complete_kind
 
 #: The tile that a kernel computes at a time, in the kernel's own type.
 Tile = TypeVar("Tile")
@@ -176,7 +176,7 @@ def run_tiled(
     name: str,
     chip: Chip | str,
     choose: Callable[[Chip, int], Tile],
-    needs: Callable[[Tile, Chip, int], Needs],
+    needs: Callable[[Tile, Chip, int], SimulationCost],
     build: Callable[[Tile, Chip], Program],
     *,
     checks: bool,
@@ -204,7 +204,7 @@ def run_tiled(
     target = chip_of(chip)
     cores = complete_kind(target).count
     tile = choose(target, cores)
-    needs(tile, target, cores).check(name, MOST)
+    needs(tile, target, cores).check(name, LIMITS)
     return execute(build(tile, target), checks=checks)
 
 

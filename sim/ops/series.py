@@ -8,16 +8,16 @@ import numpy as np
 
 from vitruvian.common.collector import paused_collector
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import check_int, check_type, one_of
+from vitruvian.common.validate import ceil_div, check_int, check_type, one_of
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.cubefx.build import needs
 from vitruvian.sim.kernels.cubefx.mapping import best
-from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import LIMITS, KernelInstance, SimulationCost
 from vitruvian.sim.kernels.series import build as series
-from vitruvian.sim.kernels.series.functions import MOST_TERMS, Function, as_functions
-from vitruvian.sim.ops.reduction import Plan
+from vitruvian.sim.kernels.series.functions import MOST_TERMS, SeriesFunction, as_functions
+from vitruvian.sim.ops.reduction import ReductionPlan
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 
 #: The methods by name: Cube-fx, and those that the vector unit computes alone.
@@ -26,7 +26,7 @@ METHODS = ("cube", *series.METHODS)
 
 @overload
 def taylor(
-    functions: Iterable[str | Function | Sequence[float]],
+    functions: Iterable[str | SeriesFunction | Sequence[float]],
     x: np.ndarray,
     *,
     order: int = ...,
@@ -38,7 +38,7 @@ def taylor(
 ) -> np.ndarray: ...
 @overload
 def taylor(
-    functions: Iterable[str | Function | Sequence[float]],
+    functions: Iterable[str | SeriesFunction | Sequence[float]],
     x: np.ndarray,
     *,
     order: int = ...,
@@ -50,7 +50,7 @@ def taylor(
 ) -> tuple[np.ndarray, Report]: ...
 @overload
 def taylor(
-    functions: Iterable[str | Function | Sequence[float]],
+    functions: Iterable[str | SeriesFunction | Sequence[float]],
     x: np.ndarray,
     *,
     order: int = ...,
@@ -61,7 +61,7 @@ def taylor(
     report: bool,
 ) -> Any: ...
 def taylor(
-    functions: Iterable[str | Function | Sequence[float]],
+    functions: Iterable[str | SeriesFunction | Sequence[float]],
     x: np.ndarray,
     *,
     order: int = 16,
@@ -80,7 +80,7 @@ def taylor(
 
     Parameters
     ----------
-    functions : iterable of str, Function or sequence of float
+    functions : iterable of str, SeriesFunction or sequence of float
         Names (``vitruvian.sim.kernels.series.functions.FUNCTIONS``), or lists of the coefficients
         a_0, a_1, … of a function.
     x : ndarray of float16
@@ -112,7 +112,7 @@ def taylor(
     ------
     TypeError, ValueError
         If an argument is not allowed, or the simulation would take more than some minutes or four
-        gigabytes (``kernels.MOST``); the message is one line.
+        gigabytes (``kernels.LIMITS``); the message is one line.
     """
     flat = half_array("x", x).ravel()
     chosen = as_functions(functions)
@@ -120,7 +120,7 @@ def taylor(
     check_int("order", order, 1, MOST_TERMS)
     check_type("reduce", reduce, bool)
     _check_inputs(flat)
-    plan = Plan.of(chosen, flat, reduce)
+    plan = ReductionPlan.of(chosen, flat, reduce)
     instance = built(plan.functions, plan.inputs, order, method, chip_of(chip), cores)
     run = execute(instance.program, checks=bool(report))
     y = plan.results(instance.views["y"](run.outputs["y"]))
@@ -133,7 +133,7 @@ def taylor(
 
 
 def built(
-    functions: Sequence[Function],
+    functions: Sequence[SeriesFunction],
     x: np.ndarray,
     order: int,
     method: str,
@@ -160,7 +160,7 @@ def built(
     check_int("order", order, 1, MOST_TERMS)
     _check_inputs(x)
     _needs(x, len(functions), order, method, chip, cores).check(
-        f"taylor of {x.size:,} inputs", MOST
+        f"taylor of {x.size:,} inputs", LIMITS
     )
     with paused_collector():
         if method != "cube":
@@ -179,16 +179,18 @@ def _check_inputs(x: np.ndarray) -> None:
 
 def _needs(
     x: np.ndarray, functions: int, order: int, method: str, chip: Chip, cores: int | None
-) -> Needs:
+) -> SimulationCost:
     """Return an upper bound of the cost of a method."""
     if method == "cube":
         return needs(x.size, best(order, functions), chip, cores, bool(np.signbit(x).any()))
     # A piece is some thousand inputs; an instruction of it takes up to 255 repeats.
-    pieces = -(-x.size // 2048)
-    return Needs(200 + pieces * functions * (20 + 12 * order), 64 * x.size * (functions + 1))
+    pieces = ceil_div(x.size, 2048)
+    return SimulationCost(
+        200 + pieces * functions * (20 + 12 * order), 64 * x.size * (functions + 1)
+    )
 
 
-def divergence(functions: Sequence[Function], x: np.ndarray, order: int) -> list[str]:
+def divergence(functions: Sequence[SeriesFunction], x: np.ndarray, order: int) -> list[str]:
     """Return a sentence for each function whose series diverges at some input.
 
     Parameters
@@ -221,7 +223,7 @@ def stated_error(method: str) -> float:
     return {"cordic": 2.0**-6, "motzkin": 2.0**-7}.get(one_of("method", method, METHODS), 2.0**-8)
 
 
-def inaccuracies(plan: Plan, y: np.ndarray, order: int, method: str) -> list[str]:
+def inaccuracies(plan: ReductionPlan, y: np.ndarray, order: int, method: str) -> list[str]:
     """Return a sentence for each function with a result beyond the stated error.
 
     Parameters

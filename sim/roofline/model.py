@@ -74,7 +74,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Row:
+class RooflineRow:
     """The figures of one component.
 
     Attributes
@@ -128,13 +128,13 @@ class Point:
 
     Attributes
     ----------
-    compute, transfer : Row
+    compute, transfer : RooflineRow
     intensity : float
         Operations per byte.
     """
 
-    compute: Row
-    transfer: Row
+    compute: RooflineRow
+    transfer: RooflineRow
     intensity: float
 
     @property
@@ -180,11 +180,11 @@ class Analysis:
     ----------
     counters : Counters
     thresholds : Thresholds
-    rows : sequence of Row
+    rows : sequence of RooflineRow
         The components in the order of the counters; those without work and time are left out.
     bound : Bound
         The class of the operator.
-    cause : Row
+    cause : RooflineRow
         The component that bounds the operator, the inefficient one, or, if parallelism is
         insufficient, the one with the highest time ratio.
     savings : Savings, optional
@@ -194,9 +194,9 @@ class Analysis:
 
     counters: Counters
     thresholds: Thresholds
-    rows: Sequence[Row]
+    rows: Sequence[RooflineRow]
     bound: Bound
-    cause: Row
+    cause: RooflineRow
     savings: Savings | None = None
 
     @property
@@ -205,12 +205,12 @@ class Analysis:
         return _utilisation_threshold(self.rows, self.thresholds)
 
     @property
-    def highest(self) -> Row:
+    def highest(self) -> RooflineRow:
         """The component of the highest utilisation."""
         return max(self.rows, key=lambda row: row.utilisation)
 
     @property
-    def longest(self) -> Row:
+    def longest(self) -> RooflineRow:
         """The component of the highest time ratio; buses are left out."""
         return _longest(self.rows)
 
@@ -369,7 +369,7 @@ def analyse(counters: Counters, thresholds: Thresholds | None = None) -> Analysi
     return Analysis(counters, limits, rows, bound, cause)
 
 
-def _row(counters: Counters, count: Count) -> Row:
+def _row(counters: Counters, count: Count) -> RooflineRow:
     component, name = count.component, f"{counters.name}, {count.component.name}"
     total = ideal_s = 0.0
     for item, work in count.work.items():
@@ -394,7 +394,7 @@ def _row(counters: Counters, count: Count) -> Row:
             f"{name}: work must be within the ceilings, which need {ideal_s * 1e6:.6g} µs for "
             f"{_amounts(count)}, but the component was active for {count.active_s * 1e6:.6g} µs"
         )
-    return Row(
+    return RooflineRow(
         component=component,
         work=count.work,
         total=total,
@@ -408,7 +408,7 @@ def _row(counters: Counters, count: Count) -> Row:
     )
 
 
-def _longest(rows: Sequence[Row]) -> Row:
+def _longest(rows: Sequence[RooflineRow]) -> RooflineRow:
     """Return the component of the highest time ratio."""
     # A bus is active while any of its users is, so it may be active all the time although the
     # users take turns: its time ratio says nothing about parallelism.
@@ -421,12 +421,12 @@ def _amounts(count: Count) -> str:
     return ", ".join(f"{work:,.0f} {unit} of {item}" for item, work in count.work.items())
 
 
-def _utilisation_threshold(rows: Sequence[Row], limits: Thresholds) -> float:
+def _utilisation_threshold(rows: Sequence[RooflineRow], limits: Thresholds) -> float:
     cube = any(row.component.name == "M" and row.total for row in rows)
     return limits.cube_utilisation if cube else limits.vector_utilisation
 
 
-def _classify(rows: Sequence[Row], limits: Thresholds) -> tuple[Bound, Row]:
+def _classify(rows: Sequence[RooflineRow], limits: Thresholds) -> tuple[Bound, RooflineRow]:
     """Return the class and the component that causes it (Zhou et al. 2025, §4.2)."""
     top = max(rows, key=lambda row: row.utilisation)
     compute = ComponentKind.COMPUTE

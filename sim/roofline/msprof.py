@@ -90,7 +90,7 @@ def read_msprof(folder: str | Path, chip: Chip) -> list[Counters]:
     tables = [_table(path) for path in found]
     cores = list(tables[0])
     # Cores without a Cube have nothing to report in the last file, which may then be missing.
-    empty = {key: _Row(str(last), 1, {}) for key in cores}
+    empty = {key: _MsprofRow(str(last), 1, {}) for key in cores}
     tables.append(_table(last) if last.exists() else empty)
     for path, table in zip((*found, last), tables, strict=True):
         if list(table) != cores:
@@ -99,7 +99,7 @@ def read_msprof(folder: str | Path, chip: Chip) -> list[Counters]:
     return [_core(name, chip, key, [table[key] for table in tables]) for key in cores]
 
 
-class _Row:
+class _MsprofRow:
     """A row of a file, whose columns are numbers or N/A."""
 
     def __init__(self, file: str, line: int, cells: Mapping[str, str]) -> None:
@@ -127,7 +127,7 @@ class _Row:
         return value
 
 
-def _table(path: Path) -> dict[tuple[str, str], _Row]:
+def _table(path: Path) -> dict[tuple[str, str], _MsprofRow]:
     """Return the rows of a file by block and part of the block."""
     try:
         # A device has the size 0 and no end.
@@ -140,14 +140,14 @@ def _table(path: Path) -> dict[tuple[str, str], _Row]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise CounterError(f"{path}: counters must be a CSV file in UTF-8: {reason}") from None
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    rows: dict[tuple[str, str], _Row] = {}
+    rows: dict[tuple[str, str], _MsprofRow] = {}
     try:
         reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
         if "block_id" not in reader.fieldnames:
             raise CounterError(f"{path}:1: columns must include block_id")
         for cells in reader:
             key = cells["block_id"] or "", cells.get("sub_block_id") or ""
-            rows[key] = _Row(str(path), reader.line_num, cells)
+            rows[key] = _MsprofRow(str(path), reader.line_num, cells)
     except csv.Error as error:
         raise CounterError(f"{path}:{reader.line_num}: counters must be CSV: {error}") from None
     if not rows:
@@ -155,7 +155,7 @@ def _table(path: Path) -> dict[tuple[str, str], _Row]:
     return rows
 
 
-def _core(name: str, chip: Chip, key: tuple[str, str], rows: list[_Row]) -> Counters:
+def _core(name: str, chip: Chip, key: tuple[str, str], rows: list[_MsprofRow]) -> Counters:
     pipes, arithmetic, memory, level0 = rows
     prefix = "aic" if pipes.has("aic_time(us)") else "aiv"
     total_us = pipes.number(f"{prefix}_time(us)", needed=True)
@@ -197,7 +197,7 @@ def _name(folder: Path) -> str:
     return folder.resolve().name
 
 
-def _lanes(row: _Row, prefix: str, ceilings: Mapping[str, float]) -> dict[str, float]:
+def _lanes(row: _MsprofRow, prefix: str, ceilings: Mapping[str, float]) -> dict[str, float]:
     """Divide the operations of a vector unit among its precisions."""
     total = row.number(f"{prefix}_vec_fops", needed=True)
     lanes = {p: row.number(f"{prefix}_vec_{p}_ratio") * ceilings[p] for p in ("fp16", "fp32")}

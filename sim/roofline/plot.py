@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.sim.roofline.components import ComponentKind
-from vitruvian.sim.roofline.model import Analysis, Bound, Row
+from vitruvian.sim.roofline.model import Analysis, Bound, RooflineRow
 from vitruvian.sim.roofline.naive import naive_points
 
 _COLOURS = {
@@ -146,9 +146,9 @@ def _finish(axes: Any) -> None:
     axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
 
 
-def _bandwidth(row: Row) -> str:
+def _bandwidth(row: RooflineRow) -> str:
     return f"{row.component.title}: {row.ideal / 1e9:.4g} GB/s"
 
 
-def _rate(row: Row) -> str:
+def _rate(row: RooflineRow) -> str:
     return f"{row.component.title}: {row.ideal / 1e9:.4g} G operations/s"

@@ -65,7 +65,7 @@ def read_profile(path: str | Path, chip: Chip) -> list[Counters]:
     components: dict[str, Component] = {}
     for kind in chip.kinds:
         components = {**components_of(chip, kind), **components}
-    operators: dict[str, dict[str, _Rows]] = {}
+    operators: dict[str, dict[str, _ProfileRows]] = {}
     totals: dict[str, float] = {}
     for line, row in rows:
         where = f"{file}:{line}"
@@ -83,7 +83,7 @@ def read_profile(path: str | Path, chip: Chip) -> list[Counters]:
                 f"row, not {total:g}"
             )
         each = operators.setdefault(operator, {})
-        each.setdefault(unit, _Rows(components[unit])).add(where, row)
+        each.setdefault(unit, _ProfileRows(components[unit])).add(where, row)
     return [
         Counters(
             name,
@@ -96,7 +96,7 @@ def read_profile(path: str | Path, chip: Chip) -> list[Counters]:
     ]
 
 
-class _Rows:
+class _ProfileRows:
     """The rows of one component of one operator."""
 
     def __init__(self, component: Component) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 
 from . import CompiledModel, compile_unit
@@ -241,7 +242,7 @@ class _Run:
 
         A stream consists of whole rounds of the slots, and streams are as equal as possible.
         """
-        rounds = -(-self.tiles // self.slots)
+        rounds = ceil_div(self.tiles, self.slots)
         count = min(-(-self.tiles * len(self.phases) // STREAM_BEATS), rounds)
         return [min(rounds * n // count * self.slots, self.tiles) for n in range(count + 1)]
 
@@ -295,7 +296,7 @@ class _Run:
         many beats as possible lie between two beats that use the same slot.
         """
         count, depth = end - begin, len(self.phases)
-        groups = -(-count // self.slots)
+        groups = ceil_div(count, self.slots)
         edges = count * np.arange(groups + 1) // groups
         size = np.diff(edges)
         tile = np.arange(count)

@@ -8,6 +8,8 @@ that no Python runs in the loop over vectors.
 import sys
 from pathlib import Path
 
+from vitruvian.common.validate import ceil_div
+
 from .ports import Interface, Port, Stream
 
 TEMPLATE = Path(__file__).with_name("driver.inc")
@@ -92,7 +94,7 @@ def _port_code(port: Port, *, get: bool) -> str:
     get : bool
         If True, copy from the model to the arrays of the port's leaves, else the other way.
     """
-    words, member = -(-port.width // 32), _member(port.name)
+    words, member = ceil_div(port.width, 32), _member(port.name)
     body = [f"    uint32_t words[{words}] = {{}};"]
     if get:
         body.append(f"    std::memcpy(words, &m.{member}, sizeof(m.{member}));")

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
+
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf:
@@ -37,7 +39,7 @@ class Leaf:
     @property
     def words(self) -> int:
         """Number of 64-bit words of an element."""
-        return -(-self.width // 64)
+        return ceil_div(self.width, 64)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.fp import FORMATS
 from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.hdl.cube import MatrixUnitConfig
@@ -200,10 +201,10 @@ def cut_sparse(
 def _packed(bits: np.ndarray, side: int, width: int, total: int) -> np.ndarray:
     """Return rows of bits, ``width`` of them in each beat, as numbers of ``total`` bits."""
     batch, height, length = bits.shape
-    full = np.zeros((batch, _up(height, side) * side, length), np.uint8)
+    full = np.zeros((batch, round_up(height, side), length), np.uint8)
     full[:, :height] = bits
     split = full.reshape(batch, -1, side, length // width, width).swapaxes(2, 3)
-    word = np.zeros((*split.shape[:-1], -(-total // 8) * 8), np.uint8)
+    word = np.zeros((*split.shape[:-1], round_up(total, 8)), np.uint8)
     word[..., :width] = split
     return bus_words(np.packbits(word, axis=-1, bitorder="little"))
 
@@ -247,7 +248,7 @@ def _filled(words: np.ndarray, terms: int, filler: int) -> np.ndarray:
 def _bus(words: np.ndarray, side: int, terms: int, octets: int) -> np.ndarray:
     batch, height, width = words.shape
     # The results of rows beyond the matrix are dropped by ``join_fractals``, so they may be zero.
-    full = np.zeros((batch, _up(height, side) * side, width), words.dtype)
+    full = np.zeros((batch, round_up(height, side), width), words.dtype)
     full[:, :height] = words
     split = full.reshape(batch, -1, side, width // terms, terms).swapaxes(2, 3)
     raw = np.ascontiguousarray(split).view(np.uint8)
@@ -268,7 +269,7 @@ def bus_words(octets: np.ndarray) -> np.ndarray:
     -------
     (...,) ndarray of uint64, or (..., words) for buses wider than 64 bits
     """
-    words = -(-octets.shape[-1] // 8)
+    words = ceil_div(octets.shape[-1], 8)
     padded = np.zeros((*octets.shape[:-1], 8 * words), np.uint8)
     padded[..., : octets.shape[-1]] = octets
     numbers = padded.view("<u8")
@@ -297,7 +298,7 @@ def cut_fractals(config: MatrixUnitConfig, codes: np.ndarray, bits: int) -> np.n
     words = np.ascontiguousarray(codes).view(f"<u{bits // 8}")
     words = words.astype(f"<u{config.word_bits // 8}", copy=False)
     words = words.reshape(batch, height, width, parts)
-    rows, columns = _up(height, config.m), _up(width, config.n)
+    rows, columns = ceil_div(height, config.m), ceil_div(width, config.n)
     full = np.zeros((batch, rows * config.m, columns * config.n, parts), words.dtype)
     full[:, :height, :width] = words
     split = full.reshape(batch, rows, config.m, columns, config.n, parts)
@@ -321,7 +322,3 @@ def join_fractals(fractals: np.ndarray, height: int, width: int) -> np.ndarray:
     full = fractals.transpose(0, 1, 4, 2, 5, 3).reshape(batch, rows * m, columns * n, parts)
     codes = np.ascontiguousarray(full[:, :height, :width])
     return codes.view(f"<u{parts * codes.dtype.itemsize}")[..., 0]
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step)

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
+
 #: Rows, columns and depth of a matrix instruction (Zhang 2024, Table 3.2).
 TILE = 16
 
@@ -16,7 +18,7 @@ KINDS = ("matrixa", "matrixb", "accum")
 
 def tiles(size: int, tile: int = TILE) -> int:
     """Return the number of tiles that cover ``size`` elements."""
-    return -(-size // tile)
+    return ceil_div(size, tile)
 
 
 @dataclass(frozen=True)

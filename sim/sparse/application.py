@@ -11,7 +11,7 @@ from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
-from vitruvian.sim.sparse.report import Report
+from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import schedule
 from vitruvian.sim.sparse.simulate import simulate
 
@@ -50,7 +50,7 @@ def simulate_application(
     block: int = 1,
     iterations: int | None = None,
     confirmations: int = 0,
-) -> Report:
+) -> SparseReport:
     """Simulate a run of an application on SIDA.
 
     The schedule follows from the problem's graph: which products share a pass over the matrix,
@@ -72,7 +72,7 @@ def simulate_application(
 
     Returns
     -------
-    Report
+    SparseReport
         The whole run without the graph's setup.
 
     Raises

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.toml_reader import TomlReader
-from vitruvian.common.toml_table import Table
+from vitruvian.common.toml_table import TomlTable
 from vitruvian.common.validate import check_int
 
 #: The file of the default machine.
@@ -135,7 +135,7 @@ def load_architecture(path: str | Path = DEFAULT) -> Architecture:
 
 
 def _read(reader: TomlReader) -> Architecture:
-    top = Table(reader, (), reader.data)
+    top = TomlTable(reader, (), reader.data)
     name = top.word("name")
     top.word("description", default="")
     core, memory, buffer = _table(top, "core"), _table(top, "memory"), _table(top, "buffer")
@@ -176,12 +176,12 @@ def _read(reader: TomlReader) -> Architecture:
     return architecture
 
 
-def _table(top: Table, key: str) -> Table:
+def _table(top: TomlTable, key: str) -> TomlTable:
     table = top.table(key)
     assert table is not None
     return table
 
 
-def _buffer_bytes(buffer: Table) -> int:
+def _buffer_bytes(buffer: TomlTable) -> int:
     unit, scale = ("kib", 1 << 10) if buffer.has("kib") else ("mib", 1 << 20)
     return buffer.whole(unit, high=(1 << 40) // scale) * scale

@@ -18,7 +18,7 @@ import numpy as np
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.layout import matrix_bytes
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.schedule import Gathered, Schedule, Section, View
+from vitruvian.sim.sparse.schedule import Gathered, ScheduleSection, SparseSchedule, View
 
 #: Cores of the machine; the baseline's one operator at a time uses all of them.
 CORES = 3
@@ -28,7 +28,7 @@ Patterns = Mapping[View, Pattern]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class BaselineEstimate:
     """Cycles, bytes that cross the memory's interface, and operations of a run."""
 
     cycles: Fraction
@@ -36,7 +36,9 @@ class Estimate:
     operations: int
 
 
-def baseline(patterns: Patterns, architecture: Architecture, schedule: Schedule) -> Estimate:
+def baseline(
+    patterns: Patterns, architecture: Architecture, schedule: SparseSchedule
+) -> BaselineEstimate:
     """Return the time of the idealised accelerator without reuse between operators.
 
     A product reads the matrix in one order and each element of x that it needs once, and writes y;
@@ -54,10 +56,12 @@ def baseline(patterns: Patterns, architecture: Architecture, schedule: Schedule)
         cycles += count * max(nbytes / architecture.bytes_per_cycle, Fraction(work, pes))
         total += count * nbytes
         operations += count * work
-    return Estimate(cycles, total, operations)
+    return BaselineEstimate(cycles, total, operations)
 
 
-def oracle(patterns: Patterns, architecture: Architecture, schedule: Schedule) -> Estimate:
+def oracle(
+    patterns: Patterns, architecture: Architecture, schedule: SparseSchedule
+) -> BaselineEstimate:
     """Return the time of the accelerator that misses no reuse between operators.
 
     It has SIDA's schedule. In each section, the matrix crosses the memory's interface once per
@@ -70,11 +74,11 @@ def oracle(patterns: Patterns, architecture: Architecture, schedule: Schedule) -
         cycles += count * time
         total += count * nbytes
         operations += count * work
-    return Estimate(cycles, total, operations)
+    return BaselineEstimate(cycles, total, operations)
 
 
 def _perfect(
-    section: Section, patterns: Patterns, architecture: Architecture
+    section: ScheduleSection, patterns: Patterns, architecture: Architecture
 ) -> tuple[Fraction, int, int]:
     """Return the oracle's cycles, bytes and operations of a section."""
     values = section.read + section.written

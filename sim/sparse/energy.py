@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.baselines import Estimate, Patterns
+from vitruvian.sim.sparse.baselines import BaselineEstimate, Patterns
 from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.schedule import Schedule, Sweep
+from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,10 @@ def sida_energy(
 
 
 def estimate_energy(
-    architecture: Architecture, patterns: Patterns, schedule: Schedule, estimate: Estimate
+    architecture: Architecture,
+    patterns: Patterns,
+    schedule: SparseSchedule,
+    estimate: BaselineEstimate,
 ) -> Energy:
     """Return the energy of the baseline, whose products are all output-stationary."""
     value = architecture.value_bytes

@@ -39,7 +39,7 @@ _QUEUE_HEAD, _QUEUE_SIZE, _LOST_HEAD, _LOST_SIZE = 10, 11, 12, 13
 _STATE = 14
 
 
-class Program(NamedTuple):
+class EngineProgram(NamedTuple):
     """A matrix and a machine as arrays and integers.
 
     Attributes

@@ -2,14 +2,15 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 from vitruvian.sim.sparse.layout import entry_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Sweep
 
 
-def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program:
+def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> EngineProgram:
     """Return a sweep of kind "oei" as the engine needs it.
 
     Step s loads columns and index arrays of sub-tensor s, and the vectors of sub-tensor s − 1 for
@@ -32,7 +33,7 @@ def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> Program
     vectors, ewise_cycles = _vectors(pattern, architecture, sweep, bounds, arrays=2, steps=3)
     rate = architecture.bytes_per_cycle
     width = value * sweep.is_features
-    return Program(
+    return EngineProgram(
         pattern.col_first,
         pattern.col_rows,
         pattern.row_first,
@@ -98,7 +99,7 @@ def product_steps(pattern: Pattern, architecture: Architecture, sweep: Sweep) ->
         [
             np.ones_like(moved),
             -(-moved * rate.denominator // rate.numerator),
-            -(-cores // pes),
+            ceil_div(cores, pes),
             ewise_cycles,
         ]
     )
@@ -118,7 +119,7 @@ def vector_steps(architecture: Architecture, sweep: Sweep) -> np.ndarray:
     cycles = max(
         1,
         -(-nbytes * rate.denominator // rate.numerator),
-        -(-sweep.operations // architecture.pes),
+        ceil_div(sweep.operations, architecture.pes),
     )
     table[0, COLUMNS.index("vectors")] = nbytes
     table[0, COLUMNS.index("cycles")] = cycles
@@ -185,7 +186,7 @@ def _vectors(
     vectors[1 : subs + 1] += value * _spread(sweep.read, edges)
     vectors[2 : subs + 2] += value * _spread(sweep.written, edges)
     cycles = np.zeros(subs + steps, np.int64)
-    cycles[2 : subs + 2] = -(-_spread(sweep.operations, edges) // architecture.pes)
+    cycles[2 : subs + 2] = ceil_div(_spread(sweep.operations, edges), architecture.pes)
     return vectors, cycles
 
 

@@ -65,7 +65,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _OperatorPart:
     """A node of the unrolled graph, before expressions are joined."""
 
     iteration: int
@@ -87,7 +87,7 @@ class _Unrolling:
         self.dimensions = {size for shape in matrices.values() for size in shape}
         self.current = {name: name for name in shapes}
         self.shapes = dict(shapes)
-        self.parts: list[_Part] = []
+        self.parts: list[_OperatorPart] = []
         for position, node in enumerate(graph.setup):
             self.execute(node, -1, position)
         self.parts.clear()
@@ -116,7 +116,9 @@ class _Unrolling:
         self.current[node.out] = output
         self.shapes[output] = shape
         operations = self.operations(node, operands, shape)
-        self.parts.append(_Part(iteration, position, node, vectors, whole, output, operations))
+        self.parts.append(
+            _OperatorPart(iteration, position, node, vectors, whole, output, operations)
+        )
 
     def operands(self, node: Vxm | Ewise | Reduce) -> tuple[Operand, ...]:
         """Return the node's inputs by their current names."""
@@ -259,10 +261,10 @@ def _inner(graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Sha
 
 
 def _joined(
-    parts: list[_Part], inner: set[int], values: Mapping[str, int], results: set[str]
+    parts: list[_OperatorPart], inner: set[int], values: Mapping[str, int], results: set[str]
 ) -> Iterator[Operator]:
     """Yield the operators: each part that is not an inner one, with the inner ones before it."""
-    pending: dict[str, _Part] = {}
+    pending: dict[str, _OperatorPart] = {}
     for part in parts:
         vectors: list[str] = []
         whole = list(part.whole)

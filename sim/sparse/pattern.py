@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 
 #: Sides of square blocks whose places one byte numbers; 1 stores single nonzeros.
 BLOCK_SIDES = (1, 2, 4, 8, 16)
@@ -119,7 +119,7 @@ def blocked(pattern: Pattern, side: int) -> Pattern:
         raise ValueError(f"pattern must be of single nonzeros, not of blocks of {pattern.side}")
     if side == 1:
         return pattern
-    shape = -(-pattern.elements // side), -(-pattern.columns // side)
+    shape = ceil_div(pattern.elements, side), ceil_div(pattern.columns, side)
     rows = np.repeat(np.arange(pattern.elements), np.diff(pattern.row_first)) // side
     cols = pattern.row_cols // side
     ones = np.ones(len(rows), np.int64)

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.figure import write_figure
-from vitruvian.sim.sparse.report import Report
+from vitruvian.sim.sparse.report import SparseReport
 
 
-def draw_bandwidth(axes: Any, report: Report, points: int = 200) -> None:
+def draw_bandwidth(axes: Any, report: SparseReport, points: int = 200) -> None:
     """Draw the use of the memory's bandwidth over the time of the run's longest section.
 
     Parameters
     ----------
-    report : Report
+    report : SparseReport
         A run with at least one iteration.
     points : int
         Number of intervals of time.
@@ -28,12 +28,12 @@ def draw_bandwidth(axes: Any, report: Report, points: int = 200) -> None:
     _finish(axes)
 
 
-def draw_occupancy(axes: Any, report: Report) -> None:
+def draw_occupancy(axes: Any, report: SparseReport) -> None:
     """Draw the bytes of the buffer that are reserved over the time of the run's longest section.
 
     Parameters
     ----------
-    report : Report
+    report : SparseReport
         A run with at least one iteration.
     """
     cycles, csr, csc = report.occupancy()
@@ -57,12 +57,14 @@ def draw_occupancy(axes: Any, report: Report) -> None:
     _finish(axes)
 
 
-def write_plots(report: Report, folder: str | Path, *, form: str = "svg") -> tuple[Path, Path]:
+def write_plots(
+    report: SparseReport, folder: str | Path, *, form: str = "svg"
+) -> tuple[Path, Path]:
     """Write both pictures into a folder; return their paths.
 
     Parameters
     ----------
-    report : Report
+    report : SparseReport
         A run with at least one iteration.
     folder : str or Path
         It is created if it does not exist.
@@ -79,12 +81,12 @@ def write_plots(report: Report, folder: str | Path, *, form: str = "svg") -> tup
     return paths
 
 
-def _name(report: Report) -> str:
+def _name(report: SparseReport) -> str:
     """Return the application and the machine."""
     return f"{report.schedule.name} on {report.architecture.name}"
 
 
-def _time(report: Report, cycles: np.ndarray) -> np.ndarray:
+def _time(report: SparseReport, cycles: np.ndarray) -> np.ndarray:
     """Return microseconds."""
     return cycles / float(report.architecture.clock_hz) * 1e6
 

@@ -8,10 +8,11 @@ from collections import deque
 
 import numpy as np
 
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.common.validate import ceil_div
+from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 
 
-def run_reference(program: Program) -> np.ndarray:
+def run_reference(program: EngineProgram) -> np.ndarray:
     """Return what happens in each step, as ``engine_compiled.run`` does.
 
     Raises
@@ -27,7 +28,7 @@ def run_reference(program: Program) -> np.ndarray:
 
 
 class _Machine:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: EngineProgram) -> None:
         self.program = program
         self.n, self.subs = len(program.col_first) - 1, len(program.bounds) - 1
         first, rows = program.col_first, program.col_rows
@@ -169,7 +170,7 @@ class _Machine:
             if spare < self.program.nonzero_bytes + self.program.entry_bytes:
                 break
             fetched += len(self.rows[r]) - len(self.rest(r))
-            share = max(1, -(-fetched // (r - finished + 1)))
+            share = max(1, ceil_div(fetched, r - finished + 1))
             for c in self.rest(r)[:share]:
                 nbytes = self.size(r, [c])
                 if nbytes > spare or not self.reserve(r, None):
@@ -239,7 +240,7 @@ class _Machine:
             loaded = range(bounds[s - 1], bounds[s])
             nonzeros = sum(self.work[r, c] for c in loaded for r in self.columns[c])
             operations = nonzeros * p.os_features
-        cycles = max(1, -(-total * p.per // p.rate), -(-operations // p.pes))
+        cycles = max(1, -(-total * p.per // p.rate), ceil_div(operations, p.pes))
         if s < self.subs + 3:
             cycles = max(cycles, int(p.ewise_cycles[s]))
         if s >= self.subs + 2:

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.baselines import Estimate, Patterns, baseline, oracle
+from vitruvian.sim.sparse.baselines import BaselineEstimate, Patterns, baseline, oracle
 from vitruvian.sim.sparse.energy import Energy, estimate_energy, sida_energy
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
 from vitruvian.sim.sparse.layout import dual_bytes
-from vitruvian.sim.sparse.schedule import Schedule, Section, Sweep
+from vitruvian.sim.sparse.schedule import ScheduleSection, SparseSchedule, Sweep
 
 #: The kinds of traffic: columns for the OS core, rows loaded again and ahead for the IS core,
 #: vectors with the index arrays, and results of input-stationary products.
@@ -21,14 +21,14 @@ TRAFFIC = ("csc", "reload", "prefetch", "vectors", "results")
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class SparseReport:
     """A simulated run, without the graph's setup.
 
     A run of no iterations takes no time, and its ratios are NaN.
 
     Attributes
     ----------
-    schedule : Schedule
+    schedule : SparseSchedule
     plain : dict of View to Pattern
         The matrices as the baseline reads them.
     stored : dict of View to Pattern
@@ -38,7 +38,7 @@ class Report:
         What happens in each step of a sweep; the columns are ``engine_compiled.COLUMNS``.
     """
 
-    schedule: Schedule
+    schedule: SparseSchedule
     plain: Patterns
     stored: Patterns
     architecture: Architecture
@@ -86,12 +86,12 @@ class Report:
         return sum(self.traffic.values())
 
     @cached_property
-    def baseline(self) -> Estimate:
+    def baseline(self) -> BaselineEstimate:
         """The accelerator without reuse between operators, on the matrices as they are given."""
         return baseline(self.plain, self.architecture, self.schedule)
 
     @cached_property
-    def oracle(self) -> Estimate:
+    def oracle(self) -> BaselineEstimate:
         """The accelerator that misses no reuse, on the matrices as SIDA stores them."""
         return oracle(self.stored, self.architecture, self.schedule)
 
@@ -141,7 +141,7 @@ class Report:
         return estimate_energy(self.architecture, self.plain, self.schedule, self.baseline)
 
     @cached_property
-    def section(self) -> Section:
+    def section(self) -> ScheduleSection:
         """The section of the run that takes the longest time in all; the plots show it.
 
         Raises

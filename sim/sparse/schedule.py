@@ -43,7 +43,7 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class Work:
+class ScheduledWork:
     """An operator of the accelerator without reuse between operators.
 
     Attributes
@@ -95,7 +95,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Section:
+class ScheduleSection:
     """The sweeps from the first product of an iteration up to the next such product.
 
     A first product that is always the second one of a pass begins a section with that pass.
@@ -116,31 +116,31 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SparseSchedule:
     """A run on SIDA, and the operators of each iteration for an accelerator without reuse.
 
     Attributes
     ----------
     name : str
     iterations : int
-    sections : tuple of (Section, int)
+    sections : tuple of (ScheduleSection, int)
         Sections in the order in which they first occur, and how often each runs.
-    work : tuple of Work
+    work : tuple of ScheduledWork
         Operators of an iteration.
     confirmations : int
         How often the graph's nodes ``confirm`` run; ``sections`` contain theirs.
-    confirm_work : tuple of Work
+    confirm_work : tuple of ScheduledWork
         Operators of a confirmation.
     """
 
     name: str
     iterations: int
-    sections: tuple[tuple[Section, int], ...]
-    work: tuple[Work, ...]
+    sections: tuple[tuple[ScheduleSection, int], ...]
+    work: tuple[ScheduledWork, ...]
     confirmations: int = 0
-    confirm_work: tuple[Work, ...] = ()
+    confirm_work: tuple[ScheduledWork, ...] = ()
 
-    def counted_work(self) -> Iterator[tuple[Work, int]]:
+    def counted_work(self) -> Iterator[tuple[ScheduledWork, int]]:
         """Yield every operator and how often it runs."""
         for each in self.work:
             yield each, self.iterations
@@ -156,7 +156,7 @@ def schedule(
     *,
     limit: int | None = None,
     confirmations: int = 0,
-) -> Schedule:
+) -> SparseSchedule:
     """Return the schedule of a run.
 
     Parameters
@@ -176,14 +176,14 @@ def schedule(
 
     Returns
     -------
-    Schedule
+    SparseSchedule
         A long run is computed from shorter ones, as sections repeat.
     """
     check_int("iterations", iterations, 0)
     check_int("confirmations", confirmations, 0)
     fused = {pair.position: pair for pair in pairs(graph)}
 
-    def sections(count: int) -> Counter[Section]:
+    def sections(count: int) -> Counter[ScheduleSection]:
         more = limit is not None and iterations < limit
         return _sections(graph, shapes, matrices, count, fused, more)
 
@@ -202,7 +202,7 @@ def schedule(
         confirm = _works(again, known, matrices)
     work = _works(graph, shapes, matrices)
     sections_of = tuple(counts.items())
-    return Schedule(graph.name, iterations, sections_of, work, confirmations, confirm)
+    return SparseSchedule(graph.name, iterations, sections_of, work, confirmations, confirm)
 
 
 def _confirmation(
@@ -231,18 +231,18 @@ def _confirmation(
 
 def _works(
     graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]
-) -> tuple[Work, ...]:
+) -> tuple[ScheduledWork, ...]:
     """Return the operators of an iteration for the accelerator without reuse."""
     operators, values, _ = unrolled(graph, shapes, matrices, 1)
     return tuple(_work(each, values) for each in operators if each.view or each.swept)
 
 
-def _work(operator: Operator, values: Mapping[str, int]) -> Work:
+def _work(operator: Operator, values: Mapping[str, int]) -> ScheduledWork:
     product = None
     if operator.view:
         product = Gathered(operator.view, operator.operations)
     read = 0 if product else sum(values[name] for name in operator.vectors)
-    return Work(product, read, operator.output_values, operator.operations)
+    return ScheduledWork(product, read, operator.output_values, operator.operations)
 
 
 def _sections(
@@ -252,7 +252,7 @@ def _sections(
     iterations: int,
     fused: Mapping[int, Pair],
     more: bool,
-) -> Counter[Section]:
+) -> Counter[ScheduleSection]:
     """Return the sections of a run of a few iterations, in their order."""
     positions = [position for position, _ in graph.products()]
     products = [(i, position) for i in range(iterations) for position in positions]
@@ -337,7 +337,7 @@ def _gather(
     firsts: Mapping[tuple[int, int], str],
     seconds: Mapping[tuple[int, int], str],
     starts: list[int],
-) -> Counter[Section]:
+) -> Counter[ScheduleSection]:
     """Return the sections from the operators of each sweep."""
     made: dict[str, tuple[int, bool]] = {}  # sweep that produces a vector, and if it is IS
     last_use: dict[str, int] = dict.fromkeys(results, len(operators) + 1)
@@ -354,7 +354,7 @@ def _gather(
         for name in operator.vectors:
             last_use[name] = max(last_use.get(name, -1), level)
     bounds = [0, *(level for level in starts if level > 0), max(by_level, default=-1) + 1]
-    counts: Counter[Section] = Counter()
+    counts: Counter[ScheduleSection] = Counter()
     for begin, end in pairwise(bounds):
         sweeps: list[Sweep] = []
         entering: dict[str, bool] = {}  # with the answer if only OS products read it
@@ -376,7 +376,7 @@ def _gather(
                             inputs[name] = Gathered(operator.view, operator.operations)
                 if operator.output_values and last_use.get(operator.output, -1) >= end:
                     leaving.add(operator.output)
-        section = Section(
+        section = ScheduleSection(
             sweeps=tuple(sweeps),
             read=sum(values[name] for name, gathered in entering.items() if not gathered),
             written=sum(values[name] for name in leaving),

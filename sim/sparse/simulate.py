@@ -26,18 +26,18 @@ from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.baselines import Patterns
 from vitruvian.sim.sparse.lowering import lower, product_steps, vector_steps
 from vitruvian.sim.sparse.pattern import Pattern, blocked, permuted
-from vitruvian.sim.sparse.report import Report
-from vitruvian.sim.sparse.schedule import Schedule, Sweep, View
+from vitruvian.sim.sparse.report import SparseReport
+from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep, View
 
 
 def simulate(
-    schedule: Schedule,
+    schedule: SparseSchedule,
     matrices: Mapping[str, Pattern],
     architecture: Architecture,
     *,
     order: np.ndarray | None = None,
     block: int = 1,
-) -> Report:
+) -> SparseReport:
     """Simulate a run, and compute the baseline and the oracle.
 
     Parameters
@@ -65,10 +65,10 @@ def simulate(
         for sweep in section.sweeps:
             if sweep not in steps:
                 steps[sweep] = _steps(sweep, stored_views, architecture)
-    return Report(schedule, plain_views, stored_views, architecture, steps)
+    return SparseReport(schedule, plain_views, stored_views, architecture, steps)
 
 
-def _views(matrices: Mapping[str, Pattern], schedule: Schedule) -> dict[View, Pattern]:
+def _views(matrices: Mapping[str, Pattern], schedule: SparseSchedule) -> dict[View, Pattern]:
     """Return the patterns of the matrices, and of their transposes, that products read."""
     views = {each.product.view for each, _ in schedule.counted_work() if each.product}
     return {

@@ -4,7 +4,7 @@ import numpy as np
 
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, RunOptions, Study
+from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
 
 def patches(x, height: int, width: int, *, stride: int = 1, padding: int = 0) -> np.ndarray:
@@ -118,7 +118,7 @@ def _study(size: int, options: RunOptions, *, dtype, name: str) -> Study:
     )
 
 
-CONV = Kernel(
+CONV = StudyKernel(
     name="conv",
     title="2-D convolution",
     run=lambda size, options: _study(size, options, dtype=np.float32, name="conv"),
@@ -130,7 +130,7 @@ CONV = Kernel(
     supported=COMPLEX[:-1],
 )
 
-CCONV = Kernel(
+CCONV = StudyKernel(
     name="cconv",
     title="complex 2-D convolution",
     run=lambda size, options: _study(size, options, dtype=np.complex64, name="cconv"),

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.fft
 
 from vitruvian.sim.studies.gemm import COMPLEX
-from vitruvian.sim.studies.study import Kernel, RunOptions, Study
+from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
 LARGEST_RADIX = 16
 
@@ -138,7 +138,7 @@ def _study(size: int, options: RunOptions) -> Study:
     )
 
 
-FFT = Kernel(
+FFT = StudyKernel(
     name="fft",
     title="Fourier transform",
     run=_study,

@@ -7,7 +7,7 @@ import numpy as np
 
 from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.studies.methods import METHODS, NumPy
-from vitruvian.sim.studies.study import Kernel, RunOptions, Study
+from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
 #: Methods for real and for complex operands of single precision.
 REAL = tuple(name for name, method in METHODS.items() if method.precision not in ("fp64", "fp32c"))
@@ -137,7 +137,7 @@ def _dgemm(size: int, options: RunOptions) -> Study:
     )
 
 
-SGEMM = Kernel(
+SGEMM = StudyKernel(
     name="sgemm",
     title="FP32 matrix product",
     run=_sgemm,
@@ -149,7 +149,7 @@ SGEMM = Kernel(
     supported=REAL,
 )
 
-CGEMM = Kernel(
+CGEMM = StudyKernel(
     name="cgemm",
     title="complex FP32 matrix product",
     run=_cgemm,
@@ -161,7 +161,7 @@ CGEMM = Kernel(
     supported=COMPLEX,
 )
 
-DGEMM = Kernel(
+DGEMM = StudyKernel(
     name="dgemm",
     title="FP64 matrix product, on lanes that hold whole FP64 elements",
     run=_dgemm,

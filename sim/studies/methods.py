@@ -143,7 +143,7 @@ class Method:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundMethod:
     """A method on an engine: the function ``d = gemm(a, b, c)`` that kernels call."""
 
     method: Method

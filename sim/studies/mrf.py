@@ -22,7 +22,7 @@ import numpy as np
 
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, RunOptions, Study
+from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
 #: Measured voxels in the case study, and the standard deviation of their noise.
 VOXELS, NOISE = 256, 0.01
@@ -237,7 +237,7 @@ def _match(size: int, options: RunOptions) -> Study:
 
 _METHODS = ("FP16", "BF16", "TF32", "3xBF16", "3xTF32", "FP32", "FP32C")
 
-MRF = Kernel(
+MRF = StudyKernel(
     name="mrf",
     title="fingerprint dictionary",
     run=_generate,
@@ -249,7 +249,7 @@ MRF = Kernel(
     supported=COMPLEX,
 )
 
-MATCH = Kernel(
+MATCH = StudyKernel(
     name="mrf-match",
     title="fingerprint matching",
     run=_match,

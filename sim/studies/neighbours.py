@@ -5,7 +5,7 @@ import numpy as np
 from vitruvian.sim.simd2.nearest import nearest
 from vitruvian.sim.studies.gemm import REAL
 from vitruvian.sim.studies.methods import NumPy
-from vitruvian.sim.studies.study import Kernel, RunOptions, Study
+from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
 #: Neighbours of each query, clusters, and rounds of k-means in the case studies.
 NEIGHBOURS, CLUSTERS, ROUNDS = 5, 8, 10
@@ -210,7 +210,7 @@ def _inertia(x, labels, centres) -> float:
 
 _METHODS = ("FP16", "FP16 scaled", "BF16", "TF32", "3xBF16", "3xTF32", "FP32")
 
-KNN = Kernel(
+KNN = StudyKernel(
     name="knn",
     title="nearest neighbours on measured data",
     run=_knn,
@@ -223,7 +223,7 @@ KNN = Kernel(
     needs="sklearn",
 )
 
-KMEANS = Kernel(
+KMEANS = StudyKernel(
     name="kmeans",
     title="k-means on measured data",
     run=_kmeans,

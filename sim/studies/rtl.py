@@ -9,7 +9,7 @@ from vitruvian.sim.matrix_unit import Unit
 from vitruvian.sim.studies.engine import register_backend
 
 
-class CompiledUnit:
+class CompiledMatrixUnit:
     """A back end with the parameters and the bits of ``golden.m3xu.gemm``, run by Verilator.
 
     Nothing is imported or built before the first product. The model of a unit is built once and
@@ -47,4 +47,4 @@ class CompiledUnit:
         unit_for(precision, multiplier_bits=unit.multiplier_bits, preset=unit.preset, **sizes)
 
 
-register_backend("rtl", CompiledUnit())
+register_backend("rtl", CompiledMatrixUnit())

@@ -10,11 +10,11 @@ import numpy as np
 from vitruvian.sim.backends import check_unit
 from vitruvian.sim.matrix_unit import Cost, Unit
 from vitruvian.sim.studies.engine import BACKENDS, Engine
-from vitruvian.sim.studies.methods import METHODS, Bound, NumPy
+from vitruvian.sim.studies.methods import METHODS, BoundMethod, NumPy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class StudyRow:
     """The errors and the cost of one method: a row of the table.
 
     Attributes
@@ -58,7 +58,7 @@ class Study:
         Description of the reference that the errors refer to.
     unit, backend : str
         Description of the unit, and name of the back end.
-    rows : list of Row
+    rows : list of StudyRow
     notes : tuple of str
         Sentences to print below the table.
     """
@@ -69,7 +69,7 @@ class Study:
     reference: str
     unit: str
     backend: str
-    rows: list[Row]
+    rows: list[StudyRow]
     notes: tuple[str, ...] = ()
 
 
@@ -109,7 +109,7 @@ class RunOptions:
         *,
         extras: Callable[[np.ndarray, Any], dict[str, float]] | None = None,
         baselines: dict[str, Callable[[], np.ndarray]] | None = None,
-    ) -> list[Row]:
+    ) -> list[StudyRow]:
         """Run ``compute(gemm)`` with every method, and return a row for each.
 
         Parameters
@@ -132,7 +132,7 @@ class RunOptions:
             rows.append(_row(name, result, reference, extras, NumPy(), None, seconds))
         for name in self.methods:
             engine = self.engine(name)
-            gemm = Bound(METHODS[name], engine)
+            gemm = BoundMethod(METHODS[name], engine)
             start = time.perf_counter()
             result = compute(gemm)
             seconds = time.perf_counter() - start
@@ -151,10 +151,10 @@ class RunOptions:
         )
 
 
-def _row(name, result, reference, extras, gemm, engine, seconds, costs=None) -> Row:
+def _row(name, result, reference, extras, gemm, engine, seconds, costs=None) -> StudyRow:
     largest, mean = errors(result, reference)
     more = extras(result, gemm) if extras else {}
-    return Row(
+    return StudyRow(
         method=name,
         max_error=largest,
         mean_error=mean,
@@ -188,7 +188,7 @@ def _check_method(options: RunOptions, name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel:
+class StudyKernel:
     """A case study that can be run by name.
 
     Attributes

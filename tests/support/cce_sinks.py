@@ -2,7 +2,7 @@
 
 import struct
 
-from vitruvian.sim.davinci.cce import Address, Call, Position, read
+from vitruvian.sim.davinci.cce import Address, IntrinsicCall, SourcePosition, read
 
 FORMATS = {"fp16": "<e", "fp32": "<f", "int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H"}
 FORMATS |= {"int32": "<i", "uint32": "<I", "int64": "<q", "uint64": "<Q"}
@@ -12,31 +12,31 @@ class Recorder:
     """A sink that records every call and holds the memory of scalar loads and stores."""
 
     def __init__(self):
-        self.calls: list[Call] = []
+        self.calls: list[IntrinsicCall] = []
         self.prints: list[str] = []
         self.memory: dict[str, bytearray] = {}
-        self.accesses: list[tuple[str, Address, Position]] = []
+        self.accesses: list[tuple[str, Address, SourcePosition]] = []
 
     def buffer(self, space: str) -> bytearray:
         return self.memory.setdefault(space, bytearray(1 << 16))
 
-    def issue(self, call: Call) -> None:
+    def issue(self, call: IntrinsicCall) -> None:
         self.calls.append(call)
 
-    def load(self, source: Address, position: Position):
+    def load(self, source: Address, position: SourcePosition):
         self.accesses.append(("load", source, position))
         return struct.unpack_from(FORMATS[source.dtype], self.buffer(source.space), source.address)[
             0
         ]
 
-    def store(self, target: Address, value, position: Position) -> None:
+    def store(self, target: Address, value, position: SourcePosition) -> None:
         self.accesses.append(("store", target, position))
         struct.pack_into(FORMATS[target.dtype], self.buffer(target.space), target.address, value)
 
-    def peek(self, source: Address, count: int, position: Position):
+    def peek(self, source: Address, count: int, position: SourcePosition):
         return self.values(source.space, source.dtype, count, source.address)
 
-    def print(self, text: str, position: Position) -> None:
+    def print(self, text: str, position: SourcePosition) -> None:
         self.prints.append(text)
 
     def names(self) -> list[str]:

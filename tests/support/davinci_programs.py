@@ -9,7 +9,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Instruction, Span, Unit
 from vitruvian.sim.davinci.isa.instruction import Kind, Position
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.matching_compiled import match
 
 UNITS = list(Unit)[:6]
@@ -146,7 +146,7 @@ def random_lowered(
     return replace(low, producer=producer)
 
 
-def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
+def random_accesses(low: Lowered, rng: np.random.Generator) -> list[CoreStream]:
     """Return the streams of a lowered program, with random accesses to two memories."""
     streams, number = [], 0
     for c in range(len(low.begin)):
@@ -174,5 +174,5 @@ def random_accesses(low: Lowered, rng: np.random.Generator) -> list[Stream]:
                 )
             )
             number += 1
-        streams.append(Stream("aicore", c, instructions))
+        streams.append(CoreStream("aicore", c, instructions))
     return streams

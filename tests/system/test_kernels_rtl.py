@@ -9,7 +9,7 @@ from vitruvian.cli import main
 from vitruvian.golden.m3xu import gemm
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.sim.rtl import cube
-from vitruvian.sim.studies import BACKENDS, KERNELS, METHODS, Bound, Engine, Unit
+from vitruvian.sim.studies import BACKENDS, KERNELS, METHODS, BoundMethod, Engine, Unit
 from vitruvian.sim.studies.fft import fft
 
 LATENCY = CONFIGS["m3xu"].latency_cycles
@@ -30,7 +30,7 @@ def test_fft_on_the_rtl_equals_golden_and_is_as_accurate_as_fp32():
     results = {}
     for backend in ("rtl", "golden"):
         engine = Engine(backend=backend)
-        results[backend] = fft(x, Bound(METHODS["FP32C"], engine))
+        results[backend] = fft(x, BoundMethod(METHODS["FP32C"], engine))
         cost = engine.total
         if backend == "rtl":  # 2·64 tiles of 8 beats in each stage; four steps a beat
             assert cost.model_cycles == 3 * 2 * 64 * 8 * 4

@@ -25,7 +25,7 @@ _KEYS = frozenset(
 ).union(TABLES)
 
 
-class Reader(Protocol):
+class TableReader(Protocol):
     """The attributes of a file's reader that its tables use.
 
     Attributes
@@ -41,10 +41,10 @@ class Reader(Protocol):
         ...
 
 
-class Table:
+class TomlTable:
     """A table of the file: each method takes and checks a key; ``done`` reports the keys left."""
 
-    def __init__(self, reader: Reader, where: tuple[str, ...], data: Any) -> None:
+    def __init__(self, reader: TableReader, where: tuple[str, ...], data: Any) -> None:
         self.reader, self.where = reader, where
         if not isinstance(data, dict):
             reader.fail(where, f"{'.'.join(where)} must be a table, not {_shown(data)}")
@@ -126,23 +126,25 @@ class Table:
             self.fail(key, f"a list of {', '.join(allowed)}")
         return values
 
-    def table(self, key: str, *, needed: bool = True) -> "Table | None":
+    def table(self, key: str, *, needed: bool = True) -> "TomlTable | None":
         """Return the table of a key, or None if it is absent and not ``needed``."""
         value = self.take(key)
         if value is None and not needed:
             return None
         if not isinstance(value, dict):
             self.fail(key, "a table")
-        return Table(self.reader, (*self.where, key), value)
+        return TomlTable(self.reader, (*self.where, key), value)
 
-    def tables(self, key: str, *, needed: bool = True) -> dict[str, "Table"]:
+    def tables(self, key: str, *, needed: bool = True) -> dict[str, "TomlTable"]:
         """Return the tables in the table of a key, by name."""
         inner = self.table(key, needed=needed)
         if inner is None:
             return {}
         if not inner.data:
             self.fail(key, "a table of tables")
-        return {name: Table(self.reader, (*inner.where, name), v) for name, v in inner.data.items()}
+        return {
+            name: TomlTable(self.reader, (*inner.where, name), v) for name, v in inner.data.items()
+        }
 
     def done(self) -> None:
         """Check that the numbers have a source and that no key is left over."""

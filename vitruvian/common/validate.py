@@ -3,7 +3,7 @@
 import difflib
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from vitruvian.common.errors import UserError
 
@@ -38,6 +38,32 @@ def check_int(thing: str, value: Any, low: int, high: int | None = None) -> int:
         allowed = f"at least {low}" if high is None else f"between {low} and {high}"
         raise UserError(f"{thing} must be {allowed}, not {value!r}")
     return value
+
+
+@overload
+def ceil_div(number: int, divisor: int) -> int: ...
+@overload
+def ceil_div(number: Any, divisor: Any) -> Any: ...
+def ceil_div(number: Any, divisor: Any) -> Any:
+    """Return the quotient rounded up, of integers or of arrays of them.
+
+    >>> ceil_div(17, 16)
+    2
+    """
+    return -(-number // divisor)
+
+
+@overload
+def round_up(number: int, multiple: int) -> int: ...
+@overload
+def round_up(number: Any, multiple: Any) -> Any: ...
+def round_up(number: Any, multiple: Any) -> Any:
+    """Return the smallest multiple of ``multiple`` that is at least ``number``.
+
+    >>> round_up(17, 16)
+    32
+    """
+    return -(-number // multiple) * multiple
 
 
 def check_type(thing: str, value: object, *allowed: type) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from vitruvian.sim.davinci import Chip, simulate
 from vitruvian.sim.kernels.series.build import build
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, HYPERBOLIC
-from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
+from vitruvian.sim.kernels.series.functions import FUNCTIONS, SeriesFunction
 
 NAMES = ("sin", "cos", "tan", "tanh", "sigmoid", "gelu")
 INPUTS = (0.14, 0.52, 2.08)
@@ -61,7 +61,7 @@ PUBLISHED: Mapping[tuple[str, int], Mapping[str, tuple[float, float, float]]] = 
 }
 
 #: Computes functions of FP16 inputs: (functions, inputs, order) → (functions, inputs).
-Evaluate = Callable[[Sequence[Function], np.ndarray, int], np.ndarray]
+Evaluate = Callable[[Sequence[SeriesFunction], np.ndarray, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def on_chip(method: str, chip: Chip, **options: bool | int) -> Evaluate:
         As ``build`` takes them.
     """
 
-    def evaluate(functions: Sequence[Function], x: np.ndarray, order: int) -> np.ndarray:
+    def evaluate(functions: Sequence[SeriesFunction], x: np.ndarray, order: int) -> np.ndarray:
         instance = build(method, x, functions, order, chip, **options)  # type: ignore[arg-type]
         return instance.views["y"](simulate(instance.program, checks=False).outputs["y"])
 
@@ -125,7 +125,7 @@ def exact_sum_errors(names: Sequence[str], order: int) -> np.ndarray:
     """Return the errors of the series without any rounding, which truncation alone causes."""
     x = np.array(INPUTS)
 
-    def evaluate(functions: Sequence[Function], _: np.ndarray, order: int) -> np.ndarray:
+    def evaluate(functions: Sequence[SeriesFunction], _: np.ndarray, order: int) -> np.ndarray:
         polyval = np.polynomial.polynomial.polyval
         return np.stack([polyval(x, f.coefficients(order)) for f in functions])
 

@@ -19,8 +19,8 @@ from vitruvian.golden.sparse.applications.solvers import gmres_graph
 from vitruvian.golden.sparse.applications.traversal import KNN
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.report import Report
-from vitruvian.sim.sparse.schedule import Schedule, schedule
+from vitruvian.sim.sparse.report import SparseReport
+from vitruvian.sim.sparse.schedule import SparseSchedule, schedule
 from vitruvian.sim.sparse.simulate import simulate
 
 #: Graphs without what the thesis does not state; GMRES has ten products in an iteration
@@ -64,7 +64,7 @@ def small_problem(application: str, *, features: int = 16, layers: int = 2) -> P
 
 def plan(
     application: str, rows: int, *, iterations: int = 20, features: int = 16, layers: int = 2
-) -> Schedule:
+) -> SparseSchedule:
     """Return the schedule of an application for a square matrix.
 
     Parameters
@@ -99,7 +99,7 @@ def simulate_pattern(
     order: np.ndarray | None = None,
     block: int = 1,
     iterations: int = 20,
-) -> Report:
+) -> SparseReport:
     """Simulate a run of an application on the pattern of a square matrix.
 
     Parameters

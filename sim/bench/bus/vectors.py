@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.hdl.bus.axi import Channel, StreamUnit
 from vitruvian.hdl.bus.core import Core
 from vitruvian.hdl.bus.lite import BYTE_ADDRESS_BITS, LiteUnit, Reply
@@ -45,7 +46,7 @@ def _accesses(core: Core, *, count: int, seed: int) -> Iterator[_Access]:
         yield _Access(name, False, (value,))
     rest = _Access("identity", False, (constant["identity"],))
     steps = max(map(core.matrix_unit.steps, core.precisions), default=1)
-    pause = [rest] * -(-(core.latency + steps + 2) // _READ_CYCLES)
+    pause = [rest] * ceil_div(core.latency + steps + 2, _READ_CYCLES)
     products = _instructions if core.kind == "mma" else _beats
     yield from products(core, pause, count, seed)
     yield _Access("errors", False, (0,))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.scu import conversion_config
@@ -35,7 +36,7 @@ def words(rows: np.ndarray, config: ConversionConfig) -> np.ndarray:
     (N / config.rows, config.rows, …) ndarray of uint64
     """
     data = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
-    raw = np.zeros((len(rows), -(-config.c0_bytes // 8)), np.uint64)
+    raw = np.zeros((len(rows), ceil_div(config.c0_bytes, 8)), np.uint64)
     raw.view(np.uint8)[:, : config.c0_bytes] = data
     # The driver takes fields of up to 64 bits as numbers, and wider ones as rows of words.
     return raw.reshape(-1, config.rows, *raw.shape[1:][: config.c0_bytes > 8])

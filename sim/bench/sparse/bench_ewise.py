@@ -11,7 +11,14 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from vitruvian.golden.sparse.programs import INPUTS, OUTPUTS, Instruction, Step, Write, run
+from vitruvian.golden.sparse.programs import (
+    INPUTS,
+    OUTPUTS,
+    ProgramStep,
+    ProgramWrite,
+    SparseInstruction,
+    run,
+)
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.sparse import EwiseCore
 from vitruvian.sim.bench.harness import Harness, parameters
@@ -105,7 +112,7 @@ async def random_programs(dut: Any) -> None:
         await bench.drain()
 
 
-def _program(store: dict[int, Instruction], address: int) -> list[Instruction]:
+def _program(store: dict[int, SparseInstruction], address: int) -> list[SparseInstruction]:
     """Return the program that begins at an address."""
     program = [store[address]]
     while not program[-1].end:
@@ -115,8 +122,8 @@ def _program(store: dict[int, Instruction], address: int) -> list[Instruction]:
 
 
 def _executed(
-    commands: Sequence[Write | Step], starts: list[int], end: int
-) -> tuple[list[Write | Step], bool]:
+    commands: Sequence[ProgramWrite | ProgramStep], starts: list[int], end: int
+) -> tuple[list[ProgramWrite | ProgramStep], bool]:
     """Return commands that do what the core has done at a reset.
 
     Parameters
@@ -129,15 +136,15 @@ def _executed(
 
     Returns
     -------
-    done : list of Write or Step
+    done : list of ProgramWrite or ProgramStep
     cut : bool
         True if a program was cut off.
     """
-    done: list[Write | Step] = []
-    store: dict[int, Instruction] = {}
+    done: list[ProgramWrite | ProgramStep] = []
+    store: dict[int, SparseInstruction] = {}
     cut = False
     for command, start in zip(commands, starts, strict=False):
-        if isinstance(command, Write):
+        if isinstance(command, ProgramWrite):
             store[command.address] = command.instruction
             done.append(command)
             continue
@@ -157,8 +164,11 @@ def _executed(
         elif count:
             # The part becomes a program of its own.
             at = command.address + count - 1
-            done += [Write(address=at, instruction=replace(program[count - 1], end=True)), command]
-            done.append(Write(address=at, instruction=program[count - 1]))
+            done += [
+                ProgramWrite(address=at, instruction=replace(program[count - 1], end=True)),
+                command,
+            ]
+            done.append(ProgramWrite(address=at, instruction=program[count - 1]))
     return done, cut
 
 
@@ -176,7 +186,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
         bench.starts.clear()
         bench.send(traffic)
         # The commands before the second step write the store and load all registers.
-        least = next(n for n, c in enumerate(traffic.commands) if isinstance(c, Step))
+        least = next(n for n, c in enumerate(traffic.commands) if isinstance(c, ProgramStep))
         least += config.registers + 2
         await bench.harness.step(least + bench.harness.rng.randrange(4 * bench.count))
         end = bench.harness.cycle
@@ -188,11 +198,11 @@ async def reset_in_mid_flight(dut: Any) -> None:
         blank = np.zeros((config.registers, config.lanes), traffic.inputs["x"].dtype)
         outcome = run(done, blank, traffic.inputs, config.format)
         everyone = np.ones(config.lanes, bool)
-        dump: list[Write | Step] = []
+        dump: list[ProgramWrite | ProgramStep] = []
         for n in range(config.registers):
-            store = Instruction(op="store", d=1, a=n, end=n == config.registers - 1)
-            dump.append(Write(address=n, instruction=store))
-        dump.append(Step(address=0, present=everyone))
+            store = SparseInstruction(op="store", d=1, a=n, end=n == config.registers - 1)
+            dump.append(ProgramWrite(address=n, instruction=store))
+        dump.append(ProgramStep(address=0, present=everyone))
         left = run(dump, outcome.registers, {}, config.format)
         bench.send(
             EwiseTraffic(
@@ -218,10 +228,10 @@ async def full_rate(dut: Any) -> None:
     cycle = bench.starts[0]
     starts: list[int] = []
     ends: dict[str, list[int]] = {name: [] for name in OUTPUTS}
-    store: dict[int, Instruction] = {}
+    store: dict[int, SparseInstruction] = {}
     for command in traffic.commands:
         starts.append(cycle)
-        if isinstance(command, Write):
+        if isinstance(command, ProgramWrite):
             store[command.address] = command.instruction
             cycle += 1
             continue

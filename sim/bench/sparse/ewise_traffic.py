@@ -10,9 +10,9 @@ from vitruvian.golden.sparse.programs import (
     INPUTS,
     OPERATIONS,
     OUTPUTS,
-    Instruction,
-    Step,
-    Write,
+    ProgramStep,
+    ProgramWrite,
+    SparseInstruction,
     run,
 )
 from vitruvian.hdl.sparse import EwiseConfig
@@ -26,7 +26,7 @@ class EwiseTraffic:
 
     Attributes
     ----------
-    commands : sequence of Write or Step
+    commands : sequence of ProgramWrite or ProgramStep
     inputs : dict of str to (T, N) ndarray of unsigned int
     values, present : dict of str to (S, N) ndarray
         Items of the output streams.
@@ -34,7 +34,7 @@ class EwiseTraffic:
         Number of executed instructions.
     """
 
-    commands: Sequence[Write | Step]
+    commands: Sequence[ProgramWrite | ProgramStep]
     inputs: dict[str, np.ndarray]
     values: dict[str, np.ndarray]
     present: dict[str, np.ndarray]
@@ -46,17 +46,17 @@ def _bits(present: np.ndarray) -> int:
     return sum(1 << k for k in np.flatnonzero(present).tolist())
 
 
-def command_items(commands: Sequence[Write | Step]) -> list[dict[str, Any]]:
+def command_items(commands: Sequence[ProgramWrite | ProgramStep]) -> list[dict[str, Any]]:
     """Return commands as items of the core's stream ``command``."""
     items: list[dict[str, Any]] = []
     for command in commands:
-        write = isinstance(command, Write)
-        i = command.instruction if write else Instruction(op="load")
+        write = isinstance(command, ProgramWrite)
+        i = command.instruction if write else SparseInstruction(op="load")
         items.append(
             {
                 "kind": int(write),
                 "address": command.address,
-                "present": 0 if isinstance(command, Write) else _bits(command.present),
+                "present": 0 if isinstance(command, ProgramWrite) else _bits(command.present),
                 "instruction": {
                     "op": OPERATIONS.index(i.op),
                     "d": i.d,
@@ -69,7 +69,7 @@ def command_items(commands: Sequence[Write | Step]) -> list[dict[str, Any]]:
     return items
 
 
-def commands_payload(commands: Sequence[Write | Step]) -> dict[str, Any]:
+def commands_payload(commands: Sequence[ProgramWrite | ProgramStep]) -> dict[str, Any]:
     """Return commands as the payload of an array of items."""
     items = command_items(commands)
     payload: dict[str, Any] = {
@@ -83,7 +83,7 @@ def commands_payload(commands: Sequence[Write | Step]) -> dict[str, Any]:
     return payload
 
 
-def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> Instruction:
+def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> SparseInstruction:
     """Return a random instruction that does not end its program.
 
     Stores are frequent, because they show the registers to the comparison. So are loads, because
@@ -100,21 +100,21 @@ def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> Instru
         a = int(rng.integers(2))
     if op == "store":
         d = int(rng.integers(2))
-    return Instruction(op=op, d=d, a=a, b=b)
+    return SparseInstruction(op=op, d=d, a=a, b=b)
 
 
 def _programs(
     rng: np.random.Generator, config: EwiseConfig, start: int
-) -> tuple[list[Write], list[int]]:
+) -> tuple[list[ProgramWrite], list[int]]:
     """Return writes that fill the store from an address, and addresses in the store."""
-    writes: list[Write] = []
+    writes: list[ProgramWrite] = []
     size = config.instructions - start
     ends = rng.random(size) < 0.2
     ends[-1] = True
     for offset in range(size):
         i = _random_instruction(rng, config)
-        i = Instruction(op=i.op, d=i.d, a=i.a, b=i.b, end=bool(ends[offset]))
-        writes.append(Write(address=start + offset, instruction=i))
+        i = SparseInstruction(op=i.op, d=i.d, a=i.a, b=i.b, end=bool(ends[offset]))
+        writes.append(ProgramWrite(address=start + offset, instruction=i))
     # A step may begin in the middle of a program.
     return writes, [start + int(n) for n in rng.integers(0, size, 8)]
 
@@ -148,24 +148,24 @@ def random_traffic(
         Steps after which the store is written again.
     """
     r, everyone = config.registers, np.ones(config.lanes, bool)
-    commands: list[Write | Step] = []
+    commands: list[ProgramWrite | ProgramStep] = []
     for n in range(r):
         last = n == r - 1
-        load = Instruction(op="load", d=n, a=n % 2, end=last)
-        save = Instruction(op="store", d=1, a=n, end=last)
+        load = SparseInstruction(op="load", d=n, a=n % 2, end=last)
+        save = SparseInstruction(op="store", d=1, a=n, end=last)
         commands += [
-            Write(address=n, instruction=load),
-            Write(address=r + n, instruction=save),
+            ProgramWrite(address=n, instruction=load),
+            ProgramWrite(address=r + n, instruction=save),
         ]
-    commands.append(Step(address=0, present=everyone))
+    commands.append(ProgramStep(address=0, present=everyone))
     # Every distance of an exchange occurs, also one beyond the lanes.
     for n in range(min(config.lanes.bit_length() + 1, r)):
-        exchange = Instruction(op="exchange", d=0, a=r - 1, b=n)
-        save = Instruction(op="store", d=0, a=0, end=True)
+        exchange = SparseInstruction(op="exchange", d=0, a=r - 1, b=n)
+        save = SparseInstruction(op="store", d=0, a=0, end=True)
         commands += [
-            Write(address=2 * r, instruction=exchange),
-            Write(address=2 * r + 1, instruction=save),
-            Step(address=2 * r, present=everyone),
+            ProgramWrite(address=2 * r, instruction=exchange),
+            ProgramWrite(address=2 * r + 1, instruction=save),
+            ProgramStep(address=2 * r, present=everyone),
         ]
     entries: list[int] = []
     for n in range(steps):
@@ -173,8 +173,8 @@ def random_traffic(
             writes, entries = _programs(rng, config, 2 * r)
             commands += writes
         address = int(rng.choice(entries))
-        commands.append(Step(address=address, present=_mask(rng, config.lanes)))
-    commands.append(Step(address=r, present=everyone))
+        commands.append(ProgramStep(address=address, present=_mask(rng, config.lanes)))
+    commands.append(ProgramStep(address=r, present=everyone))
     loads = _loads(commands)
     inputs = {
         name: codes(rng, (loads[n], config.lanes), config.format) for n, name in enumerate(INPUTS)
@@ -191,12 +191,12 @@ def random_traffic(
     )
 
 
-def _loads(commands: Sequence[Write | Step]) -> list[int]:
+def _loads(commands: Sequence[ProgramWrite | ProgramStep]) -> list[int]:
     """Return the number of loads from each input stream."""
-    store: dict[int, Instruction] = {}
+    store: dict[int, SparseInstruction] = {}
     counts = [0] * len(INPUTS)
     for command in commands:
-        if isinstance(command, Write):
+        if isinstance(command, ProgramWrite):
             store[command.address] = command.instruction
             continue
         address, end = command.address, False

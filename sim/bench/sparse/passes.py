@@ -9,12 +9,18 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.sparse.buffer import Column, CSCBeats, csc_beats, csr_beats
-from vitruvian.golden.sparse.compiler import Program, compile_nodes
+from vitruvian.golden.sparse.compiler import SparseProgram, compile_nodes
 from vitruvian.golden.sparse.graph import Ewise, Reduce
 from vitruvian.golden.sparse.operators import PLUS, TIMES
 from vitruvian.golden.sparse.pipeline import run_pass
 from vitruvian.golden.sparse.program_streams import streams
-from vitruvian.golden.sparse.programs import Instruction, Outcome, Step, Write, run
+from vitruvian.golden.sparse.programs import (
+    ProgramOutcome,
+    ProgramStep,
+    ProgramWrite,
+    SparseInstruction,
+    run,
+)
 from vitruvian.hdl.sparse.oei_config import Kind, OEIConfig
 
 from .ewise_traffic import command_items
@@ -80,7 +86,7 @@ class Pass:
     size : int
         Number of columns without the padding.
     x : (M,) ndarray of unsigned int, codes
-    before, after : list of Write or Step
+    before, after : list of ProgramWrite or ProgramStep
         Commands of the element-wise core before and after the pass.
     body : int
         Address of the program that runs for each group.
@@ -99,8 +105,8 @@ class Pass:
     columns: list[Column]
     size: int
     x: np.ndarray
-    before: list[Write | Step]
-    after: list[Write | Step]
+    before: list[ProgramWrite | ProgramStep]
+    after: list[ProgramWrite | ProgramStep]
     body: int
     v: np.ndarray
     first: tuple[str, str]
@@ -117,7 +123,7 @@ def one_pass(
     config: OEIConfig,
     columns: Sequence[Column],
     x: np.ndarray,
-    program: Program,
+    program: SparseProgram,
     tensors: Mapping[str, Any],
     first: tuple[str, str],
     second: tuple[str, str],
@@ -129,7 +135,7 @@ def one_pass(
     columns : sequence of Column
         Any number of columns up to that of the configuration.
     x : (M,) ndarray of unsigned int, codes
-    program : Program
+    program : SparseProgram
         A program with a product and a vector.
     tensors : mapping of str to array_like of float
         The scalars and the other vectors of the program.
@@ -147,11 +153,15 @@ def one_pass(
     assert program.product is not None and program.body is not None
     unknown = {program.product: np.zeros(len(columns))}
     commands, inputs = streams(program, given | unknown, lanes=c.lanes, format=c.format)
-    at = [n for n, k in enumerate(commands) if isinstance(k, Step) and k.address == program.body]
+    at = [
+        n
+        for n, k in enumerate(commands)
+        if isinstance(k, ProgramStep) and k.address == program.body
+    ]
     places = np.arange(len(columns)).reshape(-1, c.lanes) < size
-    steps = [Step(address=program.body, present=present) for present in places]
+    steps = [ProgramStep(address=program.body, present=present) for present in places]
     before, after = commands[: at[0]], commands[at[-1] + 1 :]
-    outcomes: list[Outcome] = []
+    outcomes: list[ProgramOutcome] = []
 
     def ewise(product: np.ndarray) -> np.ndarray:
         """Run the program on the first product."""
@@ -175,7 +185,7 @@ def one_pass(
     )  # fmt: skip
 
 
-def programs(config: OEIConfig) -> list[Program]:
+def programs(config: OEIConfig) -> list[SparseProgram]:
     """Return programs between the products.
 
     The first one is that of PageRank, z = s·y + t. The second one also stores its product and a
@@ -293,7 +303,9 @@ def commands(passes: Sequence[Pass], config: OEIConfig) -> list[dict[str, Any]]:
         "size": 0,
         "first": {"plus": 0, "times": 0},
         "second": {"plus": 0, "times": 0},
-        "ewise": command_items([Write(address=0, instruction=Instruction(op="load"))])[0],
+        "ewise": command_items([ProgramWrite(address=0, instruction=SparseInstruction(op="load"))])[
+            0
+        ],
     }
     items: list[dict[str, Any]] = []
 
@@ -310,7 +322,7 @@ def commands(passes: Sequence[Pass], config: OEIConfig) -> list[dict[str, Any]]:
             put(Kind.VECTOR, group=group, values=part)
         for item in command_items(each.before):
             put(Kind.EWISE, ewise=item)
-        body = command_items([Step(address=each.body, present=np.zeros(c.lanes, bool))])[0]
+        body = command_items([ProgramStep(address=each.body, present=np.zeros(c.lanes, bool))])[0]
         semirings = {"first": semiring(each.first), "second": semiring(each.second)}
         put(Kind.RUN, size=each.size, ewise=body, **semirings)
         for item in command_items(each.after):

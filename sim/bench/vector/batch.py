@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.vector import vector_config
 from vitruvian.hdl.vector import Operation, Rounding, VectorConfig, VectorUnit
@@ -23,7 +24,7 @@ COMMANDS_PER_VECTOR = 1 / 64
 def as_streams(config: VectorConfig, commands: Sequence[Command]) -> dict[str, Any]:
     """Return commands and blocks as the inputs of ``CompiledModel.stream``."""
     size = config.block_bits // 64
-    words = -(-config.lanes // 64)
+    words = ceil_div(config.lanes, 64)
 
     def gathered(name: str) -> np.ndarray:
         parts = [getattr(c, name) for c in commands if getattr(c, name) is not None]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.fp import FORMATS
 from vitruvian.hdl.vector import Condition, Format, Operation, Rounding, VectorConfig
 from vitruvian.hdl.vector.operations import OPERATIONS
@@ -25,7 +26,7 @@ _MOST_REPEATS = 6
 def blocks(config: VectorConfig, format: Format, elements: np.ndarray) -> np.ndarray:
     """Return codes as (repeat, bytes) blocks; the last block is filled with the first codes."""
     per = config.lanes if format is Format.FP16 else config.slices
-    count = -(-len(elements) // per) * per
+    count = round_up(len(elements), per)
     return np.resize(elements, count).reshape(-1, per).view(np.uint8)
 
 

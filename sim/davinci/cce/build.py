@@ -14,13 +14,13 @@ from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Program
 
 from ..semantics import Functional, Product
-from .kernel import LIMIT, Kernel, check_names
+from .kernel import LIMIT, CceKernel, check_names
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "bf16"}
 
 
 def build(
-    kernel: Kernel,
+    kernel: CceKernel,
     chip: Chip,
     arguments: Mapping[str, Any],
     *,
@@ -37,7 +37,7 @@ def build(
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : CceKernel
         The kernel.
     chip : Chip
         The chip whose cores run the kernel.
@@ -87,7 +87,7 @@ def build(
 
 
 def build_mixed(
-    kernels: Mapping[str, Kernel],
+    kernels: Mapping[str, CceKernel],
     chip: Chip,
     arguments: Mapping[str, Any],
     *,
@@ -101,7 +101,7 @@ def build_mixed(
 
     Parameters
     ----------
-    kernels : mapping of str to Kernel
+    kernels : mapping of str to CceKernel
         The kernel of each kind of core: the same source, read with the macros of that kind. All
         kernels must have the same parameters.
     chip : Chip
@@ -150,7 +150,7 @@ def build_mixed(
 
 
 def _run(
-    kernel: Kernel,
+    kernel: CceKernel,
     sink: ProgramSink,
     values: Mapping[str, Any],
     *,
@@ -166,7 +166,7 @@ def _run(
 
 
 def _values(
-    program: Program, kernel: Kernel, arguments: Mapping[str, Any]
+    program: Program, kernel: CceKernel, arguments: Mapping[str, Any]
 ) -> dict[str, int | float]:
     """Return the kernel's arguments: the address of a new tensor for an array, else the number."""
     names = [p.name for p in kernel.parameters]

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitruvian.sim.davinci.cce.compile.context import Function
+from vitruvian.common.validate import round_up
+from vitruvian.sim.davinci.cce.compile.context import CompiledFunction
 from vitruvian.sim.davinci.cce.compile.parse import parse
 from vitruvian.sim.davinci.cce.compile.unit import TranslationUnit
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine, Sink
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine, Sink
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import deep_stack, too_deep
 from vitruvian.sim.davinci.cce.language.sources import source_text
 from vitruvian.sim.davinci.cce.language.types import Pointer, Scalar, Type, converter
@@ -19,7 +20,7 @@ LIMIT = 10_000_000
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """A parameter of a kernel.
 
     Attributes
@@ -38,7 +39,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CceKernel:
     """A kernel that has been read and can be run.
 
     Attributes
@@ -47,11 +48,11 @@ class Kernel:
         The name of the entry function.
     file : str
         The name of the source file in messages.
-    parameters : tuple of Parameter
+    parameters : tuple of KernelParameter
         The parameters of the entry function, in order.
     unit : TranslationUnit
         The compiled source.
-    function : Function
+    function : CompiledFunction
         The compiled entry function.
     sources : mapping of str to str
         The texts of the source file and of the files that it includes, by their names in messages.
@@ -59,9 +60,9 @@ class Kernel:
 
     name: str
     file: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     unit: TranslationUnit
-    function: Function
+    function: CompiledFunction
     sources: Mapping[str, str]
 
     def run(
@@ -102,9 +103,9 @@ class Kernel:
             If the kernel makes a mistake; the message begins with its position.
         """
         values = self._values(arguments)
-        machine = Machine(sink, block_idx, block_num, limit)
+        machine = CceMachine(sink, block_idx, block_num, limit)
         machine.registers.update(registers or {})
-        machine.top = -(-self.unit.globals.size // 16) * 16
+        machine.top = round_up(self.unit.globals.size, 16)
         if machine.top > len(machine.memory):
             message = f"variables must fit {len(machine.memory)} bytes; they need {machine.top}"
             raise CceError(self.function.position, message)
@@ -170,7 +171,7 @@ def read(
     defines: Mapping[str, str] | None = None,
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
-) -> Kernel:
+) -> CceKernel:
     """Read a kernel from its text.
 
     Parameters
@@ -188,7 +189,7 @@ def read(
 
     Returns
     -------
-    Kernel
+    CceKernel
 
     Raises
     ------
@@ -203,20 +204,20 @@ def read(
             unit = TranslationUnit(tree)
             function = unit.function(tree.entry)
     except RecursionError:
-        raise too_deep(Position(file, 1)) from None
+        raise too_deep(SourcePosition(file, 1)) from None
     if function is None:
-        raise CceError(Position(file, 1), f"{tree.entry} must be the name of a function")
+        raise CceError(SourcePosition(file, 1), f"{tree.entry} must be the name of a function")
     parameters = tuple(_parameter(name, type) for name, type in function.parameters)
-    return Kernel(tree.entry, file, parameters, unit, function, sources)
+    return CceKernel(tree.entry, file, parameters, unit, function, sources)
 
 
-def _parameter(name: str, type: Type) -> Parameter:
+def _parameter(name: str, type: Type) -> KernelParameter:
     inner = type.target if isinstance(type, Pointer) else type
     dtype = inner.dtype if isinstance(inner, Scalar) else "uint8"
-    return Parameter(name, dtype, isinstance(type, Pointer))
+    return KernelParameter(name, dtype, isinstance(type, Pointer))
 
 
-def read_file(path: str | Path, **options: Any) -> Kernel:
+def read_file(path: str | Path, **options: Any) -> CceKernel:
     """Read a kernel from a file; ``options`` are those of ``read``.
 
     Raises

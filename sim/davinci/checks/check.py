@@ -29,7 +29,7 @@ from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.deadlock import explain
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream, lower
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower
 
 #: Names of the checks, the values of ``Finding.check``.
 CHECKS = (
@@ -61,7 +61,7 @@ def check(program: Program, *, strict: bool = False) -> list[Finding]:
 def check_lowered(
     program: Program,
     lowered: Lowered,
-    streams: list[Stream],
+    streams: list[CoreStream],
     *,
     chip: Chip | None = None,
     strict: bool = False,
@@ -70,7 +70,7 @@ def check_lowered(
 
     Parameters
     ----------
-    streams : list of Stream
+    streams : list of CoreStream
         Both as ``lower`` returns them for the program.
     chip : Chip, optional
         The chip whose interlocks count, by default the one that the program was built for.

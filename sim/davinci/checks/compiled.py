@@ -194,7 +194,7 @@ class Accesses(NamedTuple):
     kind: np.ndarray  # READ, WRITE, or the number of an atomic dtype and operation
 
 
-class Memory(NamedTuple):
+class SegmentedMemory(NamedTuple):
     """A memory, cut into segments at the bounds of all spans."""
 
     #: Span s covers the segments low[k] … high[k] − 1 for first[s] ≤ k < first[s + 1].

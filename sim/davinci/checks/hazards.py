@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.checks.compiled import Ordering
 from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.chip.model import Chip
@@ -21,7 +22,7 @@ from vitruvian.sim.davinci.isa.registers import (
     register_written,
 )
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 
 #: A product of at least this number of fractals of C may follow another one on the same C without a
 #: barrier: the Cube finishes a fractal of C before it needs it again. The public kernel library of
@@ -29,7 +30,7 @@ from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
 PIPELINED = 10
 
 
-def open_queues(chip: Chip, streams: list[Stream], strict: bool) -> np.ndarray:
+def open_queues(chip: Chip, streams: list[CoreStream], strict: bool) -> np.ndarray:
     """Return True for each queue in which dependent instructions need a barrier.
 
     The scalar unit needs none on any chip: its instructions end before the next one is issued.
@@ -66,7 +67,7 @@ def chains(lowered: Lowered, numbers: Numbers) -> np.ndarray:
     for i in np.flatnonzero(lowered.unit == Unit.M).tolist():
         instr = numbers.flat[i]
         if instr.op == "mmad":
-            m, n = (-(-instr.fields[name] // 16) for name in "mn")
+            m, n = (ceil_div(instr.fields[name], 16) for name in "mn")
             if m * n >= PIPELINED:
                 c = instr.operands["c"]
                 chain[i] = known.setdefault((c.buffer, c.offset, m, n), len(known) + 1)

@@ -15,8 +15,8 @@ from vitruvian.sim.davinci.checks.compiled import (
     READ,
     WRITE,
     Accesses,
-    Memory,
     Ordering,
+    SegmentedMemory,
     sweep,
 )
 from vitruvian.sim.davinci.checks.naming import Numbers
@@ -27,7 +27,7 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, Span
 from vitruvian.sim.davinci.isa.segments import segments
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.lowering import Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream
 
 #: The largest number of findings of one kind in one memory; the search then stops.
 _LIMIT = 10_000
@@ -74,7 +74,7 @@ class _Space:
 
 def memory_findings(
     program: Program,
-    streams: list[Stream],
+    streams: list[CoreStream],
     numbers: Numbers,
     ordering: Ordering,
     order: np.ndarray,
@@ -133,7 +133,7 @@ def _swept(
     accesses = Accesses(*(np.array(x) for x in (space.number, space.span, space.kind)))
     slot = _slots(len(edges), first, low, high, accesses.span[accesses.kind != READ])
     ordered = space.ordered()
-    memory = Memory(first, low, high, slot, _initialised(program, buffer, edges))
+    memory = SegmentedMemory(first, low, high, slot, _initialised(program, buffer, edges))
     touched = np.unique(ordering.queue[accesses.number])
     # A program of many blocks has many memories, so that the array is made once for all of them.
     numbers.column[touched] = np.arange(len(touched))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 
 
 @dataclass
@@ -15,14 +15,14 @@ class Numbers:
     Attributes
     ----------
     lowered : Lowered
-    streams : list of Stream
+    streams : list of CoreStream
     flat : list of Instruction
     column : (8 · streams,) ndarray of int64
         Scratch of ``checks.memory``: a number for each queue.
     """
 
     lowered: Lowered
-    streams: list[Stream]
+    streams: list[CoreStream]
     flat: list[Instruction] = field(init=False)
     column: np.ndarray = field(init=False)
 

@@ -12,14 +12,14 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, Span, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
-from vitruvian.sim.davinci.timing.lowering import Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream
 
 #: Operations that write only a few elements, so that dst is aligned to elements, not to blocks.
 _NARROW = frozenset(op.name for op in VECTOR_OPS.values() if op.short_dst)
 
 
 def operand_findings(
-    program: Program, streams: list[Stream], numbers: Numbers
+    program: Program, streams: list[CoreStream], numbers: Numbers
 ) -> Iterator[Finding]:
     """Check the bounds, alignment and overlap of operands; report each source line once."""
     tensors = sorted(program.tensors.values(), key=lambda view: view.offset)

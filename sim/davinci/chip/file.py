@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from vitruvian.common.toml_reader import TomlReader
-from vitruvian.common.toml_table import TABLES, Table
+from vitruvian.common.toml_table import TABLES, TomlTable
 from vitruvian.common.validate import nearest
 from vitruvian.sim.davinci.chip.interlocks import read_interlocks
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
-from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Rate, Route
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Route, Throughput, VectorTiming
 from vitruvian.sim.davinci.chip.selection import read_selection
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
@@ -79,7 +79,7 @@ def read_chip(text: str, file: str = "chip") -> Chip:
         if line.count(".") > _DOTS:
             raise ChipError(f"{file}:{number}: a line of a chip must have at most {_DOTS} dots")
     try:
-        return _Reader(text, file).chip()
+        return _ChipReader(text, file).chip()
     except RecursionError:
         message = "chip must be a TOML file of tables and lists that nest less deeply"
         raise ChipError(f"{file}:1: {message}") from None
@@ -88,14 +88,14 @@ def read_chip(text: str, file: str = "chip") -> Chip:
 _NS, _GB = Fraction(1, 10**9), 10**9
 
 
-class _Reader(TomlReader):
+class _ChipReader(TomlReader):
     """The tables of a chip file, and the line of each key for messages."""
 
     def __init__(self, text: str, file: str) -> None:
         super().__init__(text, file, "chip", ChipError)
 
     def chip(self) -> Chip:
-        top = Table(self, (), self.data)
+        top = TomlTable(self, (), self.data)
         name = top.word("name")
         top.word("description", default="")
         general = top.table("chip")
@@ -140,7 +140,7 @@ class _Reader(TomlReader):
                 self.fail((key,), f"{key} must be one of the tables {', '.join(TABLES)}{hint}")
         return chip
 
-    def kind(self, name: str, table: Table) -> CoreKind:
+    def kind(self, name: str, table: TomlTable) -> CoreKind:
         units = tuple(Unit[u] for u in table.words("units", Unit.__members__))
         if Unit.S not in units:
             table.fail("units", "a list that has S, the program queue")
@@ -163,7 +163,7 @@ class _Reader(TomlReader):
         table.done()
         return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks, selection)
 
-    def bus(self, name: str, table: Table) -> Bus:
+    def bus(self, name: str, table: TomlTable) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))
         per_core = table.take("per_core", False)
         if not isinstance(per_core, bool):
@@ -173,7 +173,7 @@ class _Reader(TomlReader):
         table.done()
         return Bus(name, totals, per_core)
 
-    def route(self, name: str, table: Table) -> Route:
+    def route(self, name: str, table: TomlTable) -> Route:
         memories = [GM, *dict.fromkeys(b for k in self.kinds.values() for b in k.buffers)]
         parts = re.fullmatch(r"(\w+)->(\w+)(?: (\w+))?", name)
         if parts is None or any(p not in memories for p in parts.groups()[:2]):
@@ -201,17 +201,17 @@ class _Reader(TomlReader):
         table.done()
         return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
 
-    def latency(self, table: Table) -> Fraction:
+    def latency(self, table: TomlTable) -> Fraction:
         """Return ``latency_s`` of a path or a vector operation, given in cycles or in ns."""
         if table.has("latency_cycles") and table.has("latency_ns"):
             table.fail("latency_ns", "left out beside latency_cycles")
         cycles = table.number("latency_cycles", 0, scale=1 / self.clock)
         return cycles + table.number("latency_ns", 0, scale=_NS)
 
-    def rate(self, table: Table) -> Rate:
+    def rate(self, table: TomlTable) -> Throughput:
         table.taken |= {"gb_per_s", "kib", "gib_per_s"}
         if table.has("gb_per_s"):
-            return Rate(table.number("gb_per_s", zero=False, scale=_GB))
+            return Throughput(table.number("gb_per_s", zero=False, scale=_GB))
         if not table.has("kib"):
             table.fail("gb_per_s", "a number more than 0 (or a table of kib and gib_per_s)")
         sizes = [kib * 1024 for kib in table.numbers("kib", rising=True)]
@@ -222,20 +222,20 @@ class _Reader(TomlReader):
         for (_, early), (size, late) in pairwise(points):
             if late < early:
                 table.fail("gib_per_s", f"such that time does not fall at {size / 1024:g} KiB")
-        return Rate(rates[-1], tuple(points))
+        return Throughput(rates[-1], tuple(points))
 
-    def vector(self, table: Table | None) -> Mapping[str, Lane]:
+    def vector(self, table: TomlTable | None) -> Mapping[str, VectorTiming]:
         assert table is not None
         base = table.number("gb_per_s", zero=False, scale=_GB)
         start, init = table.number("start_ns", 0, scale=_NS), table.number("init_ns", scale=_NS)
         drain = table.number("drain_ns", 0, scale=_NS)
-        lanes = {"": Lane(REPEAT_BYTES / base, start, init, drain)}
+        lanes = {"": VectorTiming(REPEAT_BYTES / base, start, init, drain)}
         for key, inner in table.tables("operation", needed=False).items():
             op, *dtypes = key.split(" ")
             if op not in OPERATIONS or len(dtypes) > 2 or any(x not in DTYPES for x in dtypes):
                 allowed = "a vector operation, and up to two dtypes (of source and result)"
                 self.fail(inner.where, f"vector.operation must be {allowed}, not {key!r}")
-            lanes[key] = Lane(
+            lanes[key] = VectorTiming(
                 inner.number("repeats_factor", 1, zero=False) * REPEAT_BYTES / base,
                 inner.number("start_ns", start / _NS, scale=_NS),
                 inner.number("init_ns", init / _NS, scale=_NS),
@@ -247,7 +247,7 @@ class _Reader(TomlReader):
         table.done()
         return MappingProxyType(lanes)
 
-    def cube(self, table: Table) -> Cube:
+    def cube(self, table: TomlTable) -> Cube:
         depths = {}
         inner = table.table("depth")
         assert inner is not None
@@ -267,7 +267,7 @@ class _Reader(TomlReader):
         table.done()
         return cube
 
-    def scalar(self, table: Table | None) -> Mapping[str, Fraction]:
+    def scalar(self, table: TomlTable | None) -> Mapping[str, Fraction]:
         assert table is not None
         times = {"cycle": 1 / self.clock, "": table.number("default_ns", scale=_NS)}
         inner = table.table("operation_ns", needed=False)

@@ -1,17 +1,17 @@
 """The key ``interlocks`` of a kind of core in a chip file."""
 
-from vitruvian.common.toml_table import Table
+from vitruvian.common.toml_table import TomlTable
 from vitruvian.sim.davinci.isa.instruction import Unit
 
 
-def read_interlocks(table: Table, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
+def read_interlocks(table: TomlTable, units: tuple[Unit, ...]) -> tuple[Unit, ...]:
     """Return the units whose queue interlocks dependent instructions; by default there is none.
 
     An empty list is a statement, too, so it has a source of its own.
 
     Parameters
     ----------
-    table : Table
+    table : TomlTable
         The table of the kind of core.
     units : tuple of Unit
         The units of the core.

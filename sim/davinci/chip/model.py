@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitruvian.common.validate import one_of
-from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Lane, Route
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Route, VectorTiming
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
 
@@ -60,7 +60,7 @@ class CoreKind:
 
 
 @dataclass(frozen=True)
-class Timing:
+class ChipTiming:
     """The times of an instruction as the engines need them, in attoseconds.
 
     Attributes
@@ -113,7 +113,7 @@ class Chip:
     kinds : mapping of str to CoreKind
     routes : mapping of str to Route
     buses : mapping of str to Bus
-    vector : mapping of str to Lane
+    vector : mapping of str to VectorTiming
         Keyed by operation with the dtypes of source and result ("vconv fp32 fp16"), by operation
         and dtype of the source ("vexp fp16"), or by operation; "" stands for all others.
     cube : Cube or None
@@ -136,7 +136,7 @@ class Chip:
     kinds: Mapping[str, CoreKind]
     routes: Mapping[str, Route]
     buses: Mapping[str, Bus]
-    vector: Mapping[str, Lane]
+    vector: Mapping[str, VectorTiming]
     cube: Cube | None
     scalar: Mapping[str, Fraction]
     cross_s: Fraction | None
@@ -177,7 +177,7 @@ class Chip:
             raise ValueError(f"path must be one of {', '.join(self.routes)}, not '{name}'")
         return route
 
-    def timing(self, instruction: Instruction) -> Timing:
+    def timing(self, instruction: Instruction) -> ChipTiming:
         """Return the times of an instruction that runs alone on the chip.
 
         Raises
@@ -194,36 +194,36 @@ class Chip:
             self._known[key] = self._timing(instruction)
         return self._known[key]
 
-    def _timing(self, instruction: Instruction) -> Timing:
+    def _timing(self, instruction: Instruction) -> ChipTiming:
         work, op = instruction.work, instruction.op
         if op == "cross_set" or op == "cross_wait":
             if self.cross_s is None:
                 raise ValueError(f"{op} must be on a chip with cross-core flags, not {self.name}")
-            return Timing(_atto(self.flag_s))
+            return ChipTiming(_atto(self.flag_s))
         if instruction.kind != Kind.NORMAL:
-            return Timing(_atto(self.flag_s))
+            return ChipTiming(_atto(self.flag_s))
         if instruction.path:
             source, target = instruction.path.split("->")
             route = self.route(source, target, op)
             init, seconds, drain = route.seconds(work.nbytes, work.repeats)
             drain_atto = _atto(drain)
             if route.bus is None or not seconds:
-                return Timing(_atto(init) + _atto(seconds), drain=drain_atto)
+                return ChipTiming(_atto(init) + _atto(seconds), drain=drain_atto)
             # The path is measured or stated by itself, but a transfer is not faster than its bus.
             seconds = max(seconds, work.nbytes / self.buses[route.bus].total(1))
             rate = work.nbytes / seconds
-            return Timing(_atto(init), _atto(seconds), rate, route.bus, drain_atto)
+            return ChipTiming(_atto(init), _atto(seconds), rate, route.bus, drain_atto)
         if instruction.unit == Unit.S:
-            return Timing(_atto(self._scalar(instruction)))
+            return ChipTiming(_atto(self._scalar(instruction)))
         if instruction.unit == Unit.M:
             if self.cube is None:
                 raise ValueError(f"mmad must be on a chip with a Cube, not {self.name}")
             cube = self.cube
-            return Timing(_atto(cube.init_s + cube.start_s + work.repeats * cube.step_s))
+            return ChipTiming(_atto(cube.init_s + cube.start_s + work.repeats * cube.step_s))
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
         lane = next(self.vector[name] for name in names if name in self.vector)
-        return Timing(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
+        return ChipTiming(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
         cycles = instruction.fields.get("cycles")

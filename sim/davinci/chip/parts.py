@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.sim.davinci.isa.instruction import Unit
 
 
@@ -53,7 +53,7 @@ class Bus:
 
 
 @dataclass(frozen=True)
-class Rate:
+class Throughput:
     """A throughput, either constant or measured at some sizes.
 
     Attributes
@@ -96,7 +96,7 @@ class Route:
     source, target : str
         Names of the memories.
     unit : Unit
-    rate : Rate
+    rate : Throughput
     init_s : Fraction
         Seconds before the first byte is moved; the bus is free during that time.
     bus : str or None
@@ -117,7 +117,7 @@ class Route:
     source: str
     target: str
     unit: Unit
-    rate: Rate
+    rate: Throughput
     init_s: Fraction
     bus: str | None = None
     issue_s: Fraction | None = None
@@ -161,7 +161,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class Lane:
+class VectorTiming:
     """The time of vector instructions: initialisation + latency + max(start, repeats · repeat).
 
     The unit is then free for the next instruction, and the results are there after ``drain``.
@@ -229,4 +229,4 @@ class Cube:
             If the Cube does not multiply this dtype.
         """
         one_of("mmad dtype", dtype, self.depths)
-        return -(-m // self.m) * -(-n // self.n) * -(-k // self.depths[dtype])
+        return ceil_div(m, self.m) * ceil_div(n, self.n) * ceil_div(k, self.depths[dtype])

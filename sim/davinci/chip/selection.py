@@ -1,14 +1,14 @@
 """The key ``vsel_from_memory`` of a kind of core in a chip file."""
 
-from vitruvian.common.toml_table import Table
+from vitruvian.common.toml_table import TomlTable
 
 
-def read_selection(table: Table) -> bool:
+def read_selection(table: TomlTable) -> bool:
     """Return True if vsel can take other bits for each repeat from memory; by default it can.
 
     Parameters
     ----------
-    table : Table
+    table : TomlTable
         The table of the kind of core.
 
     Raises

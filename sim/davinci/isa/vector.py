@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any
 
 from vitruvian.golden import vector
-from vitruvian.sim.davinci.isa.vector_op import Field, Form, VectorOp
+from vitruvian.sim.davinci.isa.vector_op import VectorField, VectorForm, VectorOp
 
 #: Comparisons, as they end the names of intrinsics.
 CONDITIONS = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -39,8 +39,8 @@ _ANY = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
 _INTEGERS = "int16 uint16 int32 uint32"
 
 
-def _integers(names: str) -> tuple[Field, ...]:
-    return tuple(Field(name) for name in names.split())
+def _integers(names: str) -> tuple[VectorField, ...]:
+    return tuple(VectorField(name) for name in names.split())
 
 
 _SOURCES = "src0_block_stride src0_repeat_stride src1_block_stride src1_repeat_stride"
@@ -57,7 +57,7 @@ _UNARY_PACKED = (
     ("repeat", 56, 8),
 )
 
-BINARY = Form(
+BINARY = VectorForm(
     operands=("dst", "src0", "src1"),
     fields=_integers(f"repeat mask dst_block_stride dst_repeat_stride {_SOURCES}"),
     arguments=_BINARY_ARGUMENTS,
@@ -72,7 +72,7 @@ BINARY = Form(
     ),
     lanewise=True,
 )
-UNARY = Form(
+UNARY = VectorForm(
     operands=("dst", "src"),
     fields=_integers(
         "repeat mask dst_block_stride dst_repeat_stride src_block_stride src_repeat_stride"
@@ -82,45 +82,48 @@ UNARY = Form(
     lanewise=True,
 )
 #: The intrinsic has the strides of a source too, although there is no source.
-FILL = Form(
+FILL = VectorForm(
     operands=("dst",),
     fields=_integers("repeat mask dst_block_stride dst_repeat_stride"),
     arguments=_UNARY_ARGUMENTS,
     packed=_UNARY_PACKED,
     lanewise=True,
 )
-COMPARE = Form(
+COMPARE = VectorForm(
     operands=("src0", "src1"),
-    fields=(*_integers(f"repeat mask {_SOURCES}"), Field("condition", "str")),
+    fields=(*_integers(f"repeat mask {_SOURCES}"), VectorField("condition", "str")),
     arguments=_BINARY_ARGUMENTS,
 )
-_COMPARE_BITS = Form(
+_COMPARE_BITS = VectorForm(
     operands=("dst", "src0", "src1"), fields=COMPARE.fields, arguments=_BINARY_ARGUMENTS
 )
-_COMPARE_SCALAR = Form(
+_COMPARE_SCALAR = VectorForm(
     operands=("dst", "src"),
     fields=(
         *_integers("repeat mask src_block_stride src_repeat_stride"),
-        Field("condition", "str"),
+        VectorField("condition", "str"),
     ),
     arguments=_UNARY_ARGUMENTS,
 )
-_SELECT = Form(
+_SELECT = VectorForm(
     operands=("dst", "src0", "src1", "[bits]"),
     fields=BINARY.fields,
     arguments=_BINARY_ARGUMENTS,
 )
-REDUCE = Form(
+REDUCE = VectorForm(
     operands=("dst", "src"),
     fields=(
         *_integers("repeat mask dst_repeat_bytes src_block_stride src_repeat_stride"),
-        Field("order", "str", "value_index", optional=True),
+        VectorField("order", "str", "value_index", optional=True),
     ),
     arguments="repeat:0..255 dst_rep:0..65535 src_blk:0..65535 src_rep:0..65535",
 )
 
-_SCALAR = (Field("scalar", "float", argument="number"),)
-_SHIFT = (Field("amount", "int", argument="0..32"), Field("round", "bool", False, optional=True))
+_SCALAR = (VectorField("scalar", "float", argument="number"),)
+_SHIFT = (
+    VectorField("amount", "int", argument="0..32"),
+    VectorField("round", "bool", False, optional=True),
+)
 _WIDENING = ("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<fp32> src0:UB<fp16> src1:UB<fp16>")
 _BITS = "dst:UB<uint8,int8,uint16,uint32,uint64>"
 
@@ -163,6 +166,10 @@ def _names(op: str) -> tuple[str, ...]:
 
 def _lanewise() -> tuple[VectorOp, ...]:
     """Return the instructions whose lanes do not depend on each other."""
+    return (*_of_two_operands(), *_with_a_scalar(), *_of_one_operand())
+
+
+def _of_two_operands() -> tuple[VectorOp, ...]:
     return (
         _binary("vadd", vector.add, "dst = src0 + src1"),
         _binary("vsub", vector.sub, "dst = src0 − src1"),
@@ -206,6 +213,11 @@ def _lanewise() -> tuple[VectorOp, ...]:
             reads_dst=True,
             pointers=_WIDENING,
         ),
+    )
+
+
+def _with_a_scalar() -> tuple[VectorOp, ...]:
+    return (
         _scalar("vadds", vector.add, "dst = src + scalar"),
         _scalar("vmuls", vector.mul, "dst = src · scalar"),
         _scalar("vmaxs", vector.maximum, "dst = the larger of src and scalar"),
@@ -222,6 +234,11 @@ def _lanewise() -> tuple[VectorOp, ...]:
             pointers=("dst:UB<T> src:UB<T>", "dst:UB<fp32> src:UB<fp16>"),
             word=False,
         ),
+    )
+
+
+def _of_one_operand() -> tuple[VectorOp, ...]:
+    return (
         _unary("vexp", vector.exp, "dst = e to the power of src"),
         _unary("vln", vector.ln, "dst = the natural logarithm of src"),
         _unary("vrec", vector.rec, "dst = 1 / src"),
@@ -256,8 +273,8 @@ def _lanewise() -> tuple[VectorOp, ...]:
             kernel="conversion",
             meaning="dst = src converted to the dtype of dst; with scale, src · scale converted",
             fields=(
-                Field("rounding", "str", "none"),
-                Field("scale", "float | None", None, optional=True),
+                VectorField("rounding", "str", "none"),
+                VectorField("scale", "float | None", None, optional=True),
             ),
             intrinsics=(),  # cce.intrinsics.table names them by dtypes and rounding
         ),
@@ -330,12 +347,16 @@ def _reductions() -> tuple[VectorOp, ...]:
 
 def _irregular() -> tuple[VectorOp, ...]:
     """Return the instructions that move elements between lanes."""
+    return (*_transpositions(), *_gathers())
+
+
+def _transpositions() -> tuple[VectorOp, ...]:
     no_word: dict[str, Any] = {"options": "", "word": False}
     unary = ("dst", "src")
     return (
         VectorOp(
             name="vtranspose",
-            form=Form(operands=unary, fields=_integers("repeat")),
+            form=VectorForm(operands=unary, fields=_integers("repeat")),
             kernel="transposition",
             meaning="transpose 16×16 elements of 16 bits",
             dtypes="uint16 int16 fp16",
@@ -343,7 +364,7 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="v4dtrans",
-            form=Form(operands=unary, fields=_integers("repeat pixels channels mode")),
+            form=VectorForm(operands=unary, fields=_integers("repeat pixels channels mode")),
             kernel="channels",
             meaning="pixels × channels to channels × pixels in mode 0, back in mode 1",
             dtypes="uint8 int8 fp16 uint16 int16 fp32 uint32 int32",
@@ -352,11 +373,11 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="vnchwconv",
-            form=Form(
+            form=VectorForm(
                 operands=(),
                 fields=(
-                    Field("dst", "Sequence[View]"),
-                    Field("src", "Sequence[View]"),
+                    VectorField("dst", "Sequence[View]"),
+                    VectorField("src", "Sequence[View]"),
                     *_integers("repeat dst_repeat_stride src_repeat_stride"),
                 ),
                 packed=(("dst_rep", 0, 16), ("src_rep", 16, 16), ("repeat", 56, 8)),
@@ -371,7 +392,7 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="vbrcb",
-            form=Form(
+            form=VectorForm(
                 operands=unary, fields=_integers("repeat dst_block_stride dst_repeat_stride")
             ),
             kernel="broadcast",
@@ -380,9 +401,16 @@ def _irregular() -> tuple[VectorOp, ...]:
             pointers=("dst:UB<T> src:UB<T> dst_blk:0..65535 dst_rep:0..65535 repeat:0..255",),
             **no_word,
         ),
+    )
+
+
+def _gathers() -> tuple[VectorOp, ...]:
+    no_word: dict[str, Any] = {"options": "", "word": False}
+    unary = ("dst", "src")
+    return (
         VectorOp(
             name="vgather",
-            form=Form(
+            form=VectorForm(
                 operands=("dst", "src", "offsets"),
                 fields=_integers("repeat mask dst_repeat_stride base"),
             ),
@@ -397,7 +425,7 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="vreduce",
-            form=Form(
+            form=VectorForm(
                 operands=("dst", "src", "[src1]"),
                 fields=_integers(
                     "repeat mode count src_block_stride src_repeat_stride bits_repeat_stride"
@@ -417,7 +445,9 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="vmrgsort",
-            form=Form(operands=unary, fields=(*_integers("repeat"), Field("lists", "Lists"))),
+            form=VectorForm(
+                operands=unary, fields=(*_integers("repeat"), VectorField("lists", "Lists"))
+            ),
             kernel="merge",
             meaning="merge sorted lists, each (first byte, elements), the highest score first",
             intrinsics=("vmrgsort4",),
@@ -426,7 +456,7 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="vbitsort",
-            form=Form(operands=("dst", "src", "src1"), fields=_integers("repeat")),
+            form=VectorForm(operands=("dst", "src", "src1"), fields=_integers("repeat")),
             kernel="sort",
             meaning="sort 32 scores with their indices, the highest score first",
             pointers=("dst:UB<T> src0:UB<T> src1:UB<uint32> repeat:0..255",),
@@ -434,14 +464,14 @@ def _irregular() -> tuple[VectorOp, ...]:
         ),
         VectorOp(
             name="col2im",
-            form=Form(
+            form=VectorForm(
                 operands=unary,
                 fields=(
                     *_integers("repeat"),
-                    Field("patches", "Patches"),
-                    Field("position", "tuple[int, int]"),
-                    Field("kernel_position", "tuple[int, int]"),
-                    Field("channel"),
+                    VectorField("patches", "Patches"),
+                    VectorField("position", "tuple[int, int]"),
+                    VectorField("kernel_position", "tuple[int, int]"),
+                    VectorField("channel"),
                 ),
             ),
             kernel="col2im",

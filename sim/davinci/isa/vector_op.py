@@ -15,7 +15,7 @@ MODES = "repeat_stride_mode:bool=0 stride_size_mode:bool=0"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class VectorField:
     """A field of an instruction besides its operands.
 
     Attributes
@@ -40,14 +40,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class VectorForm:
     """Operands, strides and packed arguments that several vector instructions share.
 
     Attributes
     ----------
     operands : tuple of str
         Names in ``Instruction.operands``; one in brackets may be absent.
-    fields : tuple of Field
+    fields : tuple of VectorField
         Fields that all instructions of the form have.
     arguments : str
         Repeat and strides as arguments of the intrinsics, with their bounds.
@@ -59,7 +59,7 @@ class Form:
     """
 
     operands: tuple[str, ...]
-    fields: tuple[Field, ...] = ()
+    fields: tuple[VectorField, ...] = ()
     arguments: str = ""
     packed: Layout = ()
     lanewise: bool = False
@@ -73,7 +73,7 @@ class VectorOp:
     ----------
     name : str
         Value of ``Instruction.op``.
-    form : Form
+    form : VectorForm
     meaning : str
         One line that says what the instruction computes.
     compute : callable, optional
@@ -83,7 +83,7 @@ class VectorOp:
     kernel : str
         Key of the function in ``semantics.vectors`` that computes an instruction without
         ``compute``.
-    fields : tuple of Field
+    fields : tuple of VectorField
         Fields besides those of the form.
     reads_dst : bool
         If True, the instruction reads dst as well.
@@ -107,11 +107,11 @@ class VectorOp:
     """
 
     name: str
-    form: Form
+    form: VectorForm
     meaning: str
     compute: Callable[..., Any] | None = None
     kernel: str = ""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[VectorField, ...] = ()
     reads_dst: bool = False
     short_dst: bool = False
     bitwise: bool = False
@@ -128,7 +128,7 @@ class VectorOp:
         return self.form.operands
 
     @property
-    def all_fields(self) -> tuple[Field, ...]:
+    def all_fields(self) -> tuple[VectorField, ...]:
         """The fields of the form, then those of the instruction."""
         return self.form.fields + self.fields
 

@@ -6,6 +6,7 @@ number of elements from its caller, who must know the data.
 
 from collections.abc import Iterable, Sequence
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import ALL, lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, Span, View
@@ -125,7 +126,7 @@ class GatherSort(Vector):
                 self.fail("vreduce must have src1 and results in mode 0")
             views["src1"] = src1
             levels = ((repeat, bits_repeat_stride * BLOCK_BYTES),)
-            reads.append(Span(src1.buffer, src1.offset, -(-count // 8), levels))
+            reads.append(Span(src1.buffer, src1.offset, ceil_div(count, 8), levels))
         fields = {
             "repeat": repeat,
             "mode": mode,

@@ -22,7 +22,7 @@ from typing import Unpack
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.davinci.program.vector import Vector
-from vitruvian.sim.davinci.program.vector_keywords import Lanes, Reduction
+from vitruvian.sim.davinci.program.vector_keywords import LaneKeywords, ReductionKeywords
 
 __all__ = ["VectorMethods"]
 
@@ -65,7 +65,7 @@ def _lanewise(op: VectorOp) -> str:
             lines.insert(1, f"    return {call}")
     body = "".join(f"        {line}\n" for line in lines)
     return (
-        f"\n    def {op.name}(self, {', '.join(parameters)}, **lanes: Unpack[Lanes]) "
+        f"\n    def {op.name}(self, {', '.join(parameters)}, **lanes: Unpack[LaneKeywords]) "
         f"-> list[Instruction]:\n        {_doc(op)}\n"
         f"        operands = {{{operands}}}\n{body}"
     )
@@ -77,7 +77,7 @@ def _reduction(op: VectorOp) -> str:
     given = ", order=order" if indexed else ""
     return (
         f"\n    def {op.name}(self, dst: View, src: View{order}, "
-        f"**options: Unpack[Reduction]) -> Instruction:\n"
+        f"**options: Unpack[ReductionKeywords]) -> Instruction:\n"
         f"        {_doc(op)}\n"
         f'        return self.vreduce_lanes("{op.name}", dst, src{given}, **options)\n'
     )

@@ -2,13 +2,10 @@
 
 from typing import Any
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, FRACTAL_BYTES, Span, View
 from vitruvian.sim.davinci.program.builder import Builder
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step)
 
 
 class Moves(Builder):
@@ -153,10 +150,10 @@ class Moves(Builder):
             rows, columns, src_row_stride = *src.shape, src.strides[0]
         if src_row_stride is None:
             src_row_stride = columns * src.itemsize
-        blocks = _up(columns * src.itemsize, BLOCK_BYTES)
+        blocks = ceil_div(columns * src.itemsize, BLOCK_BYTES)
         # By default, columns of whole fractals follow each other.
         if dst_c0_stride is None:
-            dst_c0_stride = _up(rows, 16) * FRACTAL_BYTES
+            dst_c0_stride = ceil_div(rows, 16) * FRACTAL_BYTES
         fields = {
             "matrices": matrices,
             "rows": rows,
@@ -339,7 +336,7 @@ class Moves(Builder):
         if layout not in ("nz", "nd"):
             self.fail(f"layout of matrix_out must be nz or nd, not {layout!r}")
         # L0C has whole fractals, but only m rows of each column of them are moved.
-        rows, columns = _up(m, 16) * 16, _up(n, 16)
+        rows, columns = round_up(m, 16), ceil_div(n, 16)
         if src_stride is None:
             src_stride = rows * 16 * src.itemsize
         if dst_stride is None:
@@ -358,10 +355,9 @@ class Moves(Builder):
         if factor is not None:
             fields["factor"] = factor
         read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
-        if layout == "nz":
-            write = Span(dst.buffer, dst.offset, m * 16 * dst.itemsize, ((columns, dst_stride),))
-        else:
-            write = Span(dst.buffer, dst.offset, n * dst.itemsize, ((m, dst_stride),))
+        # Bursts of the result: columns of fractals, or rows of the matrix.
+        length, bursts = (m * 16, columns) if layout == "nz" else (n, m)
+        write = Span(dst.buffer, dst.offset, length * dst.itemsize, ((bursts, dst_stride),))
         extra = {} if scale is None else {"scale": scale}
         reads = (read, *(v.span for v in extra.values()))
         nbytes = read.nbytes
@@ -415,8 +411,8 @@ class Moves(Builder):
             steps = cube.steps(m, k, n, a.dtype)
         except ValueError as error:
             self.fail(str(error))
-        deep = _up(k, BLOCK_BYTES // a.itemsize)
-        mf, nf = _up(m, 16), _up(n, 16)
+        deep = ceil_div(k, BLOCK_BYTES // a.itemsize)
+        mf, nf = ceil_div(m, 16), ceil_div(n, 16)
         # The Cube reads and writes whole fractals, also beyond m, k and n.
         spans = (
             Span(a.buffer, a.offset, mf * deep * FRACTAL_BYTES),

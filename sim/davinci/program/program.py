@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import check_int, round_up
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous, dtype_bytes
@@ -86,7 +86,7 @@ class Core(VectorMethods, GatherSort, Images):
         if buffer not in self.kind.buffers:
             self.fail(f"buffer must be one of {', '.join(self.kind.buffers)}, not {buffer!r}")
         memory = self.kind.buffers[buffer]
-        start = -(-self._used[buffer] // memory.align) * memory.align
+        start = round_up(self._used[buffer], memory.align)
         view = self.view(buffer, start, shape, dtype, name)
         if start + view.nbytes > memory.nbytes:
             shown = f"{name or 'tensor'} of {view.nbytes} bytes"
@@ -395,7 +395,7 @@ class Program:
             raise ValueError(f"name of a tensor must be new, not {name!r}")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         strides = contiguous(shape, dtype_bytes(dtype))
-        start = -(-self.gm_bytes // _GM_ALIGN) * _GM_ALIGN
+        start = round_up(self.gm_bytes, _GM_ALIGN)
         view = View(GM, start, dtype, shape, strides, name)
         if data is not None:
             array = np.ascontiguousarray(data)

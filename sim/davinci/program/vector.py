@@ -17,7 +17,7 @@ from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES, Span, View,
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.builder import Builder
 from vitruvian.sim.davinci.program.mistakes import no_scalar, no_view
-from vitruvian.sim.davinci.program.vector_keywords import Lanes, Strides
+from vitruvian.sim.davinci.program.vector_keywords import LaneKeywords, Strides
 
 #: Largest repeat of one instruction: the hardware's field has eight bits.
 MAX_REPEAT = 255
@@ -240,7 +240,7 @@ class Vector(Builder):
             As for ``vector``.
         """
         sources = {"src0": src0, "src1": src1}
-        options: Lanes = {"repeat": repeat, "mask": mask, "strides": strides}
+        options: LaneKeywords = {"repeat": repeat, "mask": mask, "strides": strides}
         return self.vector("vcmp", sources, **options, condition=condition)
 
     def vcmpv(

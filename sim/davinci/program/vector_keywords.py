@@ -7,7 +7,7 @@ from typing import TypedDict
 Strides = Mapping[str, tuple[int, int]]
 
 
-class Lanes(TypedDict, total=False):
+class LaneKeywords(TypedDict, total=False):
     """Keywords of a lane-wise method; ``Vector.vector`` describes them."""
 
     repeat: int | None
@@ -15,7 +15,7 @@ class Lanes(TypedDict, total=False):
     strides: Strides | None
 
 
-class Reduction(TypedDict, total=False):
+class ReductionKeywords(TypedDict, total=False):
     """Keywords of a reduction; ``Vector.vreduce_lanes`` describes them."""
 
     repeat: int

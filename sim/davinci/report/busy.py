@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
-from vitruvian.sim.davinci.timing.engine import Times
+from vitruvian.sim.davinci.timing.engine import EngineTimes
 from vitruvian.sim.davinci.timing.lowering import Lowered
 
 
@@ -31,7 +31,7 @@ def union_time(begin: np.ndarray, end: np.ndarray) -> int:
 
 
 def active_time(
-    lowered: Lowered, times: Times, unit: Unit, cores: Iterable[int], *, queue: bool = False
+    lowered: Lowered, times: EngineTimes, unit: Unit, cores: Iterable[int], *, queue: bool = False
 ) -> int:
     """Return the attoseconds during which the unit of at least one core is active.
 
@@ -54,7 +54,7 @@ def active_time(
     return union_time(np.concatenate(begin), np.concatenate(end))
 
 
-def busy_times(lowered: Lowered, times: Times) -> np.ndarray:
+def busy_times(lowered: Lowered, times: EngineTimes) -> np.ndarray:
     """Return the time by which each instruction makes its unit's busy time longer.
 
     The instructions of a unit start in order. An instruction that overlaps an earlier one adds only

@@ -10,10 +10,10 @@ from vitruvian.common.validate import printable
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Position, Unit
 from vitruvian.sim.davinci.report.busy import busy_times
-from vitruvian.sim.davinci.report.source import Sources
+from vitruvian.sim.davinci.report.source import ProgramSources
 from vitruvian.sim.davinci.report.work import moved_bytes
-from vitruvian.sim.davinci.timing.engine import Times
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.engine import EngineTimes
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 
 #: Characters of a source line that ``lines_text`` shows.
 _SHOWN = 48
@@ -66,8 +66,8 @@ class SourceLine:
 
 def source_lines(
     lowered: Lowered,
-    streams: Sequence[Stream],
-    times: Times,
+    streams: Sequence[CoreStream],
+    times: EngineTimes,
     critical: np.ndarray,
     texts: Mapping[str, str] | None = None,
 ) -> list[SourceLine]:
@@ -82,7 +82,7 @@ def source_lines(
     critical : (n,) ndarray of int64
         Attoseconds of the critical path on each instruction.
     texts : mapping of str to str, optional
-        Source texts by the names of files; see ``Sources``.
+        Source texts by the names of files; see ``ProgramSources``.
     """
     places: dict[Position, int] = {}
     place = np.empty(len(lowered), np.int64)
@@ -105,7 +105,7 @@ def source_lines(
     nbytes, latest = total(moved, ran), total(critical, ran)
     on = np.zeros(len(places), np.int64)
     np.bitwise_or.at(on, place, np.left_shift(1, lowered.unit.astype(np.int64)))
-    sources = Sources(texts)
+    sources = ProgramSources(texts)
     rows = []
     for position, k in places.items():
         file, line = position.file, position.line

@@ -13,8 +13,8 @@ from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.report.busy import active_time
 from vitruvian.sim.davinci.report.lines import SourceLine, lines_text, source_lines
 from vitruvian.sim.davinci.report.work import operations, path_bytes
-from vitruvian.sim.davinci.timing.engine import Times
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.engine import EngineTimes
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.predecessors import predecessors
 
 
@@ -69,7 +69,7 @@ class UnitTime:
 
 
 @dataclass(frozen=True)
-class Step:
+class CriticalStep:
     """A step of the critical path.
 
     Attributes
@@ -99,8 +99,8 @@ class Report:
     name : str
     chip : Chip
     lowered : Lowered
-    streams : list of Stream
-    times : Times
+    streams : list of CoreStream
+    times : EngineTimes
     findings : list of Finding
         The findings of the checks.
     outputs : dict of str to ndarray
@@ -112,8 +112,8 @@ class Report:
     name: str
     chip: Chip
     lowered: Lowered
-    streams: list[Stream]
-    times: Times
+    streams: list[CoreStream]
+    times: EngineTimes
     findings: list[Finding] = field(default_factory=list)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Report:
         """The total time in whole picoseconds, rounded to nearest."""
         return (self.times.total + 500_000) // 1_000_000
 
-    def instructions(self) -> Iterator[tuple[int, Stream, Instruction]]:
+    def instructions(self) -> Iterator[tuple[int, CoreStream, Instruction]]:
         """Yield the index, the core and the instruction, for all instructions in array order."""
         number = 0
         for stream in self.streams:
@@ -136,7 +136,7 @@ class Report:
                 yield number, stream, instr
                 number += 1
 
-    def instruction(self, number: int) -> tuple[Stream, Instruction]:
+    def instruction(self, number: int) -> tuple[CoreStream, Instruction]:
         """Return the core and the instruction at an index of the arrays."""
         c = int(np.searchsorted(self.lowered.first, number, side="right")) - 1
         return self.streams[c], self.streams[c].instructions[number - self.lowered.first[c]]
@@ -197,7 +197,7 @@ class Report:
         """Return the arithmetic operations, keyed by unit and precision such as ("M", "fp16")."""
         return operations(stream.instructions for stream in self.streams)
 
-    def critical_path(self) -> list[Step]:
+    def critical_path(self) -> list[CriticalStep]:
         """Return the steps that make up the total time, in order and without gaps."""
         return _critical(self.lowered, self.times)
 
@@ -308,7 +308,7 @@ class Report:
         return "\n".join(texts)
 
 
-def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
+def _predecessor_gangs(lowered: Lowered, times: EngineTimes) -> np.ndarray:
     """Return the gang that had each gang's place before, −1 for none.
 
     The places are given in the order in which gangs end, to the waiting gangs in ascending order.
@@ -325,7 +325,7 @@ def _predecessor_gangs(lowered: Lowered, times: Times) -> np.ndarray:
     return before
 
 
-def _critical(lowered: Lowered, times: Times) -> list[Step]:
+def _critical(lowered: Lowered, times: EngineTimes) -> list[CriticalStep]:
     """Return the critical path, found backwards from the instruction whose results come last.
 
     The cause of an instruction's start is the last of the events that it had to wait for.
@@ -368,6 +368,6 @@ def _critical(lowered: Lowered, times: Times) -> list[Step]:
                 begin = int(end[cause])
         else:
             begin = int(end[cause])
-        path.append(Step(i, begin, until, why))
+        path.append(CriticalStep(i, begin, until, why))
         i, until = cause, begin
     return path[::-1]

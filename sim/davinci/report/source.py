@@ -18,7 +18,7 @@ _C_BLANK = re.compile(
 )
 
 
-class Sources:
+class ProgramSources:
     """The lines and functions of the files that the instructions of a program come from.
 
     Parameters

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
@@ -38,14 +39,14 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     width, repeat, count = src.itemsize, f["repeat"], f["count"]
     per = BLOCK_BYTES // width
-    shape = (repeat, -(-count // per), per)
+    shape = (repeat, ceil_div(count, per), per)
     strides = (f["src_repeat_stride"] * BLOCK_BYTES, f["src_block_stride"] * BLOCK_BYTES, width)
     values = memory.at(src, shape, strides).reshape(repeat, -1)[:, :count]
     if f["mode"]:
         first, step = PATTERNS[f["mode"]]
         picked = np.ascontiguousarray(values[:, first::step]).ravel()
     else:
-        shape, strides = (repeat, -(-count // 8)), (f["bits_repeat_stride"] * BLOCK_BYTES, 1)
+        shape, strides = (repeat, ceil_div(count, 8)), (f["bits_repeat_stride"] * BLOCK_BYTES, 1)
         data = memory.at(instr.operands["src1"], shape, strides, "uint8")
         bits = np.unpackbits(np.ascontiguousarray(data), axis=1, bitorder="little")[:, :count]
         picked = values[bits.astype(bool)]

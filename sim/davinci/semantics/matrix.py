@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
@@ -108,7 +109,7 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
         raise FunctionalError(instr, "a transposed A is not modelled; load its fractals transposed")
     va, vb, vc = operands["a"], operands["b"], operands["c"]
     deep = BLOCK_BYTES // DTYPES[va.dtype].itemsize
-    mf, nf, kf = -(-m // 16), -(-n // 16), -(-k // deep)
+    mf, nf, kf = ceil_div(m, 16), ceil_div(n, 16), ceil_div(k, deep)
     a = _stack(memory, va, (mf, kf, 16, deep))
     b = _stack(memory, vb, (kf, nf, 16, deep))
     c = _stack(memory, vc, (nf, mf, 16, 16))

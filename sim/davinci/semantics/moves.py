@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
@@ -39,7 +40,7 @@ def _nd2nz(memory: Memory, instr: Instruction) -> None:
     width = DTYPES[src.dtype].itemsize
     per = BLOCK_BYTES // width
     matrices, rows, columns = f["matrices"], f["rows"], f["columns"]
-    blocks = -(-columns // per)
+    blocks = ceil_div(columns, per)
     strides = (f["src_matrix_stride"], f["src_row_stride"], width)
     source = memory.at(src, (matrices, rows, columns), strides)
     padded = np.zeros((matrices, rows, blocks * per), source.dtype)
@@ -111,7 +112,7 @@ def _fill(memory: Memory, instr: Instruction) -> None:
 def _matrix_out(memory: Memory, instr: Instruction) -> None:
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     m, n = f["m"], f["n"]
-    columns, width = -(-n // 16), DTYPES[src.dtype].itemsize
+    columns, width = ceil_div(n, 16), DTYPES[src.dtype].itemsize
     source = memory.at(src, (columns, m, 16), (f["src_stride"], 16 * width, width))
     values = _converted(memory, instr, np.ascontiguousarray(source))
     if f["relu"]:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
-from vitruvian.sim.davinci.timing.lowering import NEVER, Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import NEVER, CoreStream, Lowered
 
 
 class Deadlock(RuntimeError):
@@ -85,7 +85,7 @@ def explain(
     start: np.ndarray,
     end: np.ndarray,
     issued: np.ndarray,
-    streams: list[Stream] | None = None,
+    streams: list[CoreStream] | None = None,
 ) -> str:
     """Describe a deadlock in one line that quotes each instruction with its source position.
 
@@ -93,7 +93,7 @@ def explain(
     ----------
     start, end, issued : (n,) ndarray of int64
         Times of an incomplete run, as in ``engine.Times``.
-    streams : list of Stream, optional
+    streams : list of CoreStream, optional
         The instructions; without them, the line gives their indices only.
     """
     numbers, closed = cycle(lowered, end, issued)

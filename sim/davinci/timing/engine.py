@@ -11,11 +11,11 @@ import numpy as np
 from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.timing import engine_compiled
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
-from vitruvian.sim.davinci.timing.lowering import Lowered, Stream
+from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 
 
 @dataclass(frozen=True, eq=False)
-class Times:
+class EngineTimes:
     """The times at which each instruction was issued, started and ended, in attoseconds.
 
     Attributes
@@ -45,16 +45,16 @@ class Times:
 
 def run(
     lowered: Lowered,
-    streams: list[Stream] | None = None,
+    streams: list[CoreStream] | None = None,
     *,
     block_bytes: int = 0,
     check: bool = True,
-) -> Times:
+) -> EngineTimes:
     """Run a lowered program.
 
     Parameters
     ----------
-    streams : list of Stream, optional
+    streams : list of CoreStream, optional
         The instructions, which the message of a ``Deadlock`` quotes.
     block_bytes : int
         The granularity of bus arbitration. If 0, the bus is shared anew whenever a transfer starts
@@ -65,7 +65,7 @@ def run(
 
     Returns
     -------
-    Times
+    EngineTimes
 
     Raises
     ------
@@ -110,7 +110,7 @@ def run(
         block_bytes,
     )
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
-    times = Times(start, end, issued, np.where(end < 0, -1, end + lowered.drain))
+    times = EngineTimes(start, end, issued, np.where(end < 0, -1, end + lowered.drain))
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))
     return times

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.compiling import fitting
-from vitruvian.sim.davinci.chip.model import ATTO, Chip, Timing
+from vitruvian.sim.davinci.chip.model import ATTO, Chip, ChipTiming
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
@@ -97,7 +97,7 @@ class Lowered:
 
 
 @dataclass(frozen=True)
-class Stream:
+class CoreStream:
     """The core that a part of the arrays belongs to, with its instructions.
 
     Attributes
@@ -121,7 +121,7 @@ class Stream:
         return f"{self.kind} {'block ' if self.is_block else ''}{self.index}"
 
 
-class Needs:
+class QueueNeeds:
     """The pairing of the n-th wait for a flag with its n-th set (Tang 2024, eq. 2.3).
 
     Add every instruction in program order, core after core; then call ``matched``.
@@ -191,7 +191,7 @@ def lower(
     *,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     mmad_periods_s: Mapping[int, float] | None = None,
-) -> tuple[Lowered, list[Stream]]:
+) -> tuple[Lowered, list[CoreStream]]:
     """Lower a program to arrays.
 
     Parameters
@@ -209,7 +209,7 @@ def lower(
     Returns
     -------
     lowered : Lowered
-    streams : list of Stream
+    streams : list of CoreStream
         The core and instructions of each part of the arrays.
 
     Raises
@@ -259,7 +259,7 @@ def lower(
         handover=round(chip.block_s * ATTO) if places else 0,
         producer=producers(parts, drain),
     )
-    return lowered, [Stream(*_key(core), core.instructions, places > 0) for core in cores]
+    return lowered, [CoreStream(*_key(core), core.instructions, places > 0) for core in cores]
 
 
 def _places(program: Program, chip: Chip) -> int:
@@ -279,7 +279,7 @@ def _gangs(program: Program, cores: Sequence[Core]) -> np.ndarray:
     return np.searchsorted(sorted(set(blocks)), blocks).astype(np.int64)
 
 
-def _timings(chip: Chip, core: Core, places: int) -> Iterator[Timing]:
+def _timings(chip: Chip, core: Core, places: int) -> Iterator[ChipTiming]:
     """Yield the times of a core's instructions; see ``lower`` for the errors."""
     if not places and core.index >= chip.kind(core.kind.name).count:
         raise ValueError(f"cores of {chip.name} must be enough for {core}")
@@ -295,7 +295,7 @@ def _core_of(first: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(first) - 1), np.diff(first))
 
 
-def _distinct(timings: Sequence[Timing]) -> tuple[list[Timing], np.ndarray]:
+def _distinct(timings: Sequence[ChipTiming]) -> tuple[list[ChipTiming], np.ndarray]:
     """Return the distinct objects among the times, and the index of each instruction's one."""
     known: dict[int, int] = {}
     which = np.fromiter((known.setdefault(id(t), len(known)) for t in timings), np.int64)
@@ -319,7 +319,7 @@ def _needs(cores: Sequence[Core], kind: np.ndarray) -> tuple[np.ndarray, np.ndar
     The waits have different numbers of sets, so these are stored one after another in ``need``, and
     ``need_first`` is the cumulative sum of their counts.
     """
-    needs = Needs()
+    needs = QueueNeeds()
     end = 0
     for core in cores:
         begin, end = end, end + len(core.instructions)
@@ -350,7 +350,7 @@ def lower_sequences(
     sequences: Mapping[tuple[str, int], np.ndarray],
     *,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
-) -> tuple[Lowered, list[Stream]]:
+) -> tuple[Lowered, list[CoreStream]]:
     """Lower long programs that are given as indices into a table of a few instructions.
 
     A search over thousands of programs computes these indices with NumPy, since a loop mostly
@@ -370,7 +370,7 @@ def lower_sequences(
     Returns
     -------
     lowered : Lowered
-    streams : list of Stream
+    streams : list of CoreStream
         As in ``lower``.
 
     Raises
@@ -397,15 +397,9 @@ def lower_sequences(
     flag = spread(numbers, np.int64) + core_of * flags
     need_first, need = fitting(match, len(flat))(kind, flag, flags * max(len(parts), 1))
     drain = spread([t.drain for t in timings], np.int64)
-    streams = [Stream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
+    streams = [CoreStream(*key, _Picked(table, x)) for key, x in zip(sequences, parts, strict=True)]
     locked = [(chip.kind(stream.kind).interlocks, stream.instructions) for stream in streams]
-    buses = _Buses(chip)
-    # An instruction of the table has one bus, unless each core has a bus of its own.
-    if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
-        rows = [[buses.number(t.bus, c) for c in range(len(parts))] for t in timings]
-        bus = np.array(rows, np.int32)[flat, core_of]
-    else:
-        bus = spread([buses.number(t.bus, 0) for t in timings], np.int32)
+    bus, totals = _bus_numbers(chip, timings, flat, core_of, len(parts))
     lowered = Lowered(
         first=first,
         unit=spread([instr.unit for instr in table], np.int8),
@@ -419,12 +413,35 @@ def lower_sequences(
         need=need,
         lag=np.zeros(len(flat), np.int64),
         begin=_begin(chip, sequences, offsets_s or {}),
-        totals=buses.totals(),
+        totals=totals,
         dispatch=round(chip.dispatch_s * ATTO),
         gang=np.arange(len(parts)),
         producer=producers(locked, drain),
     )
     return lowered, streams
+
+
+def _bus_numbers(
+    chip: Chip, timings: Sequence[ChipTiming], flat: np.ndarray, core_of: np.ndarray, cores: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bus of each instruction of some cores, and the total rate of each bus.
+
+    Parameters
+    ----------
+    timings : sequence of ChipTiming
+        The timings of the instructions of the table.
+    flat, core_of : (n,) ndarray of int64
+        The index into the table, and the core, of each instruction.
+    cores : int
+        The number of cores, of which some may have no instruction.
+    """
+    buses = _Buses(chip)
+    # An instruction of the table has one bus, unless each core has a bus of its own.
+    if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
+        rows = [[buses.number(t.bus, c) for c in range(cores)] for t in timings]
+        return np.array(rows, np.int32)[flat, core_of], buses.totals()
+    numbers = [buses.number(t.bus, 0) for t in timings]
+    return np.array(numbers, np.int32)[flat], buses.totals()
 
 
 def _flag_numbers(table: Sequence[Instruction]) -> tuple[list[int], int]:

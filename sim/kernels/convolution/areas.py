@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import cuts
@@ -25,8 +26,8 @@ def fractals_of(shape: ConvShape, area: Area) -> int:
 def items_of(shape: ConvShape, area: Area) -> int:
     """Return the number of tiles of all images and groups of 16 channels."""
     p = shape.patches
-    tiles = -(-p.rows // area.rows) * -(-p.columns // area.columns)
-    return shape.images * -(-shape.channels // 16) * tiles
+    tiles = ceil_div(p.rows, area.rows) * ceil_div(p.columns, area.columns)
+    return shape.images * ceil_div(shape.channels, 16) * tiles
 
 
 def check_fits(needs: Mapping[str, int], chip: Chip) -> None:

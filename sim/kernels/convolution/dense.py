@@ -14,19 +14,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
-from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.convolution.tiling import Item, Plan, Tiling, choose
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
+from vitruvian.sim.kernels.convolution.tiling import ConvPlan, ConvTiling, Item, choose
 from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
+from vitruvian.sim.kernels.ring import Ring, Use, ordered, together, uses_of
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
 
 @dataclass(frozen=True, eq=False)
-class Operands:
+class ConvOperands:
     """The operands of a convolution.
 
     Attributes
@@ -73,7 +74,7 @@ def weight_fractals(w: np.ndarray, groups: int) -> np.ndarray:
 def bias_channels(b: np.ndarray, groups: int) -> np.ndarray:
     """Convert a bias to (groups, N1, 16) of float32, padded with zeros."""
     each = b.reshape(groups, -1)
-    padded = np.zeros((groups, -(-each.shape[1] // C0) * C0), np.float32)
+    padded = np.zeros((groups, round_up(each.shape[1], C0)), np.float32)
     padded[:, : each.shape[1]] = each
     return padded.reshape(groups, -1, C0)
 
@@ -91,11 +92,11 @@ def build(
     *,
     chip: Chip | str = "ascend910",
     cores: int | None = None,
-    tiling: Tiling | None = None,
+    tiling: ConvTiling | None = None,
     bias: bool = False,
     relu: bool = False,
     buffering: Buffering | None = None,
-    data: Operands | None = None,
+    data: ConvOperands | None = None,
 ) -> Program:
     """Build y = convolution of x with w, FP16 with sums in FP32.
 
@@ -105,7 +106,7 @@ def build(
         A chip whose cores have all units.
     cores : int, optional
         By default, all cores of the chip.
-    tiling : Tiling, optional
+    tiling : ConvTiling, optional
         By default, that of ``choose``.
     bias : bool
         If True, add a bias; the sums in L0C start with it.
@@ -113,7 +114,7 @@ def build(
         If True, negative results become 0.
     buffering : Buffering, optional
         By default, two slots of each buffer, and weights that stay in L1 if they fit.
-    data : Operands, optional
+    data : ConvOperands, optional
         Without them, only times can be computed. ``b`` is there if ``bias`` is True.
 
     Returns
@@ -136,7 +137,7 @@ def build(
     name = f"conv2d {s.images}×{s.channels}×{s.height}×{s.width}, {s.filters} filters"
     program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
     some = cores_of(program, cores)
-    plan = Plan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
+    plan = ConvPlan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
     x = w = b = None
     if data is not None:
         check_operands(s, data, bias)
@@ -147,11 +148,13 @@ def build(
     gb = program.tensor("b", (s.groups, s.n1, C0), "fp32", b) if bias else None
     gy = program.tensor("y", (s.images, s.groups, s.n1, p.rows, p.columns, C0), "fp16")
     for number in range(plan.cores):
-        _Body(some[number], plan, plan.part(number), (gx, gw, gb, gy), relu, buffering).emit()
+        _DenseEmitter(
+            some[number], plan, plan.part(number), (gx, gw, gb, gy), relu, buffering
+        ).emit()
     return program
 
 
-def check_operands(s: ConvShape, data: Operands, bias: bool) -> None:
+def check_operands(s: ConvShape, data: ConvOperands, bias: bool) -> None:
     """Raise ValueError if operands do not have the sizes of the shape."""
     x, w = (s.images, s.channels, s.height, s.width), (s.filters, s.channels // s.groups, *s.kernel)
     for name, array, size in (("x", data.x, x), ("w", data.w, w), ("b", data.b, (s.filters,))):
@@ -164,13 +167,13 @@ def check_operands(s: ConvShape, data: Operands, bias: bool) -> None:
         raise ValueError(f"bias must be {data.b is not None} with these data, not {bias}")
 
 
-class _Body:
+class _DenseEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        plan: Plan,
+        plan: ConvPlan,
         items: list[Item],
         tensors: tuple[View, View, View | None, View],
         relu: bool,
@@ -205,12 +208,14 @@ class _Body:
         x, w = [(*i[:3], t) for i, t in chunks], [(i[1], i[3], t) for i, t in chunks]
         w = w if keep else list(enumerate(w))
         a, b = [(*i[:3], t, k) for i, t, k in parts], [(i[1], i[3], t, k) for i, t, k in parts]
-        self.in_x = Ring(core, MTE2, MTE1, uses_of(x, two))
-        self.in_w = Ring(core, MTE2, MTE1, uses_of(w, slots), 2)
-        self.left = Ring(core, MTE1, M, uses_of(a, two))
-        self.right = Ring(core, MTE1, M, uses_of(b, two), 2)
-        self.sums = Ring(core, M, V, ones)
-        self.outs = Ring(core, V, MTE3, ones)
+        self.in_x = Ring(core, MTE2, MTE1, plan=uses_of(x, two))
+        self.in_w = Ring(core, MTE2, MTE1, first=2, plan=uses_of(w, slots))
+        self.left = Ring(core, MTE1, M, plan=uses_of(a, two))
+        self.right = Ring(core, MTE1, M, first=2, plan=uses_of(b, two))
+        self.sums = Ring(core, M, V, plan=ones)
+        self.outs = Ring(core, V, MTE3, plan=ones)
+        # The sums that hold a bias; ``sums`` has the flags that say that they have been read.
+        self.biases = Ring(core, V, M, first=2, back=False)
 
     def emit(self) -> None:
         """Emit all output tiles of the core."""
@@ -224,19 +229,18 @@ class _Body:
                 self._start(item, number % 2)
             # The bias of this tile comes first, so that the Cube need not wait for the last one.
             if pending is not None:
-                self._out(*pending)
-            pending = item, self._product(item, number % 2)
+                self._out(pending)
+            self._product(item, number % 2)
+            pending = item
         if pending is not None:
-            self._out(*pending)
+            self._out(pending)
 
     def _load_bias(self, bias: View, again: bool) -> None:
         core = self.core
         if again:
-            core.set_flag(V, MTE2, 0)
-            core.wait_flag(V, MTE2, 0)
+            ordered(core, V, MTE2)
         core.copy(self.ub_b, bias)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
+        ordered(core, MTE2, V)
 
     def _start(self, item: Item, slot: int) -> None:
         """Write the bias to all rows of the sums."""
@@ -246,43 +250,36 @@ class _Body:
             rows = 16 * tile.fractals
             target = self.l0c[slot, i * tile.fractals]
             core.copy(target, self.ub_b[n], bursts=rows, burst_bytes=64, dst_stride=64)
-        core.set_flag(V, M, 2 + slot)
+        self.biases.write(Use(slot)).end()
 
-    def _product(self, item: Item, slot: int):
-        """Emit the loads and products of a tile; return the use of its sums."""
+    def _product(self, item: Item, slot: int) -> None:
+        """Emit the loads and products of a tile."""
         core, plan = self.core, self.plan
         image, group, number, j = item
         tile, filters = plan.tiles[number], plan.filters(j)
-        use = self.sums.next()
-        self.sums.begin_write(use)
-        if self.b is not None:
-            core.wait_flag(V, M, 2 + slot)
         taps, first = plan.shape.taps, self.b is None
-        for chunk in plan.chunks:
-            x, w = self.in_x.next(), self.in_w.next()
-            pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
-            if x.load:
-                self.in_x.begin_write(x)
-                self._load_image(pixels, self.x[image, group], chunk, tile)
-                self.in_x.end_write(x)
-            blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
-            weights = self.l1_w[w.slot, : len(blocks) * wide]
-            if w.load:
-                self.in_w.begin_write(w)
-                part = self.w[group, blocks.start : blocks.stop, filters.start : filters.stop]
-                core.copy(weights.reshape(*part.shape), part)
-                self.in_w.end_write(w)
-            self.in_x.begin_read(x)
-            self.in_w.begin_read(w)
-            for steps in plan.steps(len(chunk)):
-                self._step(tile, pixels, weights, steps, wide, use.slot, first)
-                first = False
-            self.in_x.end_read(x)
-            self.in_w.end_read(w)
-        self.sums.end_write(use)
-        return use
+        with self.sums.write() as sums:
+            if self.b is not None:
+                self.biases.read(Use(slot)).begin()
+            for chunk in plan.chunks:
+                x, w = self.in_x.next(), self.in_w.next()
+                pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
+                if x.load:
+                    with self.in_x.write(x):
+                        self._load_image(pixels, self.x[image, group], chunk, tile)
+                blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
+                weights = self.l1_w[w.slot, : len(blocks) * wide]
+                if w.load:
+                    with self.in_w.write(w):
+                        part = self.w[group, blocks.start : blocks.stop]
+                        part = part[:, filters.start : filters.stop]
+                        core.copy(weights.reshape(*part.shape), part)
+                with together(self.in_x.read(x), self.in_w.read(w)):
+                    for steps in plan.steps(len(chunk)):
+                        self._step(tile, pixels, weights, steps, wide, sums, first)
+                        first = False
 
-    def _load_image(self, dst: View, image: View, chunk: range, tile: Tile) -> None:
+    def _load_image(self, dst: View, image: View, chunk: range, tile: ConvTile) -> None:
         """Load a rectangle of some groups of channels, with one transfer if its rows are whole."""
         part = image[chunk.start : chunk.stop, slice(*tile.down), slice(*tile.across)]
         dst = dst.reshape(*part.shape)
@@ -294,7 +291,7 @@ class _Body:
 
     def _step(
         self,
-        tile: Tile,
+        tile: ConvTile,
         pixels: View,
         weights: View,
         steps: range,
@@ -307,54 +304,44 @@ class _Body:
         a, b = self.left.next(), self.right.next()
         left, right = self.l0a[a.slot, : m * deep], self.l0b[b.slot, : deep * wide]
         if a.load:
-            self.left.begin_write(a)
-            load_patches(core, left, pixels, tile, steps, self.plan.shape.taps)
-            self.left.end_write(a)
+            with self.left.write(a):
+                load_patches(core, left, pixels, tile, steps, self.plan.shape.taps)
         if b.load:
-            self.right.begin_write(b)
-            core.load(right, weights[steps.start * wide : steps.stop * wide])
-            self.right.end_write(b)
-        self.left.begin_read(a)
-        self.right.begin_read(b)
-        init = "zero" if first else "accumulate"
-        if not first and products_need_barrier(m, wide):
-            core.pipe_barrier(M)
-        core.mmad(self.l0c[slot], left, right, m=tile.count, k=16 * deep, n=16 * wide, init=init)
-        self.left.end_read(a)
-        self.right.end_read(b)
+            with self.right.write(b):
+                core.load(right, weights[steps.start * wide : steps.stop * wide])
+        with together(self.left.read(a), self.right.read(b)):
+            init = "zero" if first else "accumulate"
+            if not first and products_need_barrier(m, wide):
+                core.pipe_barrier(M)
+            m, k, n = tile.count, 16 * deep, 16 * wide
+            core.mmad(self.l0c[slot], left, right, m=m, k=k, n=n, init=init)
 
-    def _out(self, item: Item, use) -> None:
+    def _out(self, item: Item) -> None:
+        """Move the sums of a tile to UB and from there to global memory."""
         core, (image, group, number, j) = self.core, item
         tile, filters = self.plan.tiles[number], self.plan.filters(j)
-        out = self.outs.next()
         n = len(filters)
-        self.sums.begin_read(use)
-        self.outs.begin_write(out)
-        ub = self.ub[out.slot, : n * tile.count * C0]
-        stride = tile.count * 2 * C0
-        core.matrix_out(
-            ub, self.l0c[use.slot], m=tile.count, n=16 * n, dst_stride=stride, relu=self.relu
-        )
-        self.sums.end_read(use)
-        self.outs.end_write(out)
-        self.outs.begin_read(out)
-        part = self.y[
-            image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
-        ]
-        ub = ub.reshape(*part.shape)
-        if part.shape[2] == self.y.shape[4]:
-            core.copy(part, ub)
-        else:
-            for c in range(n):
-                core.copy(part[c], ub[c])
-        self.outs.end_read(out)
+        with together(self.sums.read(), self.outs.write()) as (sums, out):
+            ub, stride = self.ub[out, : n * tile.count * C0], tile.count * 2 * C0
+            m = tile.count
+            core.matrix_out(ub, self.l0c[sums], m=m, n=16 * n, dst_stride=stride, relu=self.relu)
+        with self.outs.read() as out:
+            part = self.y[
+                image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
+            ]
+            ub = self.ub[out, : n * tile.count * C0].reshape(*part.shape)
+            if part.shape[2] == self.y.shape[4]:
+                core.copy(part, ub)
+            else:
+                for c in range(n):
+                    core.copy(part[c], ub[c])
 
 
 def load_patches(
     core: Core,
     dst: View,
     pixels: View,
-    tile: Tile,
+    tile: ConvTile,
     steps: range,
     taps: int,
     rows: range | None = None,

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.areas import (
@@ -22,10 +23,10 @@ from vitruvian.sim.kernels.convolution.areas import (
     fractals_of,
     items_of,
 )
-from vitruvian.sim.kernels.convolution.dense import Operands, check_operands
-from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, Tile
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
+from vitruvian.sim.kernels.convolution.dense import ConvOperands, check_operands
+from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, together, uses_of
 
 V, MTE1, MTE2, MTE3 = Unit.V, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -74,7 +75,7 @@ def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
     add = float(lane.init_s) + 2 * fractals * float(lane.repeat_s)
     items = items_of(shape, area)
     # One load more: the first one has nothing to overlap with.
-    return (-(-items // cores) * shape.taps + 1) * max(load, add)
+    return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
 
 def instructions(shape: ConvShape, area: Area) -> int:
@@ -90,7 +91,7 @@ def build(
     area: Area | None = None,
     bias: bool = False,
     relu: bool = False,
-    data: Operands | None = None,
+    data: ConvOperands | None = None,
 ) -> Program:
     """Build y = depthwise convolution of x with w in FP16.
 
@@ -106,7 +107,7 @@ def build(
         By default, that of ``choose``.
     bias, relu : bool
         If True, add a bias, or replace negative results by 0.
-    data : Operands, optional
+    data : ConvOperands, optional
         Without them, only times can be computed.
 
     Returns
@@ -134,7 +135,7 @@ def build(
     if data is not None:
         check_operands(s, data, bias)
         x, w = np.ascontiguousarray(to_nc1hwc0(data.x)), _weights(data)
-    c1 = -(-s.channels // C0)
+    c1 = ceil_div(s.channels, C0)
     gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
     gw = program.tensor("w", (c1, s.taps + 1, C0), "fp16", w)
     gy = program.tensor("y", (s.images, c1, p.rows, p.columns, C0), "fp16")
@@ -143,11 +144,11 @@ def build(
     used = min(len(some), len(items))
     for number in range(used):
         part = items[len(items) * number // used : len(items) * (number + 1) // used]
-        _Body(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
+        _DepthwiseEmitter(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
     return program
 
 
-def _weights(data: Operands) -> np.ndarray:
+def _weights(data: ConvOperands) -> np.ndarray:
     """Return (C1, Kh·Kw + 1, 16): the weights of each position, then the bias or zeros."""
     w = data.w[:, 0]
     bias = np.zeros(len(w), np.float16) if data.b is None else data.b
@@ -156,13 +157,13 @@ def _weights(data: Operands) -> np.ndarray:
     return np.ascontiguousarray(to_nc1hwc0(rows[..., None])[:, :, 0])
 
 
-class _Body:
+class _DepthwiseEmitter:
     """The emitter of the instructions of one core."""
 
     def __init__(
         self,
         core: Core,
-        items: list[tuple[int, int, Tile]],
+        items: list[tuple[int, int, ConvTile]],
         tensors: tuple[View, View, View],
         *,
         bias: bool,
@@ -178,61 +179,50 @@ class _Body:
         self.columns = core.allocate("UB", (2, fractals * 256), "fp16", "pixels of patches")
         self.sums = core.allocate("UB", (2, fractals * 256), "fp16", "y in UB")
         ones = range(len(items))
-        self.in_x = Ring(core, MTE2, MTE1, uses_of(ones, 2))
-        self.in_w = Ring(core, MTE2, V, uses_of((c for c, *_ in items), 2))
-        self.patches = Ring(core, MTE1, V, uses_of(range(len(items) * self.taps), 2))
-        self.outs = Ring(core, V, MTE3, uses_of(ones, 2))
+        self.in_x = Ring(core, MTE2, MTE1, plan=uses_of(ones, 2))
+        self.in_w = Ring(core, MTE2, V, plan=uses_of((c for c, *_ in items), 2))
+        self.patches = Ring(core, MTE1, V, plan=uses_of(range(len(items) * self.taps), 2))
+        self.outs = Ring(core, V, MTE3, plan=uses_of(ones, 2))
 
     def emit(self) -> None:
         """Emit all output tiles of the core."""
         for channel, image, tile in self.items:
-            x, w = self.in_x.next(), self.in_w.next()
-            self.in_x.begin_write(x)
-            source = self.x[image, channel, slice(*tile.down), slice(*tile.across)]
-            pixels = self.l1[x.slot, : tile.pixels * C0]
-            self.core.copy(pixels.reshape(*source.shape), source)
-            self.in_x.end_write(x)
+            w = self.in_w.next()
+            with self.in_x.write() as slot:
+                source = self.x[image, channel, slice(*tile.down), slice(*tile.across)]
+                pixels = self.l1[slot, : tile.pixels * C0]
+                self.core.copy(pixels.reshape(*source.shape), source)
             if w.load:
-                self.in_w.begin_write(w)
-                self.core.copy(self.weights[w.slot], self.w[channel])
-                self.in_w.end_write(w)
-            self.in_x.begin_read(x)
-            self.in_w.begin_read(w)
-            self._tile(image, channel, tile, pixels, self.weights[w.slot])
-            self.in_x.end_read(x)
-            self.in_w.end_read(w)
+                with self.in_w.write(w):
+                    self.core.copy(self.weights[w.slot], self.w[channel])
+            with together(self.in_x.read(), self.in_w.read(w)):
+                self._tile(image, channel, tile, pixels, self.weights[w.slot])
 
-    def _tile(self, image: int, channel: int, tile: Tile, pixels: View, weights: View) -> None:
+    def _tile(self, image: int, channel: int, tile: ConvTile, pixels: View, weights: View) -> None:
         core, size = self.core, tile.fractals * 256
-        out = self.outs.next()
-        sums = self.sums[out.slot, :size]
-        self.outs.begin_write(out)
-        for tap in range(self.taps):
-            use = self.patches.next()
-            columns = self.columns[use.slot, :size]
-            self.patches.begin_write(use)
-            core.im2col(
-                columns,
-                pixels,
-                tile.patches,
-                position=tile.corner(0),
-                kernel_position=divmod(tap, tile.patches.kernel[1]),
-                mode=1,
-            )
-            self.patches.end_write(use)
-            self.patches.begin_read(use)
-            self._lanes(core.vmla if tap else core.vmul, sums, columns, weights[tap])
-            self.patches.end_read(use)
-        if self.bias:
-            self._lanes(core.vadd, sums, sums, weights[self.taps])
-        if self.relu:
-            core.pipe_barrier(V)
-            core.vrelu(sums, sums, repeat=2 * tile.fractals)
-        self.outs.end_write(out)
-        self.outs.begin_read(out)
-        part = self.y[image, channel, slice(*tile.rows), slice(*tile.columns)]
-        core.copy(part, sums[: tile.count * C0].reshape(*part.shape))
-        self.outs.end_read(out)
+        with self.outs.write() as out:
+            sums = self.sums[out, :size]
+            for tap in range(self.taps):
+                with self.patches.write() as slot:
+                    core.im2col(
+                        self.columns[slot, :size],
+                        pixels,
+                        tile.patches,
+                        position=tile.corner(0),
+                        kernel_position=divmod(tap, tile.patches.kernel[1]),
+                        mode=1,
+                    )
+                with self.patches.read() as slot:
+                    operation, columns = core.vmla if tap else core.vmul, self.columns[slot, :size]
+                    self._lanes(operation, sums, columns, weights[tap])
+            if self.bias:
+                self._lanes(core.vadd, sums, sums, weights[self.taps])
+            if self.relu:
+                core.pipe_barrier(V)
+                core.vrelu(sums, sums, repeat=2 * tile.fractals)
+        with self.outs.read() as out:
+            part = self.y[image, channel, slice(*tile.rows), slice(*tile.columns)]
+            core.copy(part, self.sums[out, : tile.count * C0].reshape(*part.shape))
 
     def _lanes(self, operation, sums: View, columns: View, weights: View) -> None:
         """Emit an operation on all pixels; all blocks of a repeat read the same 16 weights."""

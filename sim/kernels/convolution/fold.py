@@ -5,12 +5,13 @@ from functools import lru_cache
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.areas import Area, check_fits, choose_area
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, uses_of
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -58,7 +59,7 @@ class FoldTile:
     @property
     def fractals(self) -> int:
         """The number of fractals that hold these patches at one position of the kernel."""
-        return -(-self.count // 16)
+        return ceil_div(self.count, 16)
 
 
 def _overlapping(
@@ -66,7 +67,7 @@ def _overlapping(
 ) -> tuple[int, int]:
     """Return the first patch of an axis that overlaps some pixels, and one past the last."""
     first = max(0, (part[0] + pad - extent) // stride + 1)
-    return first, min(count, -(-(part[1] + pad) // stride))
+    return first, min(count, ceil_div(part[1] + pad, stride))
 
 
 @lru_cache(256)
@@ -84,7 +85,7 @@ def tiles_of(patches: Patches, area: Area) -> tuple[FoldTile, ...]:
     p = patches
     across = [0]
     if area.columns < p.width:
-        step = -(-area.columns // p.stride[1]) * p.stride[1]
+        step = ceil_div(area.columns, p.stride[1]) * p.stride[1]
         across += [c for c in range(step - p.pad[2], p.width, step) if c > 0]
     return tuple(
         _tile(p, (r, min(r + area.rows, p.height)), (c, end))
@@ -139,8 +140,8 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
         nbytes = max(t.fractals for t in tiles) * _FRACTAL
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
         add = float(lane.init_s + lane.latency_s) + nbytes / 256 * float(lane.repeat_s)
-        items = shape.images * -(-shape.channels // C0) * len(tiles)
-        return (-(-items // cores) * shape.taps + 1) * max(load, add)
+        items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
+        return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
     # A tile has at most as many pixels as half of UB holds; its patches need the rest.
     most = chip.kind().buffers["UB"].nbytes // (2 * _PIXEL)
@@ -151,7 +152,7 @@ def instructions(shape: ConvShape, area: Area) -> int:
     """Return an upper bound of the number of instructions."""
     tiles = tiles_of(shape.patches, area)
     passes = max(t.pixels for t in tiles) // 2040 + 2
-    items = shape.images * -(-shape.channels // C0) * len(tiles)
+    items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
     return items * (8 * shape.taps + 8 + passes)
 
 
@@ -190,7 +191,7 @@ def build(
     program = Program(chip, f"fold {s.images}×{s.channels}×{s.height}×{s.width}")
     some = cores_of(program, cores)
     area = choose(s, chip, len(some)) if area is None else area
-    c1 = -(-s.channels // C0)
+    c1 = ceil_div(s.channels, C0)
     gx = program.tensor("x", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16", data)
     gy = program.tensor("y", (s.images, c1, s.height, s.width, C0), "fp16")
     tiles = tiles_of(p, area)
@@ -210,33 +211,28 @@ def _emit(
     columns = core.allocate("UB", (2, fractals * 256), "fp16", "patches")
     pixels = core.allocate("UB", (2, max(t.pixels for *_, t in items) * C0), "fp16", "y in UB")
     loads = sum(shape.taps for *_, t in items if t.patches is not None)
-    into = Ring(core, MTE2, V, uses_of(range(loads), 2))
-    outs = Ring(core, V, MTE3, uses_of(range(len(items)), 2))
+    into = Ring(core, MTE2, V, plan=uses_of(range(loads), 2))
+    outs = Ring(core, V, MTE3, plan=uses_of(range(len(items)), 2))
     for n, c, tile in items:
-        out = outs.next()
-        image = pixels[out.slot, : tile.pixels * C0]
-        outs.begin_write(out)
-        core.vdup(image, 0.0)
-        for tap in range(shape.taps if tile.patches is not None else 0):
-            use = into.next()
-            into.begin_write(use)
-            source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
-            core.copy(columns[use.slot, : tile.count * C0].reshape(*source.shape), source)
-            into.end_write(use)
-            into.begin_read(use)
-            core.pipe_barrier(V)
-            assert tile.patches is not None
-            core.col2im(
-                image,
-                columns[use.slot],
-                tile.patches,
-                repeat=tile.fractals,
-                position=(tile.top, -tile.patches.pad[2]),
-                kernel_position=divmod(tap, shape.kernel[1]),
-            )
-            into.end_read(use)
-        outs.end_write(out)
-        outs.begin_read(out)
-        target = y[n, c, slice(*tile.down), slice(*tile.across)]
-        core.copy(target, image.reshape(*target.shape))
-        outs.end_read(out)
+        with outs.write() as out:
+            image = pixels[out, : tile.pixels * C0]
+            core.vdup(image, 0.0)
+            for tap in range(shape.taps if tile.patches is not None else 0):
+                with into.write() as slot:
+                    source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
+                    core.copy(columns[slot, : tile.count * C0].reshape(*source.shape), source)
+                with into.read() as slot:
+                    core.pipe_barrier(V)
+                    assert tile.patches is not None
+                    core.col2im(
+                        image,
+                        columns[slot],
+                        tile.patches,
+                        repeat=tile.fractals,
+                        position=(tile.top, -tile.patches.pad[2]),
+                        kernel_position=divmod(tap, shape.kernel[1]),
+                    )
+        with outs.read() as out:
+            image = pixels[out, : tile.pixels * C0]
+            target = y[n, c, slice(*tile.down), slice(*tile.across)]
+            core.copy(target, image.reshape(*target.shape))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 from vitruvian.golden.scu import Patches
 
 #: Channels in a group, C0, and rows or columns of a fractal.
@@ -11,7 +11,7 @@ C0 = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
+class ConvTile:
     """Rectangle of output pixels, and the rectangle of input pixels that it is computed from.
 
     Attributes
@@ -42,7 +42,7 @@ class Tile:
     @property
     def fractals(self) -> int:
         """The number of fractals that hold the patches at one position of the kernel."""
-        return -(-self.count // C0)
+        return ceil_div(self.count, C0)
 
     @property
     def pixels(self) -> int:
@@ -133,7 +133,7 @@ class ConvShape:
         m = self.images * self.groups * self.patches.count
         return m * self.c1 * C0 * self.taps * self.n1 * C0
 
-    def tiles(self, rows: int, columns: int) -> list[Tile]:
+    def tiles(self, rows: int, columns: int) -> list[ConvTile]:
         """Cut the output of an image into tiles of at most rows × columns pixels, row by row.
 
         Raises
@@ -170,7 +170,7 @@ class ConvShape:
             )
         return min(down, p.height), min(across, p.width)
 
-    def _tile(self, rows: tuple[int, int], columns: tuple[int, int]) -> Tile:
+    def _tile(self, rows: tuple[int, int], columns: tuple[int, int]) -> ConvTile:
         p = self.patches
         top, first, last, below = _needed(rows, p.stride[0], p.extent[0], p.pad[0], p.height)
         left, west, east, right = _needed(columns, p.stride[1], p.extent[1], p.pad[2], p.width)
@@ -184,7 +184,7 @@ class ConvShape:
             pad=(max(first - top, 0), max(below - last, 0), west - left, max(right - east, 0)),
             dilation=p.dilation,
         )
-        return Tile(
+        return ConvTile(
             rows=rows,
             columns=columns,
             down=(first, last),

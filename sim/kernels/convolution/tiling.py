@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.convolution.shape import ConvShape, Tile
+from vitruvian.sim.kernels.convolution.shape import ConvShape, ConvTile
 
 #: Bytes of a fractal of FP16, and of one of sums in FP32.
 _FRACTAL = 512
@@ -21,7 +22,7 @@ Item = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ConvTiling:
     """Sizes of the tiles.
 
     Attributes
@@ -46,7 +47,7 @@ class Tiling:
     inner: str = "filters"
 
 
-class Plan:
+class ConvPlan:
     """A tiling applied to a shape, a chip and a number of cores.
 
     Raises
@@ -55,19 +56,19 @@ class Plan:
         If a tile does not fit its buffer, or the shape cannot be cut in this way.
     """
 
-    def __init__(self, shape: ConvShape, tiling: Tiling, chip: Chip, cores: int) -> None:
+    def __init__(self, shape: ConvShape, tiling: ConvTiling, chip: Chip, cores: int) -> None:
         self.shape, self.tiling, self.chip = shape, tiling, chip
         p = shape.patches
-        self.filter_tiles = -(-shape.n1 // tiling.filters)
-        self.pixel_tiles = -(-p.rows // tiling.rows) * -(-p.columns // tiling.columns)
+        self.filter_tiles = ceil_div(shape.n1, tiling.filters)
+        self.pixel_tiles = ceil_div(p.rows, tiling.rows) * ceil_div(p.columns, tiling.columns)
         self.count = shape.images * shape.groups * self.pixel_tiles * self.filter_tiles
         self.cores = min(cores, self.count)
         self.pixels = min(tiling.rows, p.rows) * min(tiling.columns, p.columns)
-        self.fractals = -(-self.pixels // 16)
+        self.fractals = ceil_div(self.pixels, 16)
         down, across = shape.reach(tiling.rows, tiling.columns)
         self.image_bytes = down * across * tiling.channels * _PIXEL
         self.weight_bytes = tiling.channels * shape.taps * tiling.filters * _FRACTAL
-        kinds = -(-shape.c1 // tiling.channels) * self.filter_tiles
+        kinds = ceil_div(shape.c1, tiling.channels) * self.filter_tiles
         room = chip.kind().buffers["L1"].nbytes - 2 * self.image_bytes
         fits = kinds <= min(room // self.weight_bytes, _WEIGHT_SLOTS)
         # If they fit, there is a slot for all weights of a group, so that each is loaded once.
@@ -75,7 +76,7 @@ class Plan:
         self._check()
 
     @cached_property
-    def tiles(self) -> list[Tile]:
+    def tiles(self) -> list[ConvTile]:
         """The tiles of pixels of an image."""
         return self.shape.tiles(self.tiling.rows, self.tiling.columns)
 
@@ -144,12 +145,12 @@ class Plan:
         transfer from and to global memory has an equal share of the bus.
         """
         s, t = self.shape, self.tiling
-        items = -(-self.count // self.cores)
+        items = ceil_div(self.count, self.cores)
         inner = self.filter_tiles if t.inner == "filters" else self.pixel_tiles * s.images
-        outer = -(-items // inner)
+        outer = ceil_div(items, inner)
         pixels, filters = (outer, inner) if t.inner == "filters" else (inner, outer)
         pixels, filters = min(pixels, items), min(filters, items)
-        chunks = -(-s.c1 // t.channels)
+        chunks = ceil_div(s.c1, t.channels)
         images = pixels if chunks == 1 else items
         weights = filters if chunks * filters <= self.weight_slots else items
         if t.inner == "pixels":
@@ -157,7 +158,7 @@ class Plan:
         load = self._seconds("GM", "L1")
         mte2 = images * chunks * load(self.image_bytes) + weights * chunks * load(self.weight_bytes)
         blocks = s.c1 * s.taps
-        steps = -(-blocks // t.depth)
+        steps = ceil_div(blocks, t.depth)
         a, b = self._seconds("L1", "L0A", "im2col"), self._seconds("L1", "L0B", "load")
         m = self.fractals
         # The fewer of: a load for each fractal along K, or for each of the rows.
@@ -188,16 +189,16 @@ class Plan:
 def cuts(count: int, most: int) -> list[int]:
     """Return the sizes of equal parts of ``count``, each at most ``most``; none if that is 0."""
     parts: list[int] = []
-    number = -(-count // most) if most else count + 1
+    number = ceil_div(count, most) if most else count + 1
     while number <= count:
-        size = -(-count // number)
+        size = ceil_div(count, number)
         parts.append(size)
         # The next number of parts that makes them smaller.
-        number = -(-count // (size - 1)) if size > 1 else count + 1
+        number = ceil_div(count, size - 1) if size > 1 else count + 1
     return parts
 
 
-def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
+def choose(shape: ConvShape, chip: Chip, cores: int) -> ConvTiling:
     """Return the tiling with the least estimated time among those that fit.
 
     Raises
@@ -213,7 +214,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
     pixels = min(l0a, _MOST_REPEAT) * 16
     whole = [(rows, p.columns) for rows in cuts(p.rows, pixels // p.columns)]
     parts = [(1, columns) for columns in cuts(p.columns, pixels)]
-    best: tuple[float, Tiling] | None = None
+    best: tuple[float, ConvTiling] | None = None
     failure: ValueError | None = None
     # Rows are cut only if not even one of them fits.
     for areas in (whole, parts):
@@ -223,9 +224,9 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Tiling:
                 for channels in cuts(shape.c1, shape.c1):
                     depth = min(l0a // m, l0b // filters, channels * shape.taps, _MOST_REPEAT)
                     for inner in ("filters", "pixels"):
-                        tiling = Tiling(rows, columns, filters, channels, depth, inner)
+                        tiling = ConvTiling(rows, columns, filters, channels, depth, inner)
                         try:
-                            time = Plan(shape, tiling, chip, cores).seconds()
+                            time = ConvPlan(shape, tiling, chip, cores).seconds()
                         except ValueError as error:
                             failure = error
                             continue

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Unit, load_chip
 from vitruvian.sim.kernels.convolution.areas import (
@@ -14,8 +15,8 @@ from vitruvian.sim.kernels.convolution.areas import (
     items_of,
 )
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
 from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.ring import Ring, uses_of
 
 MTE1, MTE2, MTE3 = Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -42,7 +43,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
     def seconds(area: Area) -> float:
         nbytes = fractals_of(shape, area) * _FRACTAL
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
-        return (-(-items_of(shape, area) // cores) * shape.taps + 1) * load
+        return (ceil_div(items_of(shape, area), cores) * shape.taps + 1) * load
 
     return choose_area(p.rows, p.columns, 16 * _MOST, check, seconds)
 
@@ -84,7 +85,7 @@ def build(
     program = Program(chip, f"unfold {s.images}×{s.channels}×{s.height}×{s.width}")
     some = cores_of(program, cores)
     area = choose(s, chip, len(some)) if area is None else area
-    c1 = -(-s.channels // C0)
+    c1 = ceil_div(s.channels, C0)
     x = None if data is None else np.ascontiguousarray(to_nc1hwc0(data))
     gx = program.tensor("x", (s.images, c1, s.height, s.width, C0), "fp16", x)
     gy = program.tensor("y", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16")
@@ -96,32 +97,25 @@ def build(
         part = items[len(items) * number // used : len(items) * (number + 1) // used]
         l1 = core.allocate("L1", (2, max(t.pixels for *_, t in part) * C0), "fp16", "x in L1")
         ub = core.allocate("UB", (2, max(t.fractals for *_, t in part) * 256), "fp16", "y in UB")
-        image = Ring(core, MTE2, MTE1, uses_of(range(len(part)), 2))
-        patches = Ring(core, MTE1, MTE3, uses_of(range(len(part) * s.taps), 2))
+        image = Ring(core, MTE2, MTE1, plan=uses_of(range(len(part)), 2))
+        patches = Ring(core, MTE1, MTE3, plan=uses_of(range(len(part) * s.taps), 2))
         for n, c, tile in part:
-            use = image.next()
-            image.begin_write(use)
-            source = gx[n, c, slice(*tile.down), slice(*tile.across)]
-            pixels = l1[use.slot, : tile.pixels * C0]
-            core.copy(pixels.reshape(*source.shape), source)
-            image.end_write(use)
-            image.begin_read(use)
-            for tap in range(s.taps):
-                out = patches.next()
-                patches.begin_write(out)
-                core.im2col(
-                    ub[out.slot],
-                    pixels,
-                    tile.patches,
-                    repeat=tile.fractals,
-                    position=tile.corner(0),
-                    kernel_position=divmod(tap, s.kernel[1]),
-                    mode=1,
-                )
-                patches.end_write(out)
-                patches.begin_read(out)
-                target = gy[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
-                core.copy(target, ub[out.slot, : tile.count * C0].reshape(*target.shape))
-                patches.end_read(out)
-            image.end_read(use)
+            with image.write() as slot:
+                source = gx[n, c, slice(*tile.down), slice(*tile.across)]
+                core.copy(l1[slot, : tile.pixels * C0].reshape(*source.shape), source)
+            with image.read() as slot:
+                for tap in range(s.taps):
+                    with patches.write() as out:
+                        core.im2col(
+                            ub[out],
+                            l1[slot, : tile.pixels * C0],
+                            tile.patches,
+                            repeat=tile.fractals,
+                            position=tile.corner(0),
+                            kernel_position=divmod(tap, s.kernel[1]),
+                            mode=1,
+                        )
+                    with patches.read() as out:
+                        target = gy[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
+                        core.copy(target, ub[out, : tile.count * C0].reshape(*target.shape))
     return program

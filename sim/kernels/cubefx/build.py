@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of, round_up
 from vitruvian.sim.davinci import Chip, Program, View
 from vitruvian.sim.davinci.chip.model import CoreKind
-from vitruvian.sim.kernels.cubefx import golden, joined, split
-from vitruvian.sim.kernels.cubefx.joined import JoinedCore, Tensors
+from vitruvian.sim.kernels.cubefx import cube_and_vector_cores, golden, unified_core
+from vitruvian.sim.kernels.cubefx.cube_and_vector_cores import (
+    CubeCore,
+    VectorCore,
+    Workspace,
+    pieces_of,
+)
 from vitruvian.sim.kernels.cubefx.layout import packed_coefficients, unpacked_results, window
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping, best
-from vitruvian.sim.kernels.cubefx.split import CubeCore, VectorCore, Workspace, pieces_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs
+from vitruvian.sim.kernels.cubefx.unified_core import CubeFxTensors, UnifiedCore
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost
 
 #: The largest power that is allowed. FP16 ends at 65504, and a computed power near it is up to
 #: 1.1 per cent too large: its exponent, about 11, has two roundings of 2⁻¹¹ each.
@@ -122,7 +127,7 @@ def build(
     kind = chip.kind()
     program = Program(chip, f"Cube-fx, {_shown(problem)}")
     most = _groups(chip, kind, cores)
-    body = _joined if _is_complete(kind) else _split
+    body = _on_unified_cores if _is_complete(kind) else _on_separate_cores
     view = body(program, problem, options, most)
     if problem.x is None:
         return KernelInstance(program, {}, {"y": view})
@@ -131,7 +136,7 @@ def build(
 
 def needs(
     count: int, mapping: Mapping, chip: Chip, cores: int | None = 1, signs: bool = True
-) -> Needs:
+) -> SimulationCost:
     """Return an upper bound of the cost of simulating Cube-fx with double buffers.
 
     Parameters
@@ -151,15 +156,15 @@ def needs(
     kind = chip.kind()
     groups = _groups(chip, kind, cores)
     if _is_complete(kind):
-        most = joined.most_rows(kind, mapping, signs, 2)
+        most = unified_core.most_rows(kind, mapping, signs, 2)
     else:
-        most = split.most_rows(chip.kind("cube"), mapping, signs, 2)
+        most = cube_and_vector_cores.most_rows(chip.kind("cube"), mapping, signs, 2)
     rows, tiles = _tiling(count, most, groups)
     segments = mapping.loops * (mapping.power_columns + mapping.result_columns)
     # Counted in programs for both chips; the tests compare them with the bound.
     steps = mapping.loops * (31 + 2 * mapping.power_columns)
     blocks = tiles * rows // SIDE
-    return Needs(
+    return SimulationCost(
         instructions=min(groups, tiles) * 200 + tiles * (40 + steps),
         nbytes=blocks * SIDE**2 * (8 + 4 * segments),
         products=2 * blocks * mapping.mac_count * SIDE**3,
@@ -246,7 +251,7 @@ def _ranges(
 
 
 def _expected(problem: _Problem) -> np.ndarray:
-    x = problem.padded(-(-problem.count // SIDE) * SIDE)
+    x = problem.padded(round_up(problem.count, SIDE))
     assert x is not None
     merged, halvings = problem.mapping.merged, problem.halvings
     return golden.taylor(x, problem.coefficients, merged, halvings)[:, : problem.count]
@@ -261,11 +266,11 @@ def _groups(chip: Chip, kind: CoreKind, cores: int | None) -> int:
 
 def _tiling(count: int, most: int, cores: int) -> tuple[int, int]:
     """Return the rows of 16 inputs of a tile, at most ``most``, and the number of tiles."""
-    blocks = -(-count // SIDE**2)  # of 16 rows
+    blocks = ceil_div(count, SIDE**2)  # of 16 rows
     tiles = -(-blocks * SIDE // most)
-    tiles = min(-(-tiles // cores) * cores, blocks)
-    each = -(-blocks // tiles)
-    return each * SIDE, -(-blocks // each)
+    tiles = min(round_up(tiles, cores), blocks)
+    each = ceil_div(blocks, tiles)
+    return each * SIDE, ceil_div(blocks, each)
 
 
 def _tensors(
@@ -288,28 +293,28 @@ def _tensors(
     return x, program.tensor("y", stored, "fp16"), matrices
 
 
-def _joined(
+def _on_unified_cores(
     program: Program, problem: _Problem, options: CubeFx, cores: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
-    most = joined.most_rows(program.chip.kind(), mapping, problem.signs, slots)
+    most = unified_core.most_rows(program.chip.kind(), mapping, problem.signs, slots)
     rows, tiles = _tiling(problem.count, most, cores)
     x, y, matrices = _tensors(program, problem, rows, tiles)
-    tensors = Tensors(x, matrices[:-1], matrices[-1], y)
+    tensors = CubeFxTensors(x, matrices[:-1], matrices[-1], y)
     for index in range(cores):
         part = range(tiles * index // cores, tiles * (index + 1) // cores)
         if part:
             core, halvings = program.core(index), problem.halvings
-            JoinedCore(core, mapping, rows, tensors, halvings=halvings, slots=slots).emit(part)
+            UnifiedCore(core, mapping, rows, tensors, halvings=halvings, slots=slots).emit(part)
     return lambda results: unpacked_results(mapping, results, problem.count)
 
 
-def _split(
+def _on_separate_cores(
     program: Program, problem: _Problem, options: CubeFx, groups: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
     cube, vector = program.chip.kind("cube"), program.chip.kind("vector")
-    most = split.most_rows(cube, mapping, problem.signs, slots)
+    most = cube_and_vector_cores.most_rows(cube, mapping, problem.signs, slots)
     rows, tiles = _tiling(problem.count, most, groups)
     x, y, matrices = _tensors(program, problem, rows, tiles)
     pieces = pieces_of(mapping.loops, options.pieces)

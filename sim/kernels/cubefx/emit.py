@@ -4,6 +4,7 @@ from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.golden import LEAST_LOG
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
+from vitruvian.sim.kernels.ring import ordered
 
 V, MTE1, MTE2 = Unit.V, Unit.MTE1, Unit.MTE2
 
@@ -27,8 +28,7 @@ def load_windows(
     for source in matrices:
         stored.append(core.allocate("L1", source.shape, "fp16", source.name))
         core.copy(stored[-1].reshape(source.size), source.reshape(source.size))
-    core.set_flag(MTE2, MTE1, 7)
-    core.wait_flag(MTE2, MTE1, 7)
+    ordered(core, MTE2, MTE1, 7)
     for target, storage in zip(sequences, stored, strict=False):
         for column in range(columns):
             # The window slides up from the last row at which it can begin.

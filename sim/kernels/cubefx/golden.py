@@ -17,6 +17,7 @@ Tang 2024, §4.2, Alg. 7, and §4.3.1.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.machines.presets import PRESETS
@@ -103,7 +104,7 @@ def powers(x: np.ndarray, order: int, merged: int = 1, halvings: int = 0) -> np.
     ).reshape(-1, _SIDE)
     negative = np.signbit(x).reshape(-1, _SIDE)
     result = np.zeros((*logs.shape, order), np.float16)
-    for number in range(-(-_SIDE // merged)):
+    for number in range(ceil_div(_SIDE, merged)):
         matrix = sequence_matrix(number, order, merged)
         exponents = mmad(logs.view(np.uint16), matrix.view(np.uint16), spec=_SPEC)
         found = vector.exp(
@@ -142,7 +143,7 @@ def taylor(
     matrix = coefficient_matrix(coefficients, merged)
     found = powers(x, order, merged, halvings).reshape(-1, _SIDE, order)
     result = np.zeros((functions, *found.shape[:2]), np.float16)
-    for number in range(-(-_SIDE // merged)):
+    for number in range(ceil_div(_SIDE, merged)):
         inputs = range(number * merged, min((number + 1) * merged, _SIDE))
         # Columns without an exponent are e⁰ = 1; their rows of coefficients are zero.
         left = np.ones((len(found), matrix.shape[0]), np.float16)

@@ -7,14 +7,10 @@ Tang 2024, §4.3, eq. 4.6 to 4.11.
 
 from dataclasses import dataclass, field
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 
 #: Side s of the Cube, and number of columns of the matrix of logarithms.
 SIDE = 16
-
-
-def _up(size: int, step: int) -> int:
-    return -(-size // step)
 
 
 @dataclass(frozen=True)
@@ -48,9 +44,9 @@ class Mapping:
         check_int("order", self.order, 1)
         check_int("functions", self.functions, 1)
         check_int("merged", self.merged, 1, SIDE)
-        object.__setattr__(self, "loops", _up(SIDE, self.merged))
-        object.__setattr__(self, "power_columns", _up(self.order * self.merged, SIDE))
-        object.__setattr__(self, "result_columns", _up(self.functions * self.merged, SIDE))
+        object.__setattr__(self, "loops", ceil_div(SIDE, self.merged))
+        object.__setattr__(self, "power_columns", ceil_div(self.order * self.merged, SIDE))
+        object.__setattr__(self, "result_columns", ceil_div(self.functions * self.merged, SIDE))
 
     @property
     def mac_count(self) -> int:

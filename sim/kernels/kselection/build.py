@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import one_of, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import cores_of
 from vitruvian.sim.kernels.kselection.bitonic import Bitonic
@@ -20,6 +20,7 @@ from vitruvian.sim.kernels.kselection.golden import (
 )
 from vitruvian.sim.kernels.kselection.heap import Heap
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
+from vitruvian.sim.kernels.ring import Ring, uses_of
 
 #: The methods by name, and the golden functions of their names.
 METHODS = {"bitonic": Bitonic, "heap": Heap}
@@ -56,7 +57,7 @@ def tile_of(shape: KnnShape, chip: Chip, method: str) -> int:
     one_of("method", method, METHODS)
     room = chip.kind().buffers["UB"].nbytes
     made = METHODS[method]
-    n = -(-shape.train // _UNIT) * _UNIT
+    n = round_up(shape.train, _UNIT)
     while n >= _UNIT:
         if 2 * 2 * GROUP * n + made.scratch_bytes(shape, n) <= room and n <= 1 << 16:
             return n
@@ -109,7 +110,7 @@ def build(
     if n % _UNIT or not 0 < n <= 1 << 16:
         raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")
     made = METHODS[method]
-    total = -(-shape.train // _UNIT) * _UNIT
+    total = round_up(shape.train, _UNIT)
     chosen = random_distances(shape, _SEED) if distances is None else distances
     padded = _padded(shape, chosen, total)
     if made.columns:
@@ -161,38 +162,34 @@ def _emit(
     slots = core.allocate("UB", (2, n // per, *axes), "fp16", "distances")
     selector = made(core, shape, n)
     tiles = [(group, at) for group in groups for at in range(0, total, n)]
+    loads = Ring(core, Unit.MTE2, Unit.V, plan=uses_of(tiles, 2))
+    results = Ring(core, Unit.V, Unit.MTE3, plan=uses_of(groups, 1))
 
-    def load(turn: int) -> None:
-        group, at = tiles[turn]
+    def load(group: int, at: int) -> None:
         rows = min(n, total - at) // per
-        if turn >= 2:
-            core.wait_flag(Unit.V, Unit.MTE2, turn % 2)
-        core.copy(slots[turn % 2, :rows], d[group, at // per : at // per + rows])
-        core.set_flag(Unit.MTE2, Unit.V, turn % 2)
+        with loads.write() as slot:
+            core.copy(slots[slot, :rows], d[group, at // per : at // per + rows])
 
-    load(0)
-    stored = False
+    load(*tiles[0])
+    selecting = results.write()
     for turn, (group, at) in enumerate(tiles):
+        # The next tile is loaded while this one is searched.
         if turn + 1 < len(tiles):
-            load(turn + 1)
+            load(*tiles[turn + 1])
         if at == 0:
-            if stored:
-                core.wait_flag(Unit.MTE3, Unit.V, 0)
+            selecting.begin()
             selector.begin(min(GROUP, shape.queries - GROUP * group))
-        core.wait_flag(Unit.MTE2, Unit.V, turn % 2)
         rows = min(n, total - at) // per
         own = padded[GROUP * group : GROUP * (group + 1), at : at + rows * per]
-        selector.select(slots[turn % 2, :rows], at, own)
-        if turn + 2 < len(tiles):
-            core.set_flag(Unit.V, Unit.MTE2, turn % 2)
+        with loads.read() as slot:
+            selector.select(slots[slot, :rows], at, own)
         if at + n >= total:
-            core.set_flag(Unit.V, Unit.MTE3, 0)
-            core.wait_flag(Unit.V, Unit.MTE3, 0)
-            core.copy(values[group], selector.best)
-            core.copy(numbers[group], selector.index)
-            stored = turn + 1 < len(tiles)
-            if stored:
-                core.set_flag(Unit.MTE3, Unit.V, 0)
+            selecting.end()
+            with results.read():
+                core.copy(values[group], selector.best)
+                core.copy(numbers[group], selector.index)
+            if turn + 1 < len(tiles):
+                selecting = results.write()
 
 
 def result(
@@ -220,7 +217,7 @@ def expected(
     tile : int
         Training points of a tile; the order of equal distances depends on it.
     """
-    total = -(-shape.train // _UNIT) * _UNIT
+    total = round_up(shape.train, _UNIT)
     padded = _padded(shape, distances, total)[: shape.queries]
     best, index = start(shape.k, shape.queries)
     for at in range(0, total, tile):

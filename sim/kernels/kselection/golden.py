@@ -13,6 +13,8 @@ Batcher 1968 for bitonic sorting; Shanbhag et al. 2018 for the selection from so
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
+
 #: The number of a neighbour that has not been found yet.
 NONE = -1
 
@@ -77,7 +79,7 @@ def bitonic_select(
     """
     k, m = best.shape
     rows, n = rows_of(k), values.shape[1]
-    runs = -(-n // rows)
+    runs = ceil_div(n, rows)
     x = np.full((runs * rows, m), np.inf, np.float16)
     x[:n] = values.T
     number = np.broadcast_to(np.arange(runs * rows)[:, None] + first, x.shape)

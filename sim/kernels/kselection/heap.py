@@ -22,6 +22,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Core, Unit, View
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.ring import ordered
 
 #: A training point has no number with two such words.
 _NOTHING = 0xFFFF
@@ -93,8 +94,7 @@ class Heap:
         values : (16, n) ndarray of float16
         """
         core = self.core
-        core.set_flag(Unit.V, Unit.S, 0)
-        core.wait_flag(Unit.V, Unit.S, 0)
+        ordered(core, Unit.V, Unit.S)
         for q, heap in enumerate(self._heaps):
             core.scalar_load(self.best[0, q], expected=heap[0])
             for j, distance in enumerate(values[q].tolist()):
@@ -102,8 +102,7 @@ class Heap:
                 core.scalar(text="branch")
                 if distance < heap[0]:
                     self._sink(q, distance, first + j)
-        core.set_flag(Unit.S, Unit.V, 0)
-        core.wait_flag(Unit.S, Unit.V, 0)
+        ordered(core, Unit.S, Unit.V)
 
     def _sink(self, q: int, distance: float, number: int) -> None:
         """Emit the replacement of a root."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 from vitruvian.sim.davinci import View
 
 #: Queries of a group, which a core searches for at a time: the FP16 lanes of a block of 32 bytes.
@@ -51,7 +51,7 @@ class KnnShape:
     @property
     def groups(self) -> int:
         """Groups of ``GROUP`` queries; the last one may be partly filled."""
-        return -(-self.queries // GROUP)
+        return ceil_div(self.queries, GROUP)
 
     @property
     def words(self) -> int:

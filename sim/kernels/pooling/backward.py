@@ -9,10 +9,11 @@ References
 Rohwedder 2021, §4.2 (max) and §4.3 (average).
 """
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Unit, View
-from vitruvian.sim.kernels.pooling.blocks import Rows, rectangle
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, rectangle
 from vitruvian.sim.kernels.pooling.emit import behind, pieces
-from vitruvian.sim.kernels.pooling.geometry import Tile
+from vitruvian.sim.kernels.pooling.geometry import PoolingTile
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS, Worker
 
 _Position = tuple[int, int]
@@ -21,7 +22,7 @@ _Position = tuple[int, int]
 class Backward(Worker):
     """The backward kernel on one core; ``x`` of the tensors is the result, ``y`` the gradient."""
 
-    def tile(self, block: int, tile: Tile) -> None:
+    def tile(self, block: int, tile: PoolingTile) -> None:
         """Emit the work on one tile of an image of 16 channels."""
         emit, task = self.emit, self.task
         # Col2Im has an image of the tile's own pixels; the others have one with the windows' edges.
@@ -41,7 +42,7 @@ class Backward(Worker):
         source = image[top * width + left :]
         emit.copy(target, source, tile.rows.length, tile.columns.length, whole, width)
 
-    def _gradient(self, block: int, tile: Tile) -> None:
+    def _gradient(self, block: int, tile: PoolingTile) -> None:
         """Add the contributions of the tile's windows to the image."""
         emit, task, gradient = self.emit, self.task, self.buffers["windows"]
         if not self.first:
@@ -66,16 +67,16 @@ class Backward(Worker):
             emit.barrier()
             self._merge(tile, chunk, masks)
 
-    def _load(self, target: View, source: View, tile: Tile) -> None:
+    def _load(self, target: View, source: View, tile: PoolingTile) -> None:
         """Load a value for each window of the tile."""
         width, columns = self.task.patches.columns, tile.columns.count
         first = tile.rows.windows[0] * width + tile.columns.windows[0]
         self.emit.copy(target, source[first:], tile.rows.count, columns, columns, width)
 
-    def _load_masks(self, block: int, tile: Tile, chunk: list[_Position]) -> list[View]:
+    def _load_masks(self, block: int, tile: PoolingTile, chunk: list[_Position]) -> list[View]:
         """Load the masks of a chunk, in one copy if they are at equal distances."""
         p, count = self.task.patches, tile.count
-        held = -(-count // 16) * 16 if self.task.method == "im2col" else count
+        held = round_up(count, 16) if self.task.method == "im2col" else count
         masks = [self.buffers["positions"][i * held :] for i in range(len(chunk))]
         assert self.gm.mask is not None
         source = self.gm.mask[block]
@@ -89,7 +90,7 @@ class Backward(Worker):
                 self._load(mask, source[number * p.count :], tile)
         return masks
 
-    def _merge(self, tile: Tile, positions: list[_Position], parts: list[View]) -> None:
+    def _merge(self, tile: PoolingTile, positions: list[_Position], parts: list[View]) -> None:
         """Add a part for each position of the kernel to the image."""
         if self.task.method == "im2col":
             merge = self._col2im
@@ -103,7 +104,7 @@ class Backward(Worker):
         for position, part in zip(positions, parts, strict=True):
             merge(tile, position, part)
 
-    def _col2im(self, tile: Tile, position: _Position, part: View) -> None:
+    def _col2im(self, tile: PoolingTile, position: _Position, part: View) -> None:
         patches = tile.patches(self.task.patches)
         image = self.buffers["image"]
         for first, repeat in pieces(patches.fractals, MOST_FRACTALS):
@@ -117,7 +118,7 @@ class Backward(Worker):
             )
         self.emit.barrier()
 
-    def _scatter(self, tile: Tile, position: _Position, part: View) -> None:
+    def _scatter(self, tile: PoolingTile, position: _Position, part: View) -> None:
         """Add one pixel of 16 channels with each instruction."""
         columns, step = tile.columns.count, self.task.patches.stride[1]
         for row in range(tile.rows.count):
@@ -127,7 +128,7 @@ class Backward(Worker):
                 self._add_pixels(behind(line, column * step), behind(part, at), 1)
         self.emit.barrier()
 
-    def _rows(self, tile: Tile, position: _Position, part: View) -> None:
+    def _rows(self, tile: PoolingTile, position: _Position, part: View) -> None:
         """Add a row of windows with each instruction, one repeat for each."""
         columns = tile.columns.count
         for row in range(tile.rows.count):
@@ -135,16 +136,16 @@ class Backward(Worker):
             self._add_pixels(line, part[row * columns :], columns)
         self.emit.barrier()
 
-    def _by_blocks(self, tile: Tile, position: _Position, part: View) -> None:
+    def _by_blocks(self, tile: PoolingTile, position: _Position, part: View) -> None:
         """Add with 128 lanes to pixels at the distance of the windows."""
         down, across = self.task.patches.stride
-        pixels = self.covered(tile, 0, position), Rows(down * tile.columns.padded, across)
+        pixels = self.covered(tile, 0, position), BlockRows(down * tile.columns.padded, across)
         columns = tile.columns.count
-        operands = {"dst": pixels, "src0": pixels, "src1": (part, Rows(columns))}
+        operands = {"dst": pixels, "src0": pixels, "src1": (part, BlockRows(columns))}
         rectangle(self.emit, "vadd", operands, tile.rows.count, columns)
         self.emit.barrier()
 
-    def _by_axis(self, tile: Tile, position: _Position, part: View) -> None:
+    def _by_axis(self, tile: PoolingTile, position: _Position, part: View) -> None:
         """Add along H into rows of windows, and after the last row of the kernel along W."""
         p, (y, x) = self.task.patches, position
         rows, columns = tile.rows.count, tile.columns.count

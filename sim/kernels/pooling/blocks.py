@@ -8,6 +8,7 @@ copy into the layout of Im2Col.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import View
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT, Emitter, behind, pieces
 
@@ -16,7 +17,7 @@ _MOST_DISTANCE = 255
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """Where an operand has its pixels: row r and column c are at r · ``pitch`` + c · ``step``.
 
     Attributes
@@ -30,7 +31,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockPart:
     """One instruction.
 
     Attributes
@@ -50,11 +51,11 @@ class Part:
     lanes: int
     down: bool
 
-    def first(self, where: Rows) -> int:
+    def first(self, where: BlockRows) -> int:
         """Return the number of the first pixel of an operand."""
         return self.row * where.pitch + self.column * where.step
 
-    def stride(self, where: Rows) -> tuple[int, int]:
+    def stride(self, where: BlockRows) -> tuple[int, int]:
         """Return the block stride and the repeat stride of an operand."""
         # The distances of an instruction with one block or one repeat do not matter.
         block = where.step if self.lanes >> 16 else 1
@@ -62,7 +63,9 @@ class Part:
         return block, distance if self.repeat > 1 else 0
 
 
-def parts(rows: int, columns: int, *operands: Rows, along_rows: bool = False) -> Iterator[Part]:
+def parts(
+    rows: int, columns: int, *operands: BlockRows, along_rows: bool = False
+) -> Iterator[BlockPart]:
     """Yield the instructions that cover each pixel of a rectangle once, as few as possible.
 
     Whole groups of eight columns are one instruction for each row, whose repeats go along the row,
@@ -81,24 +84,24 @@ def parts(rows: int, columns: int, *operands: Rows, along_rows: bool = False) ->
     most_down = MOST_REPEAT if can_go_down else 1
     most_along = MOST_REPEAT if can_go_along else 1
     full = (1 << 16 * PER_REPEAT) - 1
-    along = rows * -(-groups // most_along) <= groups * -(-rows // most_down)
+    along = rows * ceil_div(groups, most_along) <= groups * ceil_div(rows, most_down)
     if along or along_rows:
         for row in range(rows):
             for first, repeat in pieces(groups, most_along):
-                yield Part(row, PER_REPEAT * first, repeat, full, False)
+                yield BlockPart(row, PER_REPEAT * first, repeat, full, False)
     else:
         for group in range(groups):
             for row, repeat in pieces(rows, most_down):
-                yield Part(row, PER_REPEAT * group, repeat, full, True)
+                yield BlockPart(row, PER_REPEAT * group, repeat, full, True)
     if rest:
         for row, repeat in pieces(rows, most_down):
-            yield Part(row, PER_REPEAT * groups, repeat, (1 << 16 * rest) - 1, True)
+            yield BlockPart(row, PER_REPEAT * groups, repeat, (1 << 16 * rest) - 1, True)
 
 
 def rectangle(
     emit: Emitter,
     op: str,
-    operands: dict[str, tuple[View, Rows]],
+    operands: dict[str, tuple[View, BlockRows]],
     rows: int,
     columns: int,
     *,
@@ -108,7 +111,7 @@ def rectangle(
 
     Parameters
     ----------
-    operands : dict of str to (View, Rows)
+    operands : dict of str to (View, BlockRows)
         The first pixel of each operand is the first of the view.
     along_rows : bool
         As ``parts`` takes it.

@@ -12,8 +12,8 @@ from vitruvian.sim.kernels.pooling.backward import Backward
 from vitruvian.sim.kernels.pooling.emit import Emitter
 from vitruvian.sim.kernels.pooling.forward import Forward
 from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
-from vitruvian.sim.kernels.pooling.plan import METHODS, Plan, Task, plan
-from vitruvian.sim.kernels.pooling.worker import Tensors
+from vitruvian.sim.kernels.pooling.plan import METHODS, PoolingPlan, PoolingTask, plan
+from vitruvian.sim.kernels.pooling.worker import PoolingTensors
 
 #: Largest kernel, padding and dilation along an axis: fields of eight bits of Im2Col.
 _MOST_FIELD = 255
@@ -53,7 +53,7 @@ class Pooling:
     backward: bool = False
     argmax: bool = False
     divisors: np.ndarray | None = None
-    task: Task = field(init=False)
+    task: PoolingTask = field(init=False)
 
     def __post_init__(self) -> None:
         one_of("reduction", self.reduction, ("max", "avg"))
@@ -69,7 +69,7 @@ class Pooling:
                 raise ValueError(f"stride must be at most {MOST_STRIDE}, not {p.stride}")
         if max(p.pad[:2]) >= p.extent[0] or max(p.pad[2:]) >= p.extent[1]:
             raise ValueError(f"pad must be smaller than the kernel, not {p.pad} for {p.extent}")
-        task = Task(
+        task = PoolingTask(
             p, self.reduction, self.method, self.backward, self.argmax, self._varying() is not None
         )
         object.__setattr__(self, "task", task)
@@ -100,7 +100,7 @@ class Pooling:
             "mask": (*lead, *p.kernel, p.rows, p.columns, 16),
         }
 
-    def plan(self, chip: Chip) -> Plan:
+    def plan(self, chip: Chip) -> PoolingPlan:
         """Return the tiles of the kernel on a chip; see ``plan``."""
         return plan(self.task, chip)
 
@@ -155,7 +155,7 @@ def build(
         views["divisors"] = program.tensor(
             "divisors", varying.shape, "fp16", None if data is None else varying
         )
-    tensors = Tensors(**views)
+    tensors = PoolingTensors(**views)
     for index, core in enumerate(some):
         part = range(blocks * index // len(some), blocks * (index + 1) // len(some))
         if part:

@@ -6,6 +6,7 @@ Operands are views of pixels, (pixels, 16): a pixel's C0 = 16 channels are one b
 from itertools import count
 
 from vitruvian.sim.davinci import Core, Unit, View
+from vitruvian.sim.kernels.ring import ordered
 
 #: Bytes of the 16 FP16 channels of a pixel, and pixels of a repeat of 128 lanes.
 PIXEL_BYTES, PER_REPEAT = 32, 8
@@ -46,8 +47,7 @@ class Emitter:
         """Make ``target`` wait here until ``source`` has ended all earlier work."""
         # Registers are used in turn, so that two orders of the same units may be under way.
         register = next(self._registers) % self.core.chip.event_registers
-        self.core.set_flag(source, target, register)
-        self.core.wait_flag(source, target, register)
+        ordered(self.core, source, target, register)
 
     def barrier(self) -> None:
         """Make later vector instructions wait for the earlier ones, on whose results they depend.

@@ -8,13 +8,14 @@ Rohwedder 2021, §4.1 (direct, Im2Col), §4.3 (average) and §5.2 (expansion, X-
 
 import math
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Unit, View
-from vitruvian.sim.kernels.pooling.blocks import Rows, rectangle
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, rectangle
 from vitruvian.sim.kernels.pooling.emit import (
     behind,
     pieces,
 )
-from vitruvian.sim.kernels.pooling.geometry import Tile
+from vitruvian.sim.kernels.pooling.geometry import PoolingTile
 from vitruvian.sim.kernels.pooling.mask import mark
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS, Worker
 
@@ -42,14 +43,14 @@ class Forward(Worker):
         # it. Infinity would be marked if all pixels of the window had this value.
         return math.nan if self.task.argmax else self.initial
 
-    def tile(self, block: int, tile: Tile) -> None:
+    def tile(self, block: int, tile: PoolingTile) -> None:
         """Emit the work on one tile of an image of 16 channels."""
         emit, task = self.emit, self.task
         chunks = self.plan.chunks(task)
         windows = self.buffers["windows"]
         # Im2Col computes whole fractals, because the rows after the last patch do no harm.
         count = tile.count
-        held = -(-count // 16) * 16 if task.method == "im2col" else count
+        held = round_up(count, 16) if task.method == "im2col" else count
         out = windows[:held]
         self._load(block, tile)
         if not self.first:
@@ -75,7 +76,7 @@ class Forward(Worker):
 
     # Loads.
 
-    def _load(self, block: int, tile: Tile) -> None:
+    def _load(self, block: int, tile: PoolingTile) -> None:
         """Load the tile's pixels to L1 or, with their padding, to the Unified Buffer."""
         emit, rows, columns = self.emit, tile.rows, tile.columns
         width = self.task.patches.width
@@ -105,20 +106,20 @@ class Forward(Worker):
         if self.task.method != "im2col" or self.gm.divisors is not None:
             emit.order(Unit.MTE2, Unit.V)
 
-    def _windows_in(self, target: View, source: View, tile: Tile) -> None:
+    def _windows_in(self, target: View, source: View, tile: PoolingTile) -> None:
         width = self.task.patches.columns
         first = tile.rows.windows[0] * width + tile.columns.windows[0]
         columns = tile.columns.count
         self.emit.copy(target, source[first:], tile.rows.count, columns, columns, width)
 
-    def _by_position(self, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
+    def _by_position(self, tile: PoolingTile, chunk: list[tuple[int, int]], held: int) -> None:
         """Bring the pixels into the layout of Im2Col if the method has it: (positions, windows)."""
         if self.task.method == "im2col":
             self._im2col(tile, chunk, held)
         elif self.task.method == "expansion":
             self._expand(tile, chunk, held)
 
-    def _im2col(self, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
+    def _im2col(self, tile: PoolingTile, chunk: list[tuple[int, int]], held: int) -> None:
         if self.used:
             # V has waited for the stores of the masks, which replaced the pixels.
             self.emit.order(Unit.V, Unit.MTE1)
@@ -139,7 +140,7 @@ class Forward(Worker):
                 )
         self.emit.order(Unit.MTE1, Unit.V)
 
-    def _expand(self, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
+    def _expand(self, tile: PoolingTile, chunk: list[tuple[int, int]], held: int) -> None:
         """Copy pixel by pixel; OR of a value with itself copies its bits, also those of a NaN."""
         self.emit.barrier()
         for index, position in enumerate(chunk):
@@ -155,7 +156,7 @@ class Forward(Worker):
 
     # The reduction.
 
-    def _reduce(self, tile: Tile, chunk: list[tuple[int, int]], out: View) -> None:
+    def _reduce(self, tile: PoolingTile, chunk: list[tuple[int, int]], out: View) -> None:
         method = self.task.method
         if method in ("im2col", "expansion"):
             for index in range(len(chunk)):
@@ -171,7 +172,7 @@ class Forward(Worker):
             else:
                 self._reduce_by_axis(tile, out)
 
-    def _reduce_directly(self, tile: Tile, out: View) -> None:
+    def _reduce_directly(self, tile: PoolingTile, out: View) -> None:
         kh, rows, columns = self.task.patches.kernel[0], tile.rows.count, tile.columns.count
         if self.task.patches.stride[1] == 1:
             # Neighbouring windows have neighbouring pixels, which fill all lanes. The repeat goes
@@ -185,10 +186,10 @@ class Forward(Worker):
                     self._along_kernel(behind(out, row * columns + column), line, column)
             self.emit.barrier()
 
-    def _reduce_rows(self, tile: Tile, out: View, *, along_rows: bool) -> None:
+    def _reduce_rows(self, tile: PoolingTile, out: View, *, along_rows: bool) -> None:
         """Reduce all windows at one position of the kernel after the other, with 128 lanes."""
         rows, columns = tile.rows.count, tile.columns.count
-        windows, pixels = Rows(columns), self.pitches(tile)
+        windows, pixels = BlockRows(columns), self.pitches(tile)
         for position in self.task.positions:
             source = self.covered(tile, 0, position)
             operands = {"dst": (out, windows), "src0": (out, windows), "src1": (source, pixels)}
@@ -203,7 +204,7 @@ class Forward(Worker):
         steps = {"dst": 0, "src0": p.dilation[1], "src1": 0}
         self.emit.pixels(self.op, operands, steps, p.kernel[1])
 
-    def _reduce_by_axis(self, tile: Tile, out: View) -> None:
+    def _reduce_by_axis(self, tile: PoolingTile, out: View) -> None:
         """Reduce along W into a row of windows for each row of pixels, then these along H."""
         p, rows, columns = self.task.patches, tile.rows.count, tile.columns.count
         lines = self.buffers["rows"][: tile.rows.padded * columns]
@@ -215,8 +216,8 @@ class Forward(Worker):
             for x in range(p.kernel[1]):
                 for line, number in _runs(used):
                     dst, at = behind(lines, line * columns), line * width + x * p.dilation[1]
-                    pixels = (behind(image, at), Rows(width))
-                    sums = (dst, Rows(columns))
+                    pixels = (behind(image, at), BlockRows(width))
+                    sums = (dst, BlockRows(columns))
                     operands = {"dst": sums, "src0": sums, "src1": pixels}
                     rectangle(self.emit, self.op, operands, number, columns, along_rows=True)
                 self.emit.barrier()
@@ -232,21 +233,26 @@ class Forward(Worker):
                 src = lines[line * columns : (line + rows) * columns]
                 self.emit.dense(self.op, dst=out, src0=out, src1=src)
             else:
-                some = (behind(lines, y * p.dilation[0] * columns), Rows(p.stride[0] * columns))
-                sums = (out, Rows(columns))
+                some = (
+                    behind(lines, y * p.dilation[0] * columns),
+                    BlockRows(p.stride[0] * columns),
+                )
+                sums = (out, BlockRows(columns))
                 operands = {"dst": sums, "src0": sums, "src1": some}
                 rectangle(self.emit, self.op, operands, rows, columns, along_rows=True)
             self.emit.barrier()
 
     # Stores.
 
-    def _store(self, target: View, source: View, tile: Tile) -> None:
+    def _store(self, target: View, source: View, tile: PoolingTile) -> None:
         width = self.task.patches.columns
         first = tile.rows.windows[0] * width + tile.columns.windows[0]
         columns = tile.columns.count
         self.emit.copy(target[first:], source, tile.rows.count, columns, width, columns)
 
-    def _store_mask(self, block: int, tile: Tile, chunk: list[tuple[int, int]], held: int) -> None:
+    def _store_mask(
+        self, block: int, tile: PoolingTile, chunk: list[tuple[int, int]], held: int
+    ) -> None:
         """Store the masks of a chunk, in one copy if each is contiguous in global memory."""
         p, masks = self.task.patches, self.buffers["positions"]
         assert self.gm.mask is not None

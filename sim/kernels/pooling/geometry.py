@@ -8,6 +8,7 @@ pixels and holds all windows that touch them, so that every pixel's sum is compl
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 
 #: Largest stride of Im2Col and Col2Im.
@@ -50,7 +51,7 @@ class AxisTile:
 
 
 @dataclass(frozen=True)
-class Tile:
+class PoolingTile:
     """A tile of rows and columns.
 
     Attributes
@@ -105,7 +106,7 @@ def forward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
         0 for rows, 1 for columns.
     """
     count, size, stride, before, extent = _axis(whole, axis)
-    parts = -(-count // most)
+    parts = ceil_div(count, most)
     found = []
     for part in range(parts):
         first, last = count * part // parts, count * (part + 1) // parts
@@ -124,7 +125,7 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
     """
     count, size, stride, before, extent = _axis(whole, axis)
     if stride <= extent:
-        parts = -(-size // most)
+        parts = ceil_div(size, most)
         edges = [size * part // parts for part in range(parts + 1)]
     else:
         # A tile begins where a window begins, because its first window must not begin behind it.
@@ -132,7 +133,7 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
         edges = [0, *(edge for edge in starts if 0 < edge < size), size]
     found = []
     for begin, end in pairwise(edges):
-        first = max(0, -(-(begin + before - extent + 1) // stride))
+        first = max(0, ceil_div(begin + before - extent + 1, stride))
         last = min(count, (end - 1 + before) // stride + 1)
         if first >= last:
             found.append(AxisTile((0, 0), (begin, end), (0, 0)))
@@ -142,9 +143,9 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
     return found
 
 
-def tiles(rows: list[AxisTile], columns: list[AxisTile]) -> list[Tile]:
+def tiles(rows: list[AxisTile], columns: list[AxisTile]) -> list[PoolingTile]:
     """Return the tiles of an image, row by row."""
-    return [Tile(row, column) for row in rows for column in columns]
+    return [PoolingTile(row, column) for row in rows for column in columns]
 
 
 def _axis(whole: Patches, axis: int) -> tuple[int, int, int, int, int]:

@@ -8,11 +8,12 @@ padding ("same" or "valid") are those of Keras' models.
 
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 
 
 @dataclass(frozen=True)
-class Layer:
+class PoolingLayer:
     """A pooling layer of a network.
 
     Attributes
@@ -46,7 +47,7 @@ class Layer:
     @property
     def groups(self) -> int:
         """C1, the number of groups of 16 channels."""
-        return -(-self.channels // 16)
+        return ceil_div(self.channels, 16)
 
     def patches(self, rows: int | None = None) -> Patches:
         """Return the windows, by default of the whole image, otherwise of its first ``rows``."""
@@ -61,29 +62,29 @@ class Layer:
 
 
 LAYERS = (
-    Layer("InceptionV3", "max", 147, 64, 3, 2),
-    Layer("InceptionV3", "max", 71, 192, 3, 2),
-    Layer("InceptionV3", "max", 35, 288, 3, 2),
-    Layer("InceptionV3", "max", 17, 768, 3, 2),
-    Layer("InceptionV3", "avg", 35, 192, 3, 1, (1, 1)),
-    Layer("InceptionV3", "avg", 35, 256, 3, 1, (1, 1)),
-    Layer("InceptionV3", "avg", 35, 288, 3, 1, (1, 1)),
-    Layer("InceptionV3", "avg", 17, 768, 3, 1, (1, 1), 4),
-    Layer("InceptionV3", "avg", 8, 1280, 3, 1, (1, 1)),
-    Layer("InceptionV3", "avg", 8, 2048, 3, 1, (1, 1)),
-    Layer("InceptionV3", "avg", 8, 2048, 8, 8),
-    Layer("Xception", "max", 147, 128, 3, 2, (1, 1)),
-    Layer("Xception", "max", 74, 256, 3, 2, (0, 1)),
-    Layer("Xception", "max", 37, 728, 3, 2, (1, 1)),
-    Layer("Xception", "max", 19, 1024, 3, 2, (1, 1)),
-    Layer("Xception", "avg", 10, 2048, 10, 10),
-    Layer("ResNet-50", "max", 112, 64, 3, 2, (1, 1)),
-    Layer("ResNet-50", "avg", 7, 2048, 7, 7),
-    Layer("VGG-16", "max", 224, 64, 2, 2),
-    Layer("VGG-16", "max", 112, 128, 2, 2),
-    Layer("VGG-16", "max", 56, 256, 2, 2),
-    Layer("VGG-16", "max", 28, 512, 2, 2),
-    Layer("VGG-16", "max", 14, 512, 2, 2),
+    PoolingLayer("InceptionV3", "max", 147, 64, 3, 2),
+    PoolingLayer("InceptionV3", "max", 71, 192, 3, 2),
+    PoolingLayer("InceptionV3", "max", 35, 288, 3, 2),
+    PoolingLayer("InceptionV3", "max", 17, 768, 3, 2),
+    PoolingLayer("InceptionV3", "avg", 35, 192, 3, 1, (1, 1)),
+    PoolingLayer("InceptionV3", "avg", 35, 256, 3, 1, (1, 1)),
+    PoolingLayer("InceptionV3", "avg", 35, 288, 3, 1, (1, 1)),
+    PoolingLayer("InceptionV3", "avg", 17, 768, 3, 1, (1, 1), 4),
+    PoolingLayer("InceptionV3", "avg", 8, 1280, 3, 1, (1, 1)),
+    PoolingLayer("InceptionV3", "avg", 8, 2048, 3, 1, (1, 1)),
+    PoolingLayer("InceptionV3", "avg", 8, 2048, 8, 8),
+    PoolingLayer("Xception", "max", 147, 128, 3, 2, (1, 1)),
+    PoolingLayer("Xception", "max", 74, 256, 3, 2, (0, 1)),
+    PoolingLayer("Xception", "max", 37, 728, 3, 2, (1, 1)),
+    PoolingLayer("Xception", "max", 19, 1024, 3, 2, (1, 1)),
+    PoolingLayer("Xception", "avg", 10, 2048, 10, 10),
+    PoolingLayer("ResNet-50", "max", 112, 64, 3, 2, (1, 1)),
+    PoolingLayer("ResNet-50", "avg", 7, 2048, 7, 7),
+    PoolingLayer("VGG-16", "max", 224, 64, 2, 2),
+    PoolingLayer("VGG-16", "max", 112, 128, 2, 2),
+    PoolingLayer("VGG-16", "max", 56, 256, 2, 2),
+    PoolingLayer("VGG-16", "max", 28, 512, 2, 2),
+    PoolingLayer("VGG-16", "max", 14, 512, 2, 2),
 )
 
 #: The inputs of Fig. 5.2, from small to large.

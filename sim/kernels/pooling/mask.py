@@ -11,8 +11,9 @@ repeat then needs a vcmp and a vsel of its own, and a subtraction of many window
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import View
-from vitruvian.sim.kernels.pooling.blocks import Rows, parts
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts
 from vitruvian.sim.kernels.pooling.emit import (
     MOST_REPEAT,
     ONE_PIXEL,
@@ -21,12 +22,12 @@ from vitruvian.sim.kernels.pooling.emit import (
     behind,
     pieces,
 )
-from vitruvian.sim.kernels.pooling.geometry import Tile
+from vitruvian.sim.kernels.pooling.geometry import PoolingTile
 from vitruvian.sim.kernels.pooling.worker import Worker
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MaskPart:
     """Windows that one instruction with repeats handles.
 
     Attributes
@@ -55,7 +56,7 @@ class _Part:
     bits: int
 
 
-def mark(worker: Worker, tile: Tile, chunk: list[tuple[int, int]], out: View) -> None:
+def mark(worker: Worker, tile: PoolingTile, chunk: list[tuple[int, int]], out: View) -> None:
     """Set the mask of each position to 1 where its pixel is the first that equals the maximum.
 
     Parameters
@@ -82,7 +83,7 @@ def mark(worker: Worker, tile: Tile, chunk: list[tuple[int, int]], out: View) ->
             _by_register(worker, some, mask, out)
 
 
-def _contiguous(pixels: View) -> Iterator[_Part]:
+def _contiguous(pixels: View) -> Iterator[_MaskPart]:
     """Yield parts of 128 lanes, whose masks replace the pixels."""
     count = pixels.shape[0]
     whole, rest = divmod(count, PER_REPEAT)
@@ -92,10 +93,10 @@ def _contiguous(pixels: View) -> Iterator[_Part]:
     for first, repeat, lanes in some:
         source, step = behind(pixels, first), (1, PER_REPEAT)
         # Every instruction's bits, 16 bytes for each repeat, begin with a whole block.
-        yield _Part(source, step, first, 1, PER_REPEAT, repeat, lanes, -(-first // 16))
+        yield _MaskPart(source, step, first, 1, PER_REPEAT, repeat, lanes, ceil_div(first, 16))
 
 
-def _pixels(worker: Worker, tile: Tile, position: tuple[int, int]) -> Iterator[_Part]:
+def _pixels(worker: Worker, tile: PoolingTile, position: tuple[int, int]) -> Iterator[_MaskPart]:
     """Yield parts of one pixel a repeat, because the pixels of neighbouring windows have gaps."""
     columns, step = tile.columns.count, worker.task.patches.stride[1]
     # The bits of a pixel are 16 bytes, and each row of them begins with a whole block.
@@ -106,24 +107,24 @@ def _pixels(worker: Worker, tile: Tile, position: tuple[int, int]) -> Iterator[_
             source, at = behind(line, first * step), row * columns + first
             bits = (row * pitch + first) // 2
             # With a block stride of 0, the disabled lanes read the same pixel and none behind it.
-            yield _Part(source, (0, step), at, 0, 1, repeat, ONE_PIXEL, bits)
+            yield _MaskPart(source, (0, step), at, 0, 1, repeat, ONE_PIXEL, bits)
 
 
-def _rows(worker: Worker, tile: Tile, position: tuple[int, int]) -> Iterator[_Part]:
+def _rows(worker: Worker, tile: PoolingTile, position: tuple[int, int]) -> Iterator[_MaskPart]:
     """Yield parts of 128 lanes, which compare with pixels at the distance of the windows."""
     rows, columns = tile.rows.count, tile.columns.count
-    windows, pixels = Rows(columns), worker.pitches(tile)
+    windows, pixels = BlockRows(columns), worker.pitches(tile)
     source = worker.covered(tile, 0, position)
     bits = 0
     for part in parts(rows, columns, windows, pixels):
         first, (block, distance) = part.first(windows), part.stride(windows)
         place, step = behind(source, part.first(pixels)), part.stride(pixels)
-        yield _Part(place, step, first, block, distance, part.repeat, part.lanes, bits)
+        yield _MaskPart(place, step, first, block, distance, part.repeat, part.lanes, bits)
         # The bits of a repeat are 16 bytes, and those of an instruction begin a block.
-        bits += -(-part.repeat // 2)
+        bits += ceil_div(part.repeat, 2)
 
 
-def _by_memory(worker: Worker, some: list[_Part], mask: View, out: View) -> None:
+def _by_memory(worker: Worker, some: list[_MaskPart], mask: View, out: View) -> None:
     """Mark the windows with bits in memory, other ones for each repeat."""
     core, zero, left = worker.core, worker.buffers["zero"], worker.buffers["left"]
     bits = worker.buffers["bits"]
@@ -147,7 +148,7 @@ def _by_memory(worker: Worker, some: list[_Part], mask: View, out: View) -> None
         worker.emit.barrier()
 
 
-def _by_register(worker: Worker, some: Iterator[_Part], mask: View, out: View) -> None:
+def _by_register(worker: Worker, some: Iterator[_MaskPart], mask: View, out: View) -> None:
     """Mark the windows with bits in the register, which hold for one repeat only."""
     emit, zero, left = worker.emit, worker.buffers["zero"], worker.buffers["left"]
     for part in some:
@@ -163,7 +164,7 @@ def _by_register(worker: Worker, some: Iterator[_Part], mask: View, out: View) -
 
 
 def _mark_once(
-    emit: Emitter, part: _Part, compared: tuple[View, View], mask: View, left: View, zero: View
+    emit: Emitter, part: _MaskPart, compared: tuple[View, View], mask: View, left: View, zero: View
 ) -> None:
     """Compare into the register, and take over what is left where the bits are set."""
     blocks = {"src0": (part.step[0], 0), "src1": (part.block, 0)}

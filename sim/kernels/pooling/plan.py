@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.scu import Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci import Chip
@@ -10,7 +11,7 @@ from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, PIXEL_BYTES, pieces
 from vitruvian.sim.kernels.pooling.geometry import (
     AxisTile,
-    Tile,
+    PoolingTile,
     backward_axis,
     forward_axis,
     tiles,
@@ -27,7 +28,7 @@ METHODS = {
 
 
 @dataclass(frozen=True)
-class Task:
+class PoolingTask:
     """A pooling, without the number of images and the chip that computes it.
 
     Attributes
@@ -61,12 +62,12 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PoolingPlan:
     """Tiles of a task on a chip, and the sizes of its buffers.
 
     Attributes
     ----------
-    tiles : list of Tile
+    tiles : list of PoolingTile
     chunk : int
         Positions in the kernel that are in the Unified Buffer at a time.
     sizes : dict of str to int
@@ -75,12 +76,12 @@ class Plan:
         True if vsel takes other bits for each repeat from memory.
     """
 
-    tiles: list[Tile]
+    tiles: list[PoolingTile]
     chunk: int
     sizes: dict[str, int]
     bits_in_memory: bool
 
-    def chunks(self, task: Task) -> list[list[tuple[int, int]]]:
+    def chunks(self, task: PoolingTask) -> list[list[tuple[int, int]]]:
         """Return the positions in the kernel, chunk by chunk."""
         all_ = task.positions
         return [all_[first : first + count] for first, count in pieces(len(all_), self.chunk)]
@@ -96,7 +97,7 @@ class _Fit:
     sizes: dict[str, int]
 
 
-def plan(task: Task, chip: Chip) -> Plan:
+def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     """Return the tiles of a task: whole rows if one fits, otherwise parts of a row.
 
     Raises
@@ -118,7 +119,7 @@ def plan(task: Task, chip: Chip) -> Plan:
         down, across = axis(p, 0, rows), axis(p, 1, columns)
         sizes = _sizes(task, down, across, chunk, bits)
         local = (size for key, size in sizes.items() if key != "L1")
-        used = sum(-(-size // PER_REPEAT) * PER_REPEAT for size in local)
+        used = sum(round_up(size, PER_REPEAT) for size in local)
         if used > room or sizes.get("L1", 0) > room_l1:
             return None
         return _Fit(down, across, chunk, sizes)
@@ -126,7 +127,7 @@ def plan(task: Task, chip: Chip) -> Plan:
     # Only kernels that hold values by position of the kernel can take fewer of them at a time.
     parts = [positions]
     while _holds_positions(task) and parts[-1] > 1:
-        parts.append(-(-parts[-1] // 2))
+        parts.append(ceil_div(parts[-1], 2))
 
     def by_rows(chunk: int) -> _Fit | None:
         return _largest(lambda rows: attempt(rows, lengths[1], chunk), lengths[0])
@@ -146,7 +147,7 @@ def plan(task: Task, chip: Chip) -> Plan:
             f"window of {task.method} pooling must fit the buffers of {chip.name}, not "
             f"{p.extent[0]} × {p.extent[1]} pixels"
         )
-    return Plan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
+    return PoolingPlan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
 
 
 def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
@@ -163,7 +164,7 @@ def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
     return best
 
 
-def _holds_positions(task: Task) -> bool:
+def _holds_positions(task: PoolingTask) -> bool:
     """Return True if the kernel has a buffer with a part for each position of the kernel."""
     if task.backward:
         return task.reduction == "max"
@@ -171,7 +172,7 @@ def _holds_positions(task: Task) -> bool:
 
 
 def _sizes(
-    task: Task, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
+    task: PoolingTask, down: list[AxisTile], across: list[AxisTile], chunk: int, bits: bool
 ) -> dict[str, int]:
     """Return the pixels of each buffer of a kernel, which its largest tile needs."""
 
@@ -180,7 +181,7 @@ def _sizes(
 
     rows, columns = most("count")
     windows = rows * columns
-    fractals = -(-windows // ROWS) * ROWS
+    fractals = round_up(windows, ROWS)
     padded_rows, padded_columns = most("padded")
     height, width = most("length")
     of_image = padded_rows * padded_columns
@@ -202,7 +203,7 @@ def _sizes(
             if task.method in ("im2col", "expansion"):
                 sizes["bits"] = by_position // 16 + 2
             elif task.method == "strided":
-                sizes["bits"] = rows * -(-columns // PER_REPEAT)
+                sizes["bits"] = rows * ceil_div(columns, PER_REPEAT)
             else:
                 sizes["bits"] = rows * (columns // 2 + 1)
         sizes["left"] = by_position

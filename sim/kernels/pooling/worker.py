@@ -3,18 +3,19 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Core, View
-from vitruvian.sim.kernels.pooling.blocks import Rows
+from vitruvian.sim.kernels.pooling.blocks import BlockRows
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, Emitter, behind
-from vitruvian.sim.kernels.pooling.geometry import Tile
-from vitruvian.sim.kernels.pooling.plan import Plan, Task
+from vitruvian.sim.kernels.pooling.geometry import PoolingTile
+from vitruvian.sim.kernels.pooling.plan import PoolingPlan, PoolingTask
 
 #: Most fractals of one Im2Col or Col2Im.
 MOST_FRACTALS = 255
 
 
 @dataclass(frozen=True)
-class Tensors:
+class PoolingTensors:
     """Tensors in global memory as views (blocks, …, 16), where a block is an image of 16 channels.
 
     Attributes
@@ -50,7 +51,12 @@ class Worker(ABC):
     """
 
     def __init__(
-        self, emit: Emitter, task: Task, plan: Plan, tensors: Tensors, divisor: float
+        self,
+        emit: Emitter,
+        task: PoolingTask,
+        plan: PoolingPlan,
+        tensors: PoolingTensors,
+        divisor: float,
     ) -> None:
         self.emit, self.task, self.plan, self.gm = emit, task, plan, tensors
         self.core = emit.core
@@ -62,7 +68,7 @@ class Worker(ABC):
             emit.fill(self.buffers["divisors"], divisor)
 
     @abstractmethod
-    def tile(self, block: int, tile: Tile) -> None:
+    def tile(self, block: int, tile: PoolingTile) -> None:
         """Emit the work on one tile of an image of 16 channels."""
 
     def block(self, number: int) -> None:
@@ -71,17 +77,17 @@ class Worker(ABC):
             self.tile(number, tile)
             self.first = False
 
-    def covered(self, tile: Tile, row: int, position: tuple[int, int]) -> View:
+    def covered(self, tile: PoolingTile, row: int, position: tuple[int, int]) -> View:
         """Return the pixels from the one that the first window of a row has at a position."""
         p = self.task.patches
         line = row * p.stride[0] + position[0] * p.dilation[0]
         at = line * tile.columns.padded + position[1] * p.dilation[1]
         return behind(self.buffers["image"], at)
 
-    def pitches(self, tile: Tile) -> Rows:
+    def pitches(self, tile: PoolingTile) -> BlockRows:
         """Return where the windows have their pixels at one position of the kernel."""
         down, across = self.task.patches.stride
-        return Rows(down * tile.columns.padded, across)
+        return BlockRows(down * tile.columns.padded, across)
 
     def divide(self, values: View) -> None:
         """Divide the contiguous values of windows by their divisors."""
@@ -93,9 +99,9 @@ class Worker(ABC):
             self.emit.with_constant("vdiv", values, values, divisors)
 
 
-def allocate(core: Core, plan: Plan) -> dict[str, View]:
+def allocate(core: Core, plan: PoolingPlan) -> dict[str, View]:
     """Allocate the buffers of a plan, each of whole repeats, as pixels of 16 channels."""
-    sizes = {name: -(-size // PER_REPEAT) * PER_REPEAT for name, size in plan.sizes.items()}
+    sizes = {name: round_up(size, PER_REPEAT) for name, size in plan.sizes.items()}
     return {
         name: core.allocate("L1" if name == "L1" else "UB", (pixels, 16), "fp16", name)
         for name, pixels in sizes.items()

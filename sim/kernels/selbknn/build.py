@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
@@ -18,7 +19,14 @@ from vitruvian.sim.kernels.kselection import Bitonic, Heap
 from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
-from vitruvian.sim.kernels.selbknn.golden import VARIANTS, Best, Variant, distances, k_selection
+from vitruvian.sim.kernels.ring import Ring, close_rings, open_rings, together
+from vitruvian.sim.kernels.selbknn.golden import (
+    VARIANTS,
+    Best,
+    SelectionVariant,
+    distances,
+    k_selection,
+)
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
 from vitruvian.sim.kernels.selbknn.select import SelB
 
@@ -29,7 +37,7 @@ _PIECE, _DEEP = 128, 8
 
 
 @dataclass(frozen=True)
-class Method:
+class SelectionMethod:
     """A k-selection.
 
     Attributes
@@ -54,12 +62,12 @@ class Method:
     leaves: bool = False
 
 
-def _selb(variant: Variant) -> Method:
+def _selb(variant: SelectionVariant) -> SelectionMethod:
     def golden(tile: np.ndarray, best: Best, first: int) -> Best:
         k_selection(tile, best, first=first, variant=variant)
         return best
 
-    return Method(
+    return SelectionMethod(
         lambda core, shape, n: SelB(core, shape, n, variant),
         lambda shape, n: SelB.scratch_bytes(shape, n, variant),
         lambda shape, n: SelB.instructions(shape, n, variant),
@@ -70,15 +78,15 @@ def _selb(variant: Variant) -> Method:
 
 def _baseline(
     method: type[Bitonic] | type[Heap], select: Callable[..., tuple[np.ndarray, np.ndarray]]
-) -> Method:
+) -> SelectionMethod:
     def golden(tile: np.ndarray, best: Best, first: int) -> Best:
         return Best(*select(best.distances, best.index, tile, first))
 
-    return Method(method, method.scratch_bytes, method.instructions, golden)
+    return SelectionMethod(method, method.scratch_bytes, method.instructions, golden)
 
 
 #: The k-selections by name.
-METHODS: Mapping[str, Method] = {
+METHODS: Mapping[str, SelectionMethod] = {
     **{name: _selb(variant) for name, variant in VARIANTS.items()},
     "bitonic": _baseline(Bitonic, bitonic_select),
     "heap": _baseline(Heap, heap_select),
@@ -100,7 +108,7 @@ def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
     """
     buffers = complete_kind(chip).buffers
     room, sums = buffers["UB"].nbytes, buffers["L0C"].nbytes
-    needed = -(-shape.train // PER_REPEAT) * PER_REPEAT
+    needed = round_up(shape.train, PER_REPEAT)
     for n in range(min(MOST, sums // (4 * GROUP), needed), 0, -PER_REPEAT):
         if _fits(shape, n, method, room):
             return n
@@ -207,7 +215,7 @@ class _Search:
         self,
         core: Core,
         shape: KnnShape,
-        method: Method,
+        method: SelectionMethod,
         tile: int,
         deep: int,
         tensors: tuple[View, View, View, View],
@@ -225,36 +233,30 @@ class _Search:
         left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
         self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
         self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")
-        self.pieces = 0
-        # A flag in the direction from a consumer back to its producer marks a place as free.
-        for slot in range(2):
-            core.set_flag(MTE1, MTE2, slot)
-            core.set_flag(M, MTE1, slot)
-        core.set_flag(V, M, 0)
-        core.set_flag(MTE1, MTE2, 2)
-        core.set_flag(MTE3, V, 0)
+        self.points_in_l1 = Ring(core, MTE2, MTE1, start=False)
+        self.pieces_in_l0 = Ring(core, MTE1, M, start=False)
+        open_rings(self.points_in_l1, self.pieces_in_l0)
+        self.tiles = Ring(core, M, V, 1)
+        self.queries_in_l1 = Ring(core, MTE2, MTE1, 1, first=2)
+        self.results = Ring(core, V, MTE3, 1)
 
     def close(self) -> None:
         """Wait until all places are free, so that no flag stays set."""
-        core = self.core
-        for slot in range(2):
-            core.wait_flag(MTE1, MTE2, slot)
-            core.wait_flag(M, MTE1, slot)
-        core.wait_flag(V, M, 0)
-        core.wait_flag(MTE1, MTE2, 2)
-        core.wait_flag(MTE3, V, 0)
+        close_rings(self.points_in_l1, self.pieces_in_l0)
+        for ring in (self.tiles, self.queries_in_l1, self.results):
+            ring.close()
 
     def group(self, group: int, operands: tuple[np.ndarray, np.ndarray]) -> None:
         """Emit the search of a group of queries."""
-        core, shape, selector = self.core, self.shape, self.selector
+        shape, selector = self.shape, self.selector
         rows = slice(group * GROUP, min((group + 1) * GROUP, shape.queries))
         query = np.zeros((GROUP, operands[0].shape[1]), np.float16)
         query[: rows.stop - rows.start] = operands[0][rows]
-        core.wait_flag(MTE1, MTE2, 2)
-        core.copy(self.l1_x, self.x[group])
-        core.set_flag(MTE2, MTE1, 2)
-        core.wait_flag(MTE2, MTE1, 2)
-        core.wait_flag(MTE3, V, 0)
+        with self.queries_in_l1.write():
+            self.core.copy(self.l1_x, self.x[group])
+        loading, selecting = self.queries_in_l1.read(), self.results.write()
+        loading.begin()
+        selecting.begin()
         selector.begin(rows.stop - rows.start)
         firsts = range(0, shape.train, self.tile)
         self._multiply(0)
@@ -268,75 +270,65 @@ class _Search:
             values[:, :count] = distances(query, operands[1][first : first + count])
             selector.select(place, first, values)
         # All products of the group are issued, so MTE1 has read its queries.
-        core.set_flag(MTE1, MTE2, 2)
+        loading.end()
+        selecting.end()
         self._write(group)
 
     def _padded(self, first: int) -> int:
         """Return the training points of a tile with those that fill the last repeat."""
         count = min(self.tile, self.shape.train - first)
-        return -(-count // PER_REPEAT) * PER_REPEAT
+        return round_up(count, PER_REPEAT)
 
     def _multiply(self, first: int) -> None:
         """Emit the products of a tile into L0C."""
-        core, deep = self.core, self.deep
-        core.wait_flag(V, M, 0)
-        for at in range(0, self._padded(first), _PIECE):
-            # The last piece may have fewer fractals than a slot in global memory.
-            start = (first + at) // 16
-            blocks = min(_PIECE // 16, self.y.shape[0] - start)
-            for piece in range(0, deep, _DEEP):
-                depth = min(_DEEP, deep - piece)
-                self._piece(start, blocks, piece, depth, self.sums[at // 16 :])
-        core.set_flag(M, V, 0)
+        with self.tiles.write():
+            for at in range(0, self._padded(first), _PIECE):
+                # The last piece may have fewer fractals than a slot in global memory.
+                start = (first + at) // 16
+                blocks = min(_PIECE // 16, self.y.shape[0] - start)
+                for piece in range(0, self.deep, _DEEP):
+                    depth = min(_DEEP, self.deep - piece)
+                    self._piece(start, blocks, piece, depth, self.sums[at // 16 :])
 
     def _piece(self, start: int, blocks: int, piece: int, depth: int, out: View) -> None:
         """Emit the product of some blocks of training points and some blocks of features."""
         core, columns = self.core, self.selector.columns
-        slot = self.pieces % 2
-        self.pieces += 1
         count = blocks * depth
-        l1 = self.l1_y[slot, :count]
-        core.wait_flag(MTE1, MTE2, slot)
-        core.copy(
-            l1.reshape(blocks, depth, 16, 16), self.y[start : start + blocks, piece : piece + depth]
-        )
-        core.set_flag(MTE2, MTE1, slot)
-        core.wait_flag(MTE2, MTE1, slot)
-        core.wait_flag(M, MTE1, slot)
-        queries, points = self.l0_x[slot, :depth], self.l0_y[slot, :count]
-        core.load(queries, self.l1_x[piece : piece + depth])
-        if columns:
-            core.load(points, l1)
-        else:
-            # L0B has the blocks of features outside, L1 those of training points.
-            for row in range(depth):
-                core.load(
-                    points[row * blocks : (row + 1) * blocks],
-                    l1[row:],
-                    src_stride=depth * FRACTAL_BYTES,
-                )
-        core.set_flag(MTE1, MTE2, slot)
-        core.set_flag(MTE1, M, slot)
-        core.wait_flag(MTE1, M, slot)
-        if piece and products_need_barrier(1, blocks):
-            core.pipe_barrier(M)
-        init = "accumulate" if piece else "zero"
-        if columns:
-            core.mmad(out, points, queries, m=16 * blocks, k=16 * depth, n=16, init=init)
-        else:
-            core.mmad(out, queries, points, m=16, k=16 * depth, n=16 * blocks, init=init)
-        core.set_flag(M, MTE1, slot)
+        with self.points_in_l1.write() as slot:
+            l1 = self.l1_y[slot, :count]
+            part = self.y[start : start + blocks, piece : piece + depth]
+            core.copy(l1.reshape(blocks, depth, 16, 16), part)
+        with together(self.points_in_l1.read(), self.pieces_in_l0.write()) as (_, slot):
+            queries, points = self.l0_x[slot, :depth], self.l0_y[slot, :count]
+            core.load(queries, self.l1_x[piece : piece + depth])
+            if columns:
+                core.load(points, l1)
+            else:
+                # L0B has the blocks of features outside, L1 those of training points.
+                for row in range(depth):
+                    core.load(
+                        points[row * blocks : (row + 1) * blocks],
+                        l1[row:],
+                        src_stride=depth * FRACTAL_BYTES,
+                    )
+        with self.pieces_in_l0.read():
+            if piece and products_need_barrier(1, blocks):
+                core.pipe_barrier(M)
+            init = "accumulate" if piece else "zero"
+            if columns:
+                core.mmad(out, points, queries, m=16 * blocks, k=16 * depth, n=16, init=init)
+            else:
+                core.mmad(out, queries, points, m=16, k=16 * depth, n=16 * blocks, init=init)
 
     def _receive(self, first: int) -> View:
         """Emit the move of the products of a tile to the Unified Buffer, and return their place."""
         core = self.core
         blocks = min(self._padded(first) // 16, self.y.shape[0] - first // 16)
-        core.wait_flag(M, V, 0)
-        if self.selector.columns:
-            core.matrix_out(self.products, self.sums, m=16 * blocks, n=16)
-        else:
-            core.matrix_out(self.products, self.sums, m=16, n=16 * blocks)
-        core.set_flag(V, M, 0)
+        with self.tiles.read():
+            if self.selector.columns:
+                core.matrix_out(self.products, self.sums, m=16 * blocks, n=16)
+            else:
+                core.matrix_out(self.products, self.sums, m=16, n=16 * blocks)
         core.pipe_barrier(V)
         place = self.products[: self._padded(first) // 16]
         return place.reshape(place.shape[0] * 16, 16) if self.selector.columns else place
@@ -363,10 +355,6 @@ class _Search:
 
     def _write(self, group: int) -> None:
         """Emit the move of the results of a group to global memory."""
-        core = self.core
-        best, index = self.selector.best, self.selector.index
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(self.ends[group], best)
-        core.copy(self.numbers[group], index)
-        core.set_flag(MTE3, V, 0)
+        with self.results.read():
+            self.core.copy(self.ends[group], self.selector.best)
+            self.core.copy(self.numbers[group], self.selector.index)

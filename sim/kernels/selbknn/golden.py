@@ -110,7 +110,7 @@ def index_of(values: np.ndarray, target: np.float16, *, compare: bool = True) ->
 
 
 @dataclass(frozen=True)
-class Variant:
+class SelectionVariant:
     """A variant of Alg. 4.
 
     Attributes
@@ -147,12 +147,12 @@ class Variant:
 
 
 #: The variants by name.
-VARIANTS: Mapping[str, Variant] = {
-    "selb": Variant(),
-    "selb-soft-index": Variant(index=False),
-    "selb-soft-compare": Variant(compare=False),
-    "selb-soft": Variant(index=False, compare=False),
-    "selb-stay": Variant(leave=False),
+VARIANTS: Mapping[str, SelectionVariant] = {
+    "selb": SelectionVariant(),
+    "selb-soft-index": SelectionVariant(index=False),
+    "selb-soft-compare": SelectionVariant(compare=False),
+    "selb-soft": SelectionVariant(index=False, compare=False),
+    "selb-stay": SelectionVariant(leave=False),
 }
 
 
@@ -177,7 +177,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Step:
+class SelectionStep:
     """A step of Alg. 4.
 
     Attributes
@@ -214,8 +214,8 @@ def k_selection(
     *,
     first: int = 0,
     queries: int | None = None,
-    variant: Variant | None = None,
-) -> list[Step]:
+    variant: SelectionVariant | None = None,
+) -> list[SelectionStep]:
     """Carry out Alg. 4 on a tile of distances.
 
     Parameters
@@ -228,14 +228,14 @@ def k_selection(
         Number of the training point of column 0.
     queries : int, optional
         The number of queries that exist, by default all rows.
-    variant : Variant, optional
+    variant : SelectionVariant, optional
         By default that with all instructions and the early exit.
 
     Returns
     -------
-    list of Step
+    list of SelectionStep
     """
-    variant = Variant() if variant is None else variant
+    variant = SelectionVariant() if variant is None else variant
     (m, _), k = tile.shape, len(best.distances)
     rest, steps = tile.copy(), []
     skipped = np.arange(m) >= (m if queries is None else queries)
@@ -248,7 +248,7 @@ def k_selection(
         smaller = variant.less(least, best.distances[0])
         skipped |= ~smaller
         left = variant.leave and bool(skipped.all())
-        steps.append(Step(found, left))
+        steps.append(SelectionStep(found, left))
         if left:
             break
         best.distances[0] = np.where(smaller, least, best.distances[0])
@@ -257,7 +257,7 @@ def k_selection(
     return steps
 
 
-def _raise_largest(best: Best, variant: Variant) -> None:
+def _raise_largest(best: Best, variant: SelectionVariant) -> None:
     """Exchange rows until row 0 has the largest distance of each query."""
     for half, pairs in levels(len(best.distances)):
         lower, upper = slice(0, pairs), slice(half, half + pairs)
@@ -289,7 +289,7 @@ def knn(
     k: int,
     *,
     tile: int | None = None,
-    variant: Variant | None = None,
+    variant: SelectionVariant | None = None,
 ) -> Best:
     """Search the k smallest products of each query, in groups of queries and in mini-batches.
 
@@ -299,7 +299,7 @@ def knn(
     train : (n, d) ndarray of float16
     tile : int, optional
         Training points of a mini-batch, by default all.
-    variant : Variant, optional
+    variant : SelectionVariant, optional
     """
     tile = len(train) if tile is None else tile
     groups = []

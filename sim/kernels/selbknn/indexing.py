@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP
+from vitruvian.sim.kernels.ring import ordered
 from vitruvian.sim.kernels.selbknn.golden import ABSENT
 
 #: Training points in a repeat, and the most of a tile: the minima of its repeats, with their
@@ -103,7 +104,7 @@ class SoftIndex:
     def __init__(self, core: Core, n: int, compare: bool) -> None:
         self.core, self.compare = core, compare
         per = n // PER_REPEAT
-        width = -(-per // _PER_BLOCK) * _PER_BLOCK
+        width = round_up(per, _PER_BLOCK)
         self._minima = core.allocate("UB", (GROUP, width), "fp16", "minima of repeats")
         self._target = core.allocate("UB", (n,), "fp16", "target")
         self._numbers = core.allocate("UB", (n,), "uint16", "numbers")
@@ -123,7 +124,7 @@ class SoftIndex:
     @staticmethod
     def scratch_bytes(n: int) -> int:
         """Return the bytes of the Unified Buffer that the constructor allocates."""
-        width = -(-(n // PER_REPEAT) // _PER_BLOCK) * 32
+        width = ceil_div(n // PER_REPEAT, _PER_BLOCK) * 32
         return GROUP * width + 8 * n + width + 32 + 6 * PER_REPEAT + max(n // 8, 32)
 
     def _fill_numbers(self) -> None:

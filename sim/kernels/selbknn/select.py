@@ -7,11 +7,18 @@ load states the element for which the program was built, and a run with data che
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Core, Unit, View
-from vitruvian.sim.kernels.kernel import ordered
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
+from vitruvian.sim.kernels.ring import ordered
 from vitruvian.sim.kernels.selbknn.compare import ROWS, HardCompare, SoftCompare, emit
-from vitruvian.sim.kernels.selbknn.golden import Best, Step, Variant, k_selection, levels
+from vitruvian.sim.kernels.selbknn.golden import (
+    Best,
+    SelectionStep,
+    SelectionVariant,
+    k_selection,
+    levels,
+)
 from vitruvian.sim.kernels.selbknn.indexing import HardIndex, SoftIndex
 
 
@@ -22,20 +29,22 @@ class SelB:
     ----------
     n : int
         The largest number of training points of a tile, a multiple of 128.
-    variant : Variant, optional
+    variant : SelectionVariant, optional
         By default that with all instructions and the early exit.
 
     Attributes
     ----------
-    steps : list of (int, list of Step)
+    steps : list of (int, list of SelectionStep)
         The number of the first training point and the steps of every tile of the last group.
     """
 
     columns = False
 
-    def __init__(self, core: Core, shape: KnnShape, n: int, variant: Variant | None = None) -> None:
+    def __init__(
+        self, core: Core, shape: KnnShape, n: int, variant: SelectionVariant | None = None
+    ) -> None:
         self.core, self.shape = core, shape
-        self.variant = Variant() if variant is None else variant
+        self.variant = SelectionVariant() if variant is None else variant
         k, words = shape.k, shape.words
         self.best = core.allocate("UB", (k, GROUP), "fp16", "best")
         self.index = core.allocate("UB", (words, k, GROUP), "uint16", "index")
@@ -56,26 +65,26 @@ class SelB:
         core.pipe_barrier(Unit.V)
         self._queries = GROUP
         self._state = Best.empty(k, GROUP)
-        self.steps: list[tuple[int, list[Step]]] = []
+        self.steps: list[tuple[int, list[SelectionStep]]] = []
 
     @staticmethod
-    def scratch_bytes(shape: KnnShape, n: int, variant: Variant | None = None) -> int:
+    def scratch_bytes(shape: KnnShape, n: int, variant: SelectionVariant | None = None) -> int:
         """Return the bytes of the Unified Buffer that the constructor allocates, or a few more."""
-        variant = Variant() if variant is None else variant
+        variant = SelectionVariant() if variant is None else variant
         rows = (shape.k + (shape.k + 1) // 2 + 1) * (1 + shape.words) + 3
         compare = HardCompare if variant.compare else SoftCompare
         minimum = HardIndex if variant.index else SoftIndex
         return 32 * rows + compare.scratch_bytes() + minimum.scratch_bytes(n)
 
     @staticmethod
-    def instructions(shape: KnnShape, n: int, variant: Variant | None = None) -> int:
+    def instructions(shape: KnnShape, n: int, variant: SelectionVariant | None = None) -> int:
         """Return the most instructions of ``select`` for a tile, of any number of points."""
         del n
-        variant = Variant() if variant is None else variant
+        variant = SelectionVariant() if variant is None else variant
         planes = 1 + shape.words
         less, select = (2, 2) if variant.compare else (12, 6)
         minimum = 11 if variant.index else 19 if variant.compare else 41
-        chunks = sum(-(-pairs // ROWS) for _, pairs in levels(shape.k))
+        chunks = sum(ceil_div(pairs, ROWS) for _, pairs in levels(shape.k))
         exchanges = chunks * (less + 2 * planes * select) + 2 * planes * len(levels(shape.k))
         step = GROUP * (minimum + 2 * shape.words) + less + (1 + planes) * select + 9 + exchanges
         return shape.k * step + 2 * planes + 8
@@ -128,7 +137,7 @@ class SelB:
             self._step(distances, first, step)
         self._settle()
 
-    def _step(self, distances: View, first: int, step: Step) -> None:
+    def _step(self, distances: View, first: int, step: SelectionStep) -> None:
         """Emit a step of a tile whose first training point has the number ``first``."""
         core = self.core
         for q in range(self._queries):

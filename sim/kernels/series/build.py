@@ -15,19 +15,25 @@ from functools import partial
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import check_int, one_of
+from vitruvian.common.validate import ceil_div, check_int, one_of
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.chip.model import CoreKind
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost
+from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, LARGEST_ANGLE, Cordic
-from vitruvian.sim.kernels.series.functions import Function
-from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, Lanes
+from vitruvian.sim.kernels.series.functions import SeriesFunction
+from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, LaneEmitter
 from vitruvian.sim.kernels.series.motzkin import Motzkin
-from vitruvian.sim.kernels.series.polynomials import Estrin, Horner, Method, Naive, Piece
+from vitruvian.sim.kernels.series.polynomials import (
+    Estrin,
+    Horner,
+    Naive,
+    SeriesMethod,
+    SeriesPiece,
+)
 
 #: The methods by name.
-METHODS: dict[str, type[Method]] = {
+METHODS: dict[str, type[SeriesMethod]] = {
     "horner": Horner,
     "estrin": Estrin,
     "naive": Naive,
@@ -49,12 +55,12 @@ V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 def evaluators(
     method: str,
-    functions: Sequence[Function],
+    functions: Sequence[SeriesFunction],
     order: int,
     *,
     fused: bool = False,
     iterations: int = ITERATIONS,
-) -> list[Method]:
+) -> list[SeriesMethod]:
     """Return a method for each function.
 
     Parameters
@@ -64,7 +70,7 @@ def evaluators(
     order : int
         The number of coefficients of each polynomial; CORDIC does not use it.
     fused : bool
-        See ``Method``.
+        See ``SeriesMethod``.
     iterations : int
         The iterations of CORDIC.
 
@@ -86,7 +92,7 @@ def evaluators(
 def golden(
     method: str,
     x: np.ndarray,
-    functions: Sequence[Function],
+    functions: Sequence[SeriesFunction],
     order: int,
     *,
     fused: bool = False,
@@ -132,13 +138,13 @@ def pieces_of(repeats: int, most: int) -> list[int]:
     most : int
         The largest number of repeats that fits.
     """
-    count = -(-repeats // most)
+    count = ceil_div(repeats, most)
     # A second piece is loaded, and a first one stored, while the other one is computed.
     count = max(count, min(4, repeats // _SMALL), 1)
     return [repeats * (n + 1) // count - repeats * n // count for n in range(count)]
 
 
-def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
+def most_repeats(kind: CoreKind, each: Sequence[SeriesMethod]) -> int:
     """Return the repeats of the largest piece whose buffers fit the Unified Buffer.
 
     Raises
@@ -158,12 +164,14 @@ def most_repeats(kind: CoreKind, each: Sequence[Method]) -> int:
     return most
 
 
-def needs(each: Sequence[Method], count: int, chip: Chip, cores: int | None = 1) -> Needs:
+def needs(
+    each: Sequence[SeriesMethod], count: int, chip: Chip, cores: int | None = 1
+) -> SimulationCost:
     """Return an upper bound of the cost of ``build``.
 
     Parameters
     ----------
-    each : sequence of Method
+    each : sequence of SeriesMethod
         The result of ``evaluators``.
     count : int
         The number of inputs.
@@ -171,13 +179,13 @@ def needs(each: Sequence[Method], count: int, chip: Chip, cores: int | None = 1)
         As ``build`` takes them.
     """
     kind = vector_kind(chip)
-    repeats = -(-count // LANES)
+    repeats = ceil_div(count, LANES)
     workers = min(_workers(kind, cores), repeats)
-    pieces = workers * len(pieces_of(-(-repeats // workers), most_repeats(kind, each)))
+    pieces = workers * len(pieces_of(ceil_div(repeats, workers), most_repeats(kind, each)))
     vectors = sum(one.instructions for one in each)
     # A barrier before each instruction at most; five instructions for a store and for a load.
     instructions = pieces * (2 * vectors + 5 * len(each) + 5) + 4 * workers
-    return Needs(instructions, 16 * repeats * LANES * (len(each) + 1))
+    return SimulationCost(instructions, 16 * repeats * LANES * (len(each) + 1))
 
 
 def _workers(kind: CoreKind, cores: int | None) -> int:
@@ -189,7 +197,7 @@ def _workers(kind: CoreKind, cores: int | None) -> int:
 def build(
     method: str,
     x: np.ndarray | int,
-    functions: Sequence[Function],
+    functions: Sequence[SeriesFunction],
     order: int,
     chip: Chip,
     *,
@@ -226,7 +234,7 @@ def build(
         _check_inputs(data, each)
     count = check_int("the number of inputs", x if isinstance(x, int) else int(x.size), 1)
     kind = vector_kind(chip)
-    repeats = -(-count // LANES)
+    repeats = ceil_div(count, LANES)
     workers = min(_workers(kind, cores), repeats)
     names = ",".join(f.name for f in functions)
     program = Program(chip, f"{method} {names} of {count}")
@@ -254,11 +262,11 @@ def build(
     )
 
 
-def _golden(each: list[Method], x: np.ndarray) -> np.ndarray:
+def _golden(each: list[SeriesMethod], x: np.ndarray) -> np.ndarray:
     return np.stack([one.golden(x) for one in each])
 
 
-def _check_inputs(x: np.ndarray, each: list[Method]) -> None:
+def _check_inputs(x: np.ndarray, each: list[SeriesMethod]) -> None:
     if x.dtype != np.float16 or x.ndim != 1:
         raise TypeError(f"x must be a vector of float16, not {x.dtype} of shape {x.shape}")
     for one in each:
@@ -274,7 +282,7 @@ def _check_inputs(x: np.ndarray, each: list[Method]) -> None:
 
 
 def _emit_core(
-    core: Core, each: list[Method], x: View, y: View, first: int, table: View | None
+    core: Core, each: list[SeriesMethod], x: View, y: View, first: int, table: View | None
 ) -> None:
     """Emit the evaluation on one core.
 
@@ -302,28 +310,21 @@ def _emit_core(
     others = core.allocate("UB", (max(scratch, 1), largest), "fp16", "scratch") if scratch else None
     if table is not None:
         core.copy(near, table)
-    full = Ring(core, MTE2, V, uses_of(range(len(sizes)), 2))
-    done = Ring(core, V, MTE3, uses_of(range(len(sizes) * len(each)), 2))
-    lanes, start = Lanes(core), 0
+    full = Ring(core, MTE2, V, plan=uses_of(range(len(sizes)), 2))
+    done = Ring(core, V, MTE3, plan=uses_of(range(len(sizes) * len(each)), 2))
+    lanes, start = LaneEmitter(core), 0
     for size in sizes:
-        load = full.next()
-        full.begin_write(load)
-        core.copy(ins[load.slot, :size], x[start : start + size])
-        full.end_write(load)
-        full.begin_read(load)
-        at = 0
-        for number, one in enumerate(each):
-            store = done.next()
-            done.begin_write(store)
-            rest = [others[n, :size] for n in range(one.scratch)] if others is not None else []
-            rows = len(one.table)
-            result = outs[store.slot, :size]
-            piece = Piece(result, ins[load.slot, :size], rest, constants[at : at + rows])
-            at += rows
-            one.emit(lanes, piece)
-            done.end_write(store)
-            done.begin_read(store)
-            core.copy(y[number, first + start : first + start + size], result)
-            done.end_read(store)
-        full.end_read(load)
+        with full.write() as slot:
+            core.copy(ins[slot, :size], x[start : start + size])
+        with full.read() as slot:
+            at = 0
+            for number, one in enumerate(each):
+                rest = [others[n, :size] for n in range(one.scratch)] if others is not None else []
+                rows = len(one.table)
+                with done.write() as out:
+                    result, own = outs[out, :size], constants[at : at + rows]
+                    one.emit(lanes, SeriesPiece(result, ins[slot, :size], rest, own))
+                at += rows
+                with done.read() as out:
+                    core.copy(y[number, first + start : first + start + size], outs[out, :size])
         start += size

@@ -25,8 +25,8 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import View
-from vitruvian.sim.kernels.series.lanes import Lanes
-from vitruvian.sim.kernels.series.polynomials import Method, Piece
+from vitruvian.sim.kernels.series.lanes import LaneEmitter
+from vitruvian.sim.kernels.series.polynomials import SeriesMethod, SeriesPiece
 
 #: The functions of each kind of rotation.
 CIRCULAR, HYPERBOLIC = ("sin", "cos", "tan"), ("tanh", "sigmoid")
@@ -46,7 +46,7 @@ _SIGN, _UNIT = 0x8000, 0x3C00
 
 
 @dataclass(frozen=True)
-class Cordic(Method):
+class Cordic(SeriesMethod):
     """CORDIC with a number of iterations; ``order`` and ``fused`` do not matter.
 
     Attributes
@@ -117,8 +117,8 @@ class Cordic(Method):
             return rotations + (6 if name == "tan" else 8) + 1
         return rotations + 10 + 8 + (3 if name == "sigmoid" else 0)
 
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
-        """Emit the instructions; see ``Method.emit``."""
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
+        """Emit the instructions; see ``SeriesMethod.emit``."""
         cos, sin, angle, sign, product, extra = piece.scratch
         table, y = piece.table, piece.y
         if self.circular:
@@ -155,7 +155,7 @@ class Cordic(Method):
         else:
             self._quotient(lanes, piece)
 
-    def _reduce_circle(self, lanes: Lanes, piece: Piece) -> None:
+    def _reduce_circle(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
         """Emit angle = x − q·π, and extra = (−1)^q, with q the integer nearest to x/π."""
         angle, quotient, extra = piece.scratch[2], piece.scratch[4], piece.scratch[5]
         lanes("vmuls", quotient, piece.x, scalar=1 / pi)
@@ -168,7 +168,7 @@ class Cordic(Method):
         lanes("vadd", angle, angle, piece.x)
         lanes("vaxpy", angle, quotient, reads_dst=True, scalar=-_PI[1])
 
-    def _reduce_exponent(self, lanes: Lanes, piece: Piece) -> None:
+    def _reduce_exponent(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
         """Emit angle = x − q·ln 2, and extra = 4^−q, with q the integer nearest to x/ln 2."""
         whole, angle, quotient = piece.scratch[1], piece.scratch[2], piece.scratch[4]
         extra = piece.scratch[5]
@@ -188,7 +188,7 @@ class Cordic(Method):
         lanes("vadd", angle, angle, whole)
         lanes("vaxpy", angle, quotient, reads_dst=True, scalar=_LN2[1])
 
-    def _quotient(self, lanes: Lanes, piece: Piece) -> None:
+    def _quotient(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
         """Emit y = tanh or sigmoid from cosh, sinh and m."""
         cosh, sinh, below, plus, above, m = piece.scratch
         lanes("vadds", plus, m, scalar=1.0)
@@ -206,7 +206,7 @@ class Cordic(Method):
     # The golden model.
 
     def golden(self, x: np.ndarray) -> np.ndarray:
-        """Return the rounded value; see ``Method.golden``."""
+        """Return the rounded value; see ``SeriesMethod.golden``."""
         name = self.function.name
         if self.circular:
             whole, q = vector.mul(x, _of(x, 1 / pi)), _PI

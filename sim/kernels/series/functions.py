@@ -30,7 +30,7 @@ _BITS = 200
 
 
 @dataclass(frozen=True)
-class Function:
+class SeriesFunction:
     """A function and its Taylor series about 0.
 
     Attributes
@@ -182,23 +182,23 @@ _ONE, _ZERO, _HALF = Fraction(1), Fraction(0), Fraction(1, 2)
 
 #: The functions of Table 4.1, then some others. GELU is the exact one, x·Φ(x), with the normal
 #: distribution Φ.
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, SeriesFunction] = {
     function.name: function
     for function in (
-        Function("sin", _each(_sin), inf, np.sin),
-        Function("cos", _each(_cos), inf, np.cos),
-        Function("tan", _by(lambda a: _square(a) + _one(a), _ZERO), pi / 2, np.tan),
-        Function("tanh", _by(lambda a: _one(a) - _square(a), _ZERO), pi / 2, np.tanh),
+        SeriesFunction("sin", _each(_sin), inf, np.sin),
+        SeriesFunction("cos", _each(_cos), inf, np.cos),
+        SeriesFunction("tan", _by(lambda a: _square(a) + _one(a), _ZERO), pi / 2, np.tan),
+        SeriesFunction("tanh", _by(lambda a: _one(a) - _square(a), _ZERO), pi / 2, np.tanh),
         # s' = s − s²; the poles nearest to 0 are ±iπ.
-        Function("sigmoid", _by(lambda a: a[-1] - _square(a), _HALF), pi, special.expit),
-        Function("gelu", _each(_gelu), inf, lambda x: x * special.ndtr(x)),
-        Function("exp", _each(lambda n: Fraction(1, factorial(n))), inf, np.exp),
-        Function("sinh", _each(lambda n: Fraction(n % 2, factorial(n))), inf, np.sinh),
-        Function("cosh", _each(lambda n: Fraction(1 - n % 2, factorial(n))), inf, np.cosh),
-        Function(
+        SeriesFunction("sigmoid", _by(lambda a: a[-1] - _square(a), _HALF), pi, special.expit),
+        SeriesFunction("gelu", _each(_gelu), inf, lambda x: x * special.ndtr(x)),
+        SeriesFunction("exp", _each(lambda n: Fraction(1, factorial(n))), inf, np.exp),
+        SeriesFunction("sinh", _each(lambda n: Fraction(n % 2, factorial(n))), inf, np.sinh),
+        SeriesFunction("cosh", _each(lambda n: Fraction(1 - n % 2, factorial(n))), inf, np.cosh),
+        SeriesFunction(
             "log1p", _each(lambda n: Fraction((-1) ** (n + 1), n) if n else _ZERO), 1, np.log1p
         ),
-        Function(
+        SeriesFunction(
             "atan", _each(lambda n: Fraction((-1) ** (n // 2), n) if n % 2 else _ZERO), 1, np.arctan
         ),
     )
@@ -206,13 +206,13 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def as_functions(
-    functions: Iterable[str | Function | Sequence[float] | Sequence[Fraction] | np.ndarray],
-) -> tuple[Function, ...]:
+    functions: Iterable[str | SeriesFunction | Sequence[float] | Sequence[Fraction] | np.ndarray],
+) -> tuple[SeriesFunction, ...]:
     """Return functions by their names, and the polynomials with the given coefficients.
 
     Parameters
     ----------
-    functions : iterable of str, Function or sequence of float or Fraction
+    functions : iterable of str, SeriesFunction or sequence of float or Fraction
         Each is a key of ``FUNCTIONS``, or the coefficients a_0, a_1, … as finite numbers. An order
         above their number adds zeros; a smaller order is an error.
 
@@ -232,9 +232,9 @@ def as_functions(
 
 
 def _one_function(
-    item: str | Function | Sequence[float] | Sequence[Fraction] | np.ndarray, number: int
-) -> Function:
-    if isinstance(item, Function):
+    item: str | SeriesFunction | Sequence[float] | Sequence[Fraction] | np.ndarray, number: int
+) -> SeriesFunction:
+    if isinstance(item, SeriesFunction):
         return item
     if isinstance(item, str):
         if item not in FUNCTIONS:
@@ -260,7 +260,7 @@ def _one_function(
             )
         return (exact + (_ZERO,) * order)[:order]
 
-    return Function(
+    return SeriesFunction(
         f"polynomial{number}",
         terms,
         inf,

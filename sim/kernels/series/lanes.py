@@ -8,7 +8,7 @@ from vitruvian.sim.davinci import Core, Unit, View
 LANES, BLOCK = 128, 16
 
 
-class Lanes:
+class LaneEmitter:
     """A core's vector unit, which computes with views of one size.
 
     Instructions of the unit may overlap. A barrier comes before an instruction that reads what an

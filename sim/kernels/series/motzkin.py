@@ -22,8 +22,8 @@ import numpy as np
 from vitruvian.golden import vector
 from vitruvian.golden.fp.reference import encode
 from vitruvian.sim.davinci import View
-from vitruvian.sim.kernels.series.lanes import Lanes
-from vitruvian.sim.kernels.series.polynomials import Method, Piece
+from vitruvian.sim.kernels.series.lanes import LaneEmitter
+from vitruvian.sim.kernels.series.polynomials import SeriesMethod, SeriesPiece
 
 #: Coefficients of a whole block.
 _WHOLE = 5
@@ -80,7 +80,7 @@ def preconditioned(u: tuple[Fraction, ...]) -> tuple[Fraction, ...] | None:
 
 
 @dataclass(frozen=True)
-class Motzkin(Method):
+class Motzkin(SeriesMethod):
     """A polynomial as blocks of degree 4, most of them preconditioned if possible."""
 
     @cached_property
@@ -142,8 +142,8 @@ class Motzkin(Method):
                 total -= degree == 0
         return total
 
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
-        """Emit the instructions; see ``Method.emit``."""
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
+        """Emit the instructions; see ``SeriesMethod.emit``."""
         x = piece.x
         part, inner, *buffers = piece.scratch
         powers: dict[int, View] = {1: x}
@@ -173,7 +173,7 @@ class Motzkin(Method):
                 lanes("vadds", piece.y, piece.y, scalar=block.half[0])
 
     def golden(self, x: np.ndarray) -> np.ndarray:
-        """Return the rounded value; see ``Method.golden``."""
+        """Return the rounded value; see ``SeriesMethod.golden``."""
         powers = {1: x}
         for n in self._powers:
             low, high = _factors(n)
@@ -197,7 +197,7 @@ def _factors(n: int) -> tuple[int, int]:
     return {2: (1, 1), 3: (2, 1), 4: (2, 2), 5: (4, 1)}[n]
 
 
-def _emit_block(lanes: Lanes, block: Block, y: View, x: View, inner: View) -> None:
+def _emit_block(lanes: LaneEmitter, block: Block, y: View, x: View, inner: View) -> None:
     """Emit y = the value of a block; ``inner`` may be overwritten."""
     a = block.half
     if len(a) == 1:

@@ -18,12 +18,12 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import View
-from vitruvian.sim.kernels.series.functions import Function
-from vitruvian.sim.kernels.series.lanes import Lanes
+from vitruvian.sim.kernels.series.functions import SeriesFunction
+from vitruvian.sim.kernels.series.lanes import LaneEmitter
 
 
 @dataclass(frozen=True)
-class Piece:
+class SeriesPiece:
     """The views of a piece in the Unified Buffer.
 
     Attributes
@@ -31,9 +31,9 @@ class Piece:
     y, x : View
         The result and the input; they are different and of whole repeats.
     scratch : sequence of View
-        As many further views of the piece as ``Method.scratch`` says.
+        As many further views of the piece as ``SeriesMethod.scratch`` says.
     table : sequence of View
-        The constants of ``Method.table``, each repeated to fill a block.
+        The constants of ``SeriesMethod.table``, each repeated to fill a block.
     """
 
     y: View
@@ -43,19 +43,19 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Method(ABC):
+class SeriesMethod(ABC):
     """A way to evaluate a function of many inputs on the vector unit.
 
     Attributes
     ----------
-    function : Function
+    function : SeriesFunction
     order : int
         The number of coefficients of a polynomial.
     fused : bool
         True if a multiplication and an addition may be one instruction, rounded once.
     """
 
-    function: Function
+    function: SeriesFunction
     order: int
     fused: bool = False
 
@@ -75,7 +75,7 @@ class Method(ABC):
         """The number of vector instructions for a function of one piece."""
 
     @abstractmethod
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
         """Emit y = function(x) for a piece."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ def _like(x: np.ndarray, scalar: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Naive(Method):
+class Naive(SeriesMethod):
     """The sum of a_i·x^i in rising order, with each power made from the one before."""
 
     @property
@@ -101,8 +101,8 @@ class Naive(Method):
         """3·order − 4, or 2·order − 2 if fused; but 1 for a constant."""
         return max((2 if self.fused else 3) * (self.order - 2) + 2, 1)
 
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
-        """Emit the instructions; see ``Method.emit``."""
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
+        """Emit the instructions; see ``SeriesMethod.emit``."""
         a = self.function.half(self.order)
         y, x = piece.y, piece.x
         if self.order == 1:
@@ -125,7 +125,7 @@ class Naive(Method):
                 lanes("vadd", y, y, piece.scratch[1])
 
     def golden(self, x: np.ndarray) -> np.ndarray:
-        """Return the rounded sum; see ``Method.golden``."""
+        """Return the rounded sum; see ``SeriesMethod.golden``."""
         a = self.function.half(self.order)
         if self.order == 1:
             return _like(x, a[0])
@@ -140,7 +140,7 @@ class Naive(Method):
 
 
 @dataclass(frozen=True)
-class Horner(Method):
+class Horner(SeriesMethod):
     """Horner's rule, ((a_n·x + a_{n−1})·x + …)·x + a_0."""
 
     @property
@@ -154,8 +154,8 @@ class Horner(Method):
         """2·order − 2, or order if fused; but 1 for a constant."""
         return max(self.order if self.fused else 2 * (self.order - 1), 1)
 
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
-        """Emit the instructions; see ``Method.emit``."""
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
+        """Emit the instructions; see ``SeriesMethod.emit``."""
         a = self.function.half(self.order)
         y, x = piece.y, piece.x
         if self.order == 1:
@@ -171,7 +171,7 @@ class Horner(Method):
                 lanes("vadds", y, y, scalar=a[n])
 
     def golden(self, x: np.ndarray) -> np.ndarray:
-        """Return the rounded value; see ``Method.golden``."""
+        """Return the rounded value; see ``SeriesMethod.golden``."""
         a = self.function.half(self.order)
         y = _like(x, a[-1])
         for step, coefficient in enumerate(a[-2::-1]):
@@ -183,7 +183,7 @@ class Horner(Method):
 
 
 @dataclass(frozen=True)
-class Estrin(Method):
+class Estrin(SeriesMethod):
     """Estrin's scheme: pairs a_{2i} + a_{2i+1}·x, then pairs of these then with x⁴, and so on.
 
     The instructions of a level are independent of each other.
@@ -207,8 +207,8 @@ class Estrin(Method):
         combining = (pairs - 1) * (1 if self.fused else 2)
         return 2 * (self.order // 2) + self.order % 2 + squares + combining
 
-    def emit(self, lanes: Lanes, piece: Piece) -> None:
-        """Emit the instructions; see ``Method.emit``."""
+    def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
+        """Emit the instructions; see ``SeriesMethod.emit``."""
         a = self.function.half(self.order)
         y, x, scratch = piece.y, piece.x, piece.scratch
         parts = [y, *scratch[: (self.order + 1) // 2 - 1]]
@@ -237,7 +237,7 @@ class Estrin(Method):
                 power = scratch[-1]
 
     def golden(self, x: np.ndarray) -> np.ndarray:
-        """Return the rounded value; see ``Method.golden``."""
+        """Return the rounded value; see ``SeriesMethod.golden``."""
         a = self.function.half(self.order)
         values = [
             vector.add(vector.mul(x, _like(x, a[n + 1])), _like(x, a[n]))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vitruvian.sim.kernels.pooling.plan import METHODS
-from vitruvian.sim.papers.rohwedder21.study import FIGURES, PUBLISHED, SHOWN, Run
+from vitruvian.sim.papers.rohwedder21.study import FIGURES, PUBLISHED, SHOWN, PoolingRun
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -30,18 +30,18 @@ _NAMES = {
 }
 
 
-def speedup(runs: Sequence[Run], figure: str, side: int) -> float:
+def speedup(runs: Sequence[PoolingRun], figure: str, side: int) -> float:
     """Return how many times as fast as the direct kernel the Im2Col kernel is."""
     cycles = {run.method: run.cycles for run in runs if (run.figure, run.side) == (figure, side)}
     return cycles["direct"] / cycles["im2col"]
 
 
-def inception_table(runs: Sequence[Run]) -> Table:
+def inception_table(runs: Sequence[PoolingRun]) -> Table:
     """Return the cycles of Fig. 5.2 and the speedups beside the published ones.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of PoolingRun
         Those of ``study.inception``.
 
     Returns
@@ -79,12 +79,12 @@ def inception_table(runs: Sequence[Run]) -> Table:
     return header, rows
 
 
-def stride_table(runs: Sequence[Run]) -> Table:
+def stride_table(runs: Sequence[PoolingRun]) -> Table:
     """Return the cycles of Fig. 5.3 at the largest side that all methods hold in one tile.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of PoolingRun
         Those of ``study.strides``.
     """
     header = ("stride", "side", *METHODS, "fastest in the figure", "published", "fastest of all")
@@ -108,12 +108,12 @@ def stride_table(runs: Sequence[Run]) -> Table:
     return header, rows
 
 
-def counts_table(runs: Sequence[Run]) -> Table:
+def counts_table(runs: Sequence[PoolingRun]) -> Table:
     """Return what the busiest core does at the largest input of Fig. 5.2.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of PoolingRun
         Those of ``study.inception``.
     """
     header = (
@@ -159,7 +159,7 @@ def markdown(table: Table) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def inception_plot(runs: Sequence[Run]) -> str:
+def inception_plot(runs: Sequence[PoolingRun]) -> str:
     """Return the SVG text of bars like those of Fig. 5.2, one part for each form of the kernel."""
 
     def draw(figure: Any) -> None:
@@ -180,7 +180,7 @@ def inception_plot(runs: Sequence[Run]) -> str:
     return _svg(draw, (11, 3.4))
 
 
-def stride_plot(runs: Sequence[Run]) -> str:
+def stride_plot(runs: Sequence[PoolingRun]) -> str:
     """Return the SVG text of curves like those of Fig. 5.3, one part for each stride."""
 
     def draw(figure: Any) -> None:

@@ -35,7 +35,7 @@ SHOWN = {
 
 
 @dataclass(frozen=True)
-class Run:
+class PoolingRun:
     """A run of a kernel, or what its busiest core does.
 
     Attributes
@@ -82,7 +82,7 @@ class Run:
         return asdict(self)
 
 
-def inception(chip: Chip) -> Iterator[Run]:
+def inception(chip: Chip) -> Iterator[PoolingRun]:
     """Yield the runs of Fig. 5.2: three inputs of InceptionV3, three forms, all methods.
 
     All channels are pooled, by as many cores as there are groups of 16 channels or cores.
@@ -95,7 +95,7 @@ def inception(chip: Chip) -> Iterator[Run]:
                 yield _run(figure, pooling, chip)
 
 
-def strides(chip: Chip, kernel: int = 3) -> Iterator[Run]:
+def strides(chip: Chip, kernel: int = 3) -> Iterator[PoolingRun]:
     """Yield the runs of Fig. 5.3: one image of 16 channels on one core, without padding.
 
     For the strides 1, 2 and 3 and each method, the side grows in steps of two up to the largest at
@@ -126,7 +126,7 @@ def _square(method: str, side: int, stride: int, kernel: int) -> Pooling:
     return Pooling(patches, method=method)
 
 
-def _run(figure: str, pooling: Pooling, chip: Chip) -> Run:
+def _run(figure: str, pooling: Pooling, chip: Chip) -> PoolingRun:
     with paused_collector():
         program = timed(pooling, chip)
         report = simulate(program, cube=None, checks=False)
@@ -134,7 +134,7 @@ def _run(figure: str, pooling: Pooling, chip: Chip) -> Run:
     work = [i for i in busiest.instructions if i.kind == Kind.NORMAL]
     vector = [i for i in work if i.unit == Unit.V]
     clock = float(chip.clock_hz)
-    return Run(
+    return PoolingRun(
         figure=figure,
         method=pooling.method,
         side=pooling.patches.height,

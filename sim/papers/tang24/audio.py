@@ -22,7 +22,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
 from vitruvian.sim.davinci import simulate
 from vitruvian.sim.kernels.kernel import KernelInstance
-from vitruvian.sim.kernels.series.functions import Function
+from vitruvian.sim.kernels.series.functions import SeriesFunction
 
 #: The features in the order of Table 4.2.
 FEATURES = ("amplitude", "log amplitude", "power", "gradient", "autocorrelation")
@@ -37,7 +37,7 @@ _WINDOW = 256
 _MOST_SAMPLES = 1 << 24
 
 #: Builds a program: (inputs, functions, order) → program and result "y".
-Builder = Callable[[np.ndarray, Sequence[Function], int], KernelInstance]
+Builder = Callable[[np.ndarray, Sequence[SeriesFunction], int], KernelInstance]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def angles(signal: Signal) -> np.ndarray:
     return np.angle(np.fft.ifft(spectrum)) % (2 * pi)
 
 
-def features_at(middle: float, window: np.ndarray) -> list[Function]:
+def features_at(middle: float, window: np.ndarray) -> list[SeriesFunction]:
     """Return the features as functions of the distance of the angle from ``middle``.
 
     Parameters
@@ -196,11 +196,13 @@ def features_at(middle: float, window: np.ndarray) -> list[Function]:
 
     radius = abs(pi / 2 - middle % pi)
     return [
-        Function("amplitude", wave_of(1, 1, cos, 0), inf, lambda d: np.cos(middle + d)),
-        Function("log amplitude", logarithm, radius, lambda d: np.log(np.abs(np.cos(middle + d)))),
-        Function("power", wave_of(0.5, 2, cos, 0.5), inf, lambda d: np.cos(middle + d) ** 2),
-        Function("gradient", wave_of(-1, 1, sin, 0), inf, lambda d: -np.sin(middle + d)),
-        Function(
+        SeriesFunction("amplitude", wave_of(1, 1, cos, 0), inf, lambda d: np.cos(middle + d)),
+        SeriesFunction(
+            "log amplitude", logarithm, radius, lambda d: np.log(np.abs(np.cos(middle + d)))
+        ),
+        SeriesFunction("power", wave_of(0.5, 2, cos, 0.5), inf, lambda d: np.cos(middle + d) ** 2),
+        SeriesFunction("gradient", wave_of(-1, 1, sin, 0), inf, lambda d: -np.sin(middle + d)),
+        SeriesFunction(
             "autocorrelation",
             wave_of(1, 1, autocorrelation, 0),
             inf,

@@ -7,10 +7,12 @@ Zhou et al. 2025, §5.1, Fig. 8 to 10.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.ring import Ring, close_rings, together
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -22,7 +24,7 @@ _LANES = 128
 
 def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) -> KernelInstance:
     (count,) = size
-    pieces = -(-count // _PIECE)
+    pieces = ceil_div(count, _PIECE)
     x = c = None
     if seed is not None:
         rng = np.random.default_rng(seed)
@@ -58,19 +60,16 @@ def _in_place(core: Core, x: View, c: View, y: View) -> None:
     """Emit all pieces through one buffer: a load waits until the previous piece is stored."""
     u = core.allocate("UB", (_PIECE,), "fp16", "ub_1")
     constant = core.allocate("UB", c.shape, "fp16", "c")
-    core.set_flag(MTE3, MTE2, 0)
+    ring = Ring(core, MTE2, MTE3, 1, through=V)
     for piece in range(x.shape[0]):
-        core.wait_flag(MTE3, MTE2, 0)
-        core.copy(u, x[piece])
-        core.copy(constant, c)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        _compute(core, u, u, constant)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(y[piece], u)
-        core.set_flag(MTE3, MTE2, 0)
-    core.wait_flag(MTE3, MTE2, 0)
+        with ring.write():
+            core.copy(u, x[piece])
+            core.copy(constant, c)
+        with ring.update():
+            _compute(core, u, u, constant)
+        with ring.read():
+            core.copy(y[piece], u)
+    ring.close()
 
 
 def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
@@ -84,34 +83,27 @@ def _two_buffers(core: Core, x: View, c: View, y: View, *, once: bool) -> None:
     u = core.allocate("UB", (_PIECE,), "fp16", "ub_1")
     result = core.allocate("UB", (_PIECE,), "fp16", "ub_2")
     constant = core.allocate("UB", c.shape, "fp16", "c")
-    core.set_flag(V, MTE2, 0)
-    core.set_flag(MTE3, V, 0)
+    full, done = Ring(core, MTE2, V, 1), Ring(core, V, MTE3, 1)
     if once:
         core.copy(constant, c)
     for piece in range(x.shape[0]):
-        core.wait_flag(V, MTE2, 0)
-        core.copy(u, x[piece])
-        if not once:
-            core.copy(constant, c)
-        core.set_flag(MTE2, V, 0)
-        core.wait_flag(MTE2, V, 0)
-        core.wait_flag(MTE3, V, 0)
-        _compute(core, result, u, constant)
-        core.set_flag(V, MTE2, 0)
-        core.set_flag(V, MTE3, 0)
-        core.wait_flag(V, MTE3, 0)
-        core.copy(y[piece], result)
-        core.set_flag(MTE3, V, 0)
-    core.wait_flag(V, MTE2, 0)
-    core.wait_flag(MTE3, V, 0)
+        with full.write():
+            core.copy(u, x[piece])
+            if not once:
+                core.copy(constant, c)
+        with together(full.read(), done.write()):
+            _compute(core, result, u, constant)
+        with done.read():
+            core.copy(y[piece], result)
+    close_rings(full, done)
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
-    pieces = -(-size[0] // _PIECE)
-    return Needs(15 * pieces + 10, 16 * pieces * _PIECE)
+def _needs(size: tuple[int, ...]) -> SimulationCost:
+    pieces = ceil_div(size[0], _PIECE)
+    return SimulationCost(15 * pieces + 10, 16 * pieces * _PIECE)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="add_relu",
     title="ReLU(x + c) of Hard-Swish",
     sizes=("elements",),
@@ -120,9 +112,9 @@ CASE = Case(
     chip="ascend310",
     metric="MTE-UB",
     steps=(
-        Step("baseline", "One buffer holds the input and then the result."),
-        Step("RSD", "The result has a buffer of its own, so that loads and stores overlap."),
-        Step("MRT", "The constant is loaded once, before the loop."),
+        CaseStep("baseline", "One buffer holds the input and then the result."),
+        CaseStep("RSD", "The result has a buffer of its own, so that loads and stores overlap."),
+        CaseStep("MRT", "The constant is loaded once, before the loop."),
     ),
     make=_make,
     section="§5.1",

@@ -13,9 +13,9 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.ring import Ring, together, uses_of
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -50,21 +50,15 @@ def _emit(core: Core, x: View, y: View, repeat: int) -> None:
     outs = core.allocate("UB", (2, _ROWS, _WIDTH, 16), "fp16", "y in UB")
     for slot in range(2):
         core.vdup(ins[slot, pixels:], 0.0)
-    full = Ring(core, MTE2, V, uses_of(range(groups), 2))
-    done = Ring(core, V, MTE3, uses_of(range(groups), 2))
+    full = Ring(core, MTE2, V, plan=uses_of(range(groups), 2))
+    done = Ring(core, V, MTE3, plan=uses_of(range(groups), 2))
     for group in range(groups):
-        load, store = full.next(), done.next()
-        full.begin_write(load)
-        core.copy(ins[load.slot, :pixels].reshape(*x.shape[1:]), x[group])
-        full.end_write(load)
-        full.begin_read(load)
-        done.begin_write(store)
-        _pool(core, outs[store.slot], ins[load.slot], repeat)
-        full.end_read(load)
-        done.end_write(store)
-        done.begin_read(store)
-        core.copy(y[group], outs[store.slot, :, :_STORED])
-        done.end_read(store)
+        with full.write() as slot:
+            core.copy(ins[slot, :pixels].reshape(*x.shape[1:]), x[group])
+        with together(full.read(), done.write()) as (slot, out):
+            _pool(core, outs[out], ins[slot], repeat)
+        with done.read() as out:
+            core.copy(y[group], outs[out, :, :_STORED])
 
 
 def _pool(core: Core, y: View, x: View, repeat: int) -> None:
@@ -93,12 +87,12 @@ def _golden(x: np.ndarray) -> np.ndarray:
     return vector.mul(total, np.full_like(total, 1 / _WINDOW**2))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     vectors = _WINDOW**2 * (_REPEATS + 1)
-    return Needs((vectors + 20) * size[0], 16 * size[0] * _HEIGHT * _WIDTH * 16)
+    return SimulationCost((vectors + 20) * size[0], 16 * size[0] * _HEIGHT * _WIDTH * 16)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="avgpool",
     title="average pooling, 3 × 3 windows over 28 rows",
     sizes=("groups of 16 channels",),
@@ -106,8 +100,10 @@ CASE = Case(
     chip="ascend310",
     metric="Vector",
     steps=(
-        Step("baseline", "A loop of 98 instructions with one repeat adds a pixel of all windows."),
-        Step("AIP", "One instruction with 98 repeats does so."),
+        CaseStep(
+            "baseline", "A loop of 98 instructions with one repeat adds a pixel of all windows."
+        ),
+        CaseStep("AIP", "One instruction with 98 repeats does so."),
     ),
     make=_make,
     section="§5.3",

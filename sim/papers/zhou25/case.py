@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vitruvian.sim.davinci import Chip, Program, load_chip
-from vitruvian.sim.kernels.kernel import MOST, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import LIMITS, KernelInstance, SimulationCost
 
 #: Components whose utilisation a case study follows, in the words of the paper (§4.1).
 COMPONENTS = ("MTE-GM", "MTE-L1", "MTE-UB", "Vector", "Cube")
@@ -14,7 +14,7 @@ Maker = Callable[[tuple[int, ...], str, Program, int | None], KernelInstance]
 
 
 @dataclass(frozen=True)
-class Step:
+class CaseStep:
     """A version of an operator.
 
     Attributes
@@ -30,7 +30,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseStudy:
     """An operator in several versions, from the slowest to the fastest.
 
     Attributes
@@ -44,14 +44,14 @@ class Case:
         The name of the default chip.
     metric : str
         The component whose utilisation the paper follows, one of ``COMPONENTS``.
-    steps : tuple of Step
+    steps : tuple of CaseStep
         The first one is the baseline.
     make : callable
         Builds a step, see ``Maker``.
     section : str
         The place in the paper.
     needs : callable
-        Returns an upper bound of the ``Needs`` of all steps for a size.
+        Returns an upper bound of the ``SimulationCost`` of all steps for a size.
 
     References
     ----------
@@ -64,12 +64,12 @@ class Case:
     size: tuple[int, ...]
     chip: str
     metric: str
-    steps: tuple[Step, ...]
+    steps: tuple[CaseStep, ...]
     make: Maker
     section: str
-    needs: Callable[[tuple[int, ...]], Needs]
+    needs: Callable[[tuple[int, ...]], SimulationCost]
 
-    def step(self, step: int | str) -> Step:
+    def step(self, step: int | str) -> CaseStep:
         """Return a step by its number, from 0, or by its name.
 
         Raises
@@ -110,7 +110,7 @@ class Case:
         ------
         ValueError
             If the case has no such step, the size is invalid, or the cost of the simulation
-            exceeds ``kernel.MOST``.
+            exceeds ``kernel.LIMITS``.
         """
         chosen = self.step(step)
         size = self.size if size is None else tuple(size)
@@ -118,8 +118,10 @@ class Case:
             names, shown = "×".join(self.sizes), "×".join(map(str, size))
             raise ValueError(f"size of {self.name} must be {names}, each 1 or more, not {shown}")
         # A program without data needs no memory for operands.
-        needs = self.needs(size) if seed is not None else Needs(self.needs(size).instructions)
-        needs.check(f"{self.name} {'×'.join(map(str, size))}", MOST)
+        needs = (
+            self.needs(size) if seed is not None else SimulationCost(self.needs(size).instructions)
+        )
+        needs.check(f"{self.name} {'×'.join(map(str, size))}", LIMITS)
         chip = self.chip if chip is None else chip
         chip = load_chip(chip) if isinstance(chip, str) else chip
         title = f"{self.name} {'×'.join(map(str, size))} {chosen.name}"

@@ -17,15 +17,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Core, Program, Unit, View
 from vitruvian.sim.kernels.convolution import ConvShape, golden
 from vitruvian.sim.kernels.convolution.dense import load_patches
-from vitruvian.sim.kernels.convolution.shape import Tile
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.convolution.shape import ConvTile
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.layout import pack_b
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.kernels.ring import Ring, Use, uses_of
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -66,7 +67,7 @@ def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) 
     )
     gy = program.tensor("y", (groups, p.rows, p.columns, 16), "fp16")
     (core,) = cores_of(program, 1)
-    _Body(core, s, (gx, gw, gy), _STEPS.index(step)).emit()
+    _CaseEmitter(core, s, (gx, gw, gy), _STEPS.index(step)).emit()
     if x is None or w is None:
         return KernelInstance(program, {})
     return KernelInstance(
@@ -92,7 +93,7 @@ def _golden(s: ConvShape, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.stack(results)
 
 
-class _Body:
+class _CaseEmitter:
     """The emitter of one of the steps.
 
     Parameters
@@ -129,10 +130,14 @@ class _Body:
         tiles = [tile for _, pair in self.turns for tile in pair]
         parts = sum(len(list(_parts(tile))) for tile in tiles)
         stores = len(self.turns) if self.merged else len(tiles)
-        self.left = Ring(core, MTE1, M, uses_of(range(parts), slots))
-        self.right = Ring(core, MTE1, M, uses_of(range(len(tiles)), slots), 2)
-        self.sums = Ring(core, M, V, uses_of(range(len(tiles)), slots))
-        self.outs = Ring(core, V, MTE3, uses_of(range(stores), slots))
+        self.left = Ring(core, MTE1, M, plan=uses_of(range(parts), slots))
+        self.right = Ring(core, MTE1, M, first=2, plan=uses_of(range(len(tiles)), slots))
+        self.sums = Ring(core, M, V, plan=uses_of(range(len(tiles)), slots))
+        self.outs = Ring(core, V, MTE3, plan=uses_of(range(stores), slots))
+        # Without two buffers, one flag says that both halves of L1 are free, so that the flags of
+        # the two directions do not belong to the same slots.
+        self.halves = Ring(core, MTE2, MTE1, back=False)
+        self.read_halves = Ring(core, MTE1, MTE2, back=False)
         self._plan_halves()
 
     def _plan_halves(self) -> None:
@@ -164,11 +169,11 @@ class _Body:
                 self._tile(turn, half, tile)
                 self._result(group, pair, half, out)
 
-    def _load(self, turn: int, group: int, half: int, tile: Tile) -> None:
+    def _load(self, turn: int, group: int, half: int, tile: ConvTile) -> None:
         """Load the input of a tile and its weights from global memory."""
         core = self.core
         if (turn, half) in self.waits:
-            core.wait_flag(MTE1, MTE2, self.waits[turn, half])
+            self.read_halves.read(Use(self.waits[turn, half])).begin()
         source = self.x[group, slice(*tile.down)]
         pixels = self.l1_x[half, : tile.pixels * 16].reshape(*source.shape)
         if self.merged:
@@ -177,79 +182,74 @@ class _Body:
             for row in range(source.shape[0]):
                 core.copy(pixels[row], source[row])
         core.copy(self.l1_w[half].reshape(_TAPS, 16, 16), self.w[group])
-        core.set_flag(MTE2, MTE1, half)
+        self.halves.write(Use(half)).end()
 
-    def _tile(self, turn: int, half: int, tile: Tile) -> None:
+    def _tile(self, turn: int, half: int, tile: ConvTile) -> None:
         """Multiply the patches of a tile by the weights, some rows of fractals at a time."""
-        core, b, c = self.core, self.right.next(), self.sums.next()
+        core, c = self.core, self.sums.next()
         self.c = c
-        core.wait_flag(MTE2, MTE1, half)
-        self.right.begin_write(b)
-        core.load(self.l0b[b.slot], self.l1_w[half])
-        self.right.end_write(b)
-        self.right.begin_read(b)
-        if self.flags:
-            self.sums.begin_write(c)
-        for rows in _parts(tile):
-            a, m = self.left.next(), len(rows)
-            left = self.l0a[a.slot, : m * _TAPS]
-            self.left.begin_write(a)
-            pixels = self.l1_x[half, : tile.pixels * 16]
-            load_patches(core, left, pixels, tile, range(_TAPS), _TAPS, rows)
-            self.left.end_write(a)
-            self.left.begin_read(a)
-            sums = self.l0c[c.slot, rows.start * 256 :]
-            core.mmad(sums, left, self.l0b[b.slot], m=16 * m, k=16 * _TAPS, n=16, init="zero")
-            self.left.end_read(a)
-        self.right.end_read(b)
+        self.halves.read(Use(half)).begin()
+        with self.right.write() as b:
+            core.load(self.l0b[b], self.l1_w[half])
+        with self.right.read() as b:
+            if self.flags:
+                self.sums.write(c).begin()
+            for rows in _parts(tile):
+                m = len(rows)
+                with self.left.write() as a:
+                    pixels, left = self.l1_x[half, : tile.pixels * 16], self.l0a[a, : m * _TAPS]
+                    load_patches(core, left, pixels, tile, range(_TAPS), _TAPS, rows)
+                with self.left.read() as a:
+                    sums, left = self.l0c[c.slot, rows.start * 256 :], self.l0a[a, : m * _TAPS]
+                    core.mmad(sums, left, self.l0b[b], m=16 * m, k=16 * _TAPS, n=16, init="zero")
         if (turn, half) in self.releases:
-            core.set_flag(MTE1, MTE2, self.releases[turn, half])
+            self.read_halves.write(Use(self.releases[turn, half])).end()
 
-    def _result(self, group: int, pair: list[Tile], half: int, out) -> None:
+    def _result(self, group: int, pair: list[ConvTile], half: int, out) -> None:
         """Move the result of a tile to UB and, if it is not merged with another, store it."""
         core, tile = self.core, pair[half]
         first = pair[0].count * 16 if self.merged and half else 0
         if self.flags:
-            self.sums.end_write(self.c)
-            self.sums.begin_read(self.c)
+            self.sums.write(self.c).end()
+            self.sums.read(self.c).begin()
             if not (self.merged and half):
-                self.outs.begin_write(out)
+                self.outs.write(out).begin()
         else:
             core.pipe_barrier()
         core.matrix_out(self.ub[out.slot, first:], self.l0c[self.c.slot], m=tile.count, n=16)
         stored = pair if self.merged else [tile]
         if self.flags:
-            self.sums.end_read(self.c)
+            self.sums.read(self.c).end()
             if tile is not stored[-1]:
                 return
-            self.outs.end_write(out)
-            self.outs.begin_read(out)
+            self.outs.write(out).end()
+            self.outs.read(out).begin()
         else:
             core.pipe_barrier()
         part = self.y[group, stored[0].rows[0] : stored[-1].rows[1]]
         core.copy(part, self.ub[out.slot, : part.size].reshape(*part.shape))
         if self.flags:
-            self.outs.end_read(out)
+            self.outs.read(out).end()
         else:
             core.pipe_barrier()
 
 
-def _parts(tile: Tile) -> Iterator[range]:
+def _parts(tile: ConvTile) -> Iterator[range]:
     """Yield the rows of fractals of each product."""
     for first in range(0, tile.fractals, _PART):
         yield range(first, min(first + _PART, tile.fractals))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     groups, side = size
-    columns = -(-side // _STRIDE)
-    tiles, parts = -(-columns // _ROWS), -(-_ROWS * columns // (16 * _PART))
+    columns = ceil_div(side, _STRIDE)
+    tiles, parts = ceil_div(columns, _ROWS), -(-_ROWS * columns // (16 * _PART))
     # A tile loads 29 rows or less; each product takes Im2Col loads and flags.
     of_tile = _STRIDE * _ROWS + 30 + parts * (_PART + 2) * _TAPS
-    return Needs(groups * tiles * of_tile, 16 * groups * side**2 * 16)
+    return SimulationCost(groups * tiles * of_tile, 16 * groups * side**2 * 16)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="depthwise",
     title="depthwise convolution, 3 × 3 with stride 2, on the Cube",
     sizes=("groups of 16 channels", "side"),
@@ -258,11 +258,15 @@ CASE = Case(
     chip="ascend310",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "Each of the two loads of a turn stands before the work that needs it."),
-        Step("AIS", "The second load moves up behind the first one, before the work on that."),
-        Step("RUS", "Flags between two units replace barriers that stop all units."),
-        Step("PP", "Each buffer has two halves, one of which is filled while the other is read."),
-        Step(
+        CaseStep(
+            "baseline", "Each of the two loads of a turn stands before the work that needs it."
+        ),
+        CaseStep("AIS", "The second load moves up behind the first one, before the work on that."),
+        CaseStep("RUS", "Flags between two units replace barriers that stop all units."),
+        CaseStep(
+            "PP", "Each buffer has two halves, one of which is filled while the other is read."
+        ),
+        CaseStep(
             "ITG",
             "One transfer loads the rows of a tile, and one stores the results of two.",
         ),

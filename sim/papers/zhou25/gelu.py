@@ -7,11 +7,12 @@ Zhou et al. 2025, §5.4 (EA, "enhanced algorithm") and Table 1.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.ring import Ring, together, uses_of
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -75,7 +76,7 @@ def _quotient(x: np.ndarray, power: np.ndarray) -> np.ndarray:
 
 def _make(size: tuple[int, ...], step: str, program: Program, seed: int | None) -> KernelInstance:
     (count,) = size
-    pieces = -(-count // _PIECE)
+    pieces = ceil_div(count, _PIECE)
     x = None
     if seed is not None:
         x = np.zeros((pieces, _PIECE), np.float16)
@@ -105,30 +106,24 @@ def stream(core: Core, x: View, y: View, pieces: range, body) -> None:
     """
     ins = core.allocate("UB", (2, x.size // x.shape[0]), "fp16", "x in UB")
     outs = core.allocate("UB", (2, x.size // x.shape[0]), "fp16", "y in UB")
-    full = Ring(core, MTE2, V, uses_of(pieces, 2))
-    done = Ring(core, V, MTE3, uses_of(pieces, 2))
+    full = Ring(core, MTE2, V, plan=uses_of(pieces, 2))
+    done = Ring(core, V, MTE3, plan=uses_of(pieces, 2))
     for piece in pieces:
-        load, store = full.next(), done.next()
-        full.begin_write(load)
-        core.copy(ins[load.slot].reshape(*x.shape[1:]), x[piece])
-        full.end_write(load)
-        full.begin_read(load)
-        done.begin_write(store)
-        core.pipe_barrier(V)
-        body(core, outs[store.slot], ins[load.slot])
-        full.end_read(load)
-        done.end_write(store)
-        done.begin_read(store)
-        core.copy(y[piece], outs[store.slot].reshape(*y.shape[1:]))
-        done.end_read(store)
+        with full.write() as slot:
+            core.copy(ins[slot].reshape(*x.shape[1:]), x[piece])
+        with together(full.read(), done.write()) as (slot, out):
+            core.pipe_barrier(V)
+            body(core, outs[out], ins[slot])
+        with done.read() as out:
+            core.copy(y[piece], outs[out].reshape(*y.shape[1:]))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
-    pieces = -(-size[0] // _PIECE)
-    return Needs(30 * pieces, 16 * pieces * _PIECE)
+def _needs(size: tuple[int, ...]) -> SimulationCost:
+    pieces = ceil_div(size[0], _PIECE)
+    return SimulationCost(30 * pieces, 16 * pieces * _PIECE)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="gelu",
     title="GeLU, and FastGeLU instead",
     sizes=("elements",),
@@ -137,8 +132,8 @@ CASE = Case(
     chip="ascend910",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "GeLU in its tanh form takes eight vector instructions for a piece."),
-        Step("EA", "FastGeLU, x / (1 + exp(−1.702·x)), takes four."),
+        CaseStep("baseline", "GeLU in its tanh form takes eight vector instructions for a piece."),
+        CaseStep("EA", "FastGeLU, x / (1 + exp(−1.702·x)), takes four."),
     ),
     make=_make,
     section="§5.4 and Table 1",

@@ -7,12 +7,18 @@ Zhou et al. 2025, §5.4 (OP, "operator fusion") and Table 1.
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Core, Program, Unit, View
-from vitruvian.sim.kernels.convolution.slots import Ring, uses_of
-from vitruvian.sim.kernels.kernel import KernelInstance, Needs, cores_of, products_need_barrier
+from vitruvian.sim.kernels.kernel import (
+    KernelInstance,
+    SimulationCost,
+    cores_of,
+    products_need_barrier,
+)
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected, operands
-from vitruvian.sim.papers.zhou25.case import Case, Step
+from vitruvian.sim.kernels.ring import Ring, ordered, together, uses_of
+from vitruvian.sim.papers.zhou25.case import CaseStep, CaseStudy
 from vitruvian.sim.papers.zhou25.gelu import fast_gelu, fast_gelu_golden, stream
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -75,62 +81,52 @@ def _product(core: Core, a: View, b: View, y: View, *, fused: bool) -> None:
     l0c = core.allocate("L0C", (2, piece * 256), "fp32", "C")
     ub = core.allocate("UB", (2, piece * 256), "fp16", "C in UB")
     out = core.allocate("UB", (2, piece * 256), "fp16", "y in UB") if fused else ub
-    in_a = Ring(core, MTE2, MTE1, uses_of(range(tiles), 2))
-    loads = Ring(core, MTE1, M, uses_of(range(tiles * steps), 2))
-    sums = Ring(core, M, V, uses_of(range(tiles), 2))
-    done = Ring(core, V, MTE3, uses_of(range(tiles), 2))
+    in_a = Ring(core, MTE2, MTE1, plan=uses_of(range(tiles), 2))
+    loads = Ring(core, MTE1, M, plan=uses_of(range(tiles * steps), 2))
+    sums = Ring(core, M, V, plan=uses_of(range(tiles), 2))
+    done = Ring(core, V, MTE3, plan=uses_of(range(tiles), 2))
     core.copy(l1_b.reshape(*b.shape), b)
-    core.set_flag(MTE2, MTE1, 2)
-    core.wait_flag(MTE2, MTE1, 2)
+    ordered(core, MTE2, MTE1, 2)
     for tile in range(tiles):
-        use, c, store = in_a.next(), sums.next(), done.next()
-        in_a.begin_write(use)
-        part = a[tile * _ROWS : (tile + 1) * _ROWS]
-        core.copy(l1_a[use.slot].reshape(*part.shape), part)
-        in_a.end_write(use)
-        in_a.begin_read(use)
-        sums.begin_write(c)
-        for step in range(steps):
-            load = loads.next()
-            loads.begin_write(load)
-            for row in range(_ROWS):
-                first = row * k1 + step * _DEPTH
-                core.load(
-                    l0a[load.slot, row * _DEPTH : (row + 1) * _DEPTH],
-                    l1_a[use.slot, first : first + _DEPTH],
-                )
-            core.load(l0b[load.slot], l1_b[step * _DEPTH * n1 : (step + 1) * _DEPTH * n1])
-            loads.end_write(load)
-            loads.begin_read(load)
-            init = "accumulate" if step else "zero"
-            if step and products_need_barrier(_ROWS, n1):
-                core.pipe_barrier(M)
-            left, right, m, k = l0a[load.slot], l0b[load.slot], 16 * _ROWS, 16 * _DEPTH
-            core.mmad(l0c[c.slot], left, right, m=m, k=k, n=16 * n1, init=init)
-            loads.end_read(load)
-        in_a.end_read(use)
-        sums.end_write(c)
-        sums.begin_read(c)
-        done.begin_write(store)
-        core.pipe_barrier(V)
-        core.matrix_out(ub[store.slot], l0c[c.slot], m=16 * _ROWS, n=16 * n1)
-        sums.end_read(c)
-        if fused:
+        with in_a.write() as slot:
+            part = a[tile * _ROWS : (tile + 1) * _ROWS]
+            core.copy(l1_a[slot].reshape(*part.shape), part)
+        with together(in_a.read(), sums.write()) as (slot, c):
+            for step in range(steps):
+                with loads.write() as l0:
+                    for row in range(_ROWS):
+                        first = row * k1 + step * _DEPTH
+                        core.load(
+                            l0a[l0, row * _DEPTH : (row + 1) * _DEPTH],
+                            l1_a[slot, first : first + _DEPTH],
+                        )
+                    core.load(l0b[l0], l1_b[step * _DEPTH * n1 : (step + 1) * _DEPTH * n1])
+                with loads.read() as l0:
+                    init = "accumulate" if step else "zero"
+                    if step and products_need_barrier(_ROWS, n1):
+                        core.pipe_barrier(M)
+                    m, k = 16 * _ROWS, 16 * _DEPTH
+                    core.mmad(l0c[c], l0a[l0], l0b[l0], m=m, k=k, n=16 * n1, init=init)
+        adding = sums.read()
+        c = adding.begin()
+        with done.write() as store:
             core.pipe_barrier(V)
-            fast_gelu(core, out[store.slot], ub[store.slot])
-        done.end_write(store)
-        done.begin_read(store)
-        core.copy(y[tile], out[store.slot].reshape(*y.shape[1:]))
-        done.end_read(store)
+            core.matrix_out(ub[store], l0c[c], m=16 * _ROWS, n=16 * n1)
+            adding.end()
+            if fused:
+                core.pipe_barrier(V)
+                fast_gelu(core, out[store], ub[store])
+        with done.read() as store:
+            core.copy(y[tile], out[store].reshape(*y.shape[1:]))
 
 
-def _needs(size: tuple[int, ...]) -> Needs:
+def _needs(size: tuple[int, ...]) -> SimulationCost:
     m, k, n = size
-    tiles, steps = -(-m // (16 * _ROWS)), -(-k // (16 * _DEPTH))
-    return Needs(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
+    tiles, steps = ceil_div(m, 16 * _ROWS), ceil_div(k, 16 * _DEPTH)
+    return SimulationCost(tiles * (12 * steps + 60) + 20, 16 * (m * k + k * n + m * n), m * k * n)
 
 
-CASE = Case(
+CASE = CaseStudy(
     name="matmul",
     title="matrix product with FastGeLU",
     sizes=("M", "K", "N"),
@@ -138,8 +134,8 @@ CASE = Case(
     chip="ascend910",
     metric="MTE-GM",
     steps=(
-        Step("baseline", "The product is stored, and a second operator loads it for FastGeLU."),
-        Step("OP", "FastGeLU is applied before the product is stored."),
+        CaseStep("baseline", "The product is stored, and a second operator loads it for FastGeLU."),
+        CaseStep("OP", "FastGeLU is applied before the product is stored."),
     ),
     make=_make,
     section="§5.4 and Table 1",

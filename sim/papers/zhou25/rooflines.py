@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitruvian.sim.davinci import Chip, simulate
-from vitruvian.sim.papers.zhou25 import Case, Step
+from vitruvian.sim.papers.zhou25 import CaseStep, CaseStudy
 from vitruvian.sim.papers.zhou25.published import PUBLISHED, SPEEDUPS, PublishedStep
 from vitruvian.sim.roofline.components import TITLES
 from vitruvian.sim.roofline.counters import counters_of
-from vitruvian.sim.roofline.model import Analysis, Bound, Row, Thresholds, analyse
+from vitruvian.sim.roofline.model import Analysis, Bound, RooflineRow, Thresholds, analyse
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,17 @@ class CaseRow:
 
     Attributes
     ----------
-    case : Case
-    step : Step
+    case : CaseStudy
+    step : CaseStep
     analysis : Analysis
     """
 
-    case: Case
-    step: Step
+    case: CaseStudy
+    step: CaseStep
     analysis: Analysis
 
     @property
-    def metric(self) -> Row:
+    def metric(self) -> RooflineRow:
         """The component whose utilisation the paper follows."""
         unit = next(name for name, title in TITLES.items() if title == self.case.metric)
         return next(r for r in self.analysis.rows if r.component.name == unit)
@@ -62,7 +62,7 @@ class CaseRow:
 
 
 def case_rows(
-    case: Case,
+    case: CaseStudy,
     chip: Chip | str | None = None,
     *,
     size: tuple[int, ...] | None = None,
@@ -90,7 +90,7 @@ def case_rows(
 
 
 def case_table(
-    case: Case, rows: Sequence[CaseRow]
+    case: CaseStudy, rows: Sequence[CaseRow]
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the header and the cells of a table with a row for each step.
 

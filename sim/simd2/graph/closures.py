@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import ceil_div, one_of, round_up
 from vitruvian.golden.simd2 import Op, compress
 from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.sim.simd2 import Machine
@@ -115,7 +115,7 @@ def most_iterations(algorithm: str, vertices: int, *, block: int = BLOCK) -> int
         return max(vertices - 1, 0)
     if algorithm == "leyzorek":
         return max(vertices - 1, 0).bit_length()
-    return -(-vertices // block)
+    return ceil_div(vertices, block)
 
 
 def closure(
@@ -188,7 +188,7 @@ def closure(
 def _two_of_four(op, edges):
     """Return at most two compressed matrices that together contain all edges but loops."""
     size = len(edges)
-    remaining = np.full((size, -(-size // GROUP) * GROUP), op.no_edge, edges.dtype)
+    remaining = np.full((size, round_up(size, GROUP)), op.no_edge, edges.dtype)
     remaining[:, :size] = edges
     np.fill_diagonal(remaining, op.no_edge)
     parts = []

@@ -7,7 +7,7 @@ source, or states that it is assumed.
 
 from dataclasses import dataclass, field, fields
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import ceil_div, check_int
 from vitruvian.golden.m3xu import as_precision
 from vitruvian.golden.simd2 import Op, as_op
 from vitruvian.golden.simd2.op import PARTS
@@ -170,7 +170,7 @@ class Core:
             pairs = self._addnorm_pairs
         elif inputs == "fp32":
             pairs, steps = unit.k if op is Op.MMA else 1, self._fp32_steps
-        return -(-TILE // unit.m) * -(-TILE // unit.n) * -(-TILE // pairs) * steps
+        return ceil_div(TILE, unit.m) * ceil_div(TILE, unit.n) * ceil_div(TILE, pairs) * steps
 
     def cycles(self, op: Op | str, counts: Counts, inputs: str = "fp16", *, checked: int = 0):
         """Return the ``Cycles`` of instructions on the SIMD² unit.
@@ -201,7 +201,7 @@ class Core:
             See ``cycles``.
         """
         terms = counts.mmo * TILE**3 * _VECTOR[as_op(op) is Op.MMA]
-        return self._with_memory(-(-terms // self.lanes), counts, inputs, checked)
+        return self._with_memory(ceil_div(terms, self.lanes), counts, inputs, checked)
 
     def _with_memory(self, compute, counts, inputs, checked):
         """Return the ``Cycles`` of operations that take ``compute`` cycles.
@@ -214,8 +214,8 @@ class Core:
         results = counts.loads - operands + counts.stores
         moved = TILE * TILE * (operands * _BYTES[inputs] + results * 4)
         moved += counts.sparse * _INDEX_BYTES
-        compare = -(-checked // self.lanes)
-        return Cycles(compute, -(-moved // self.bytes_per_cycle), compare)
+        compare = ceil_div(checked, self.lanes)
+        return Cycles(compute, ceil_div(moved, self.bytes_per_cycle), compare)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
 
 def test_the_same_runs_give_the_same_plot():
     runs = [
-        study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
+        study.PoolingRun(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in study.FIGURES
         for method in METHODS
     ]
@@ -65,13 +65,13 @@ def test_shared_instructions_have_the_times_of_built_ones(form):
 
 
 def test_the_table_has_the_error_of_the_published_speedup():
-    run = study.Run("forward", "direct", 9, 1, 2, 1, 640, 1, 0, 1, 0, 0, 0, {})
+    run = study.PoolingRun("forward", "direct", 9, 1, 2, 1, 640, 1, 0, 1, 0, 0, 0, {})
     runs = [run] + [
-        study.Run("forward", name, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
+        study.PoolingRun("forward", name, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for name in list(METHODS)[1:]
     ]
     runs += [
-        study.Run(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
+        study.PoolingRun(figure, method, 9, 1, 2, 1, 100, 1, 0, 1, 0, 0, 0, {})
         for figure in list(study.FIGURES)[1:]
         for method in METHODS
     ]

@@ -12,14 +12,14 @@ import pytest
 
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels import KERNELS
-from vitruvian.sim.kernels.search import Problem, guided
+from vitruvian.sim.kernels.search import TilingSearch, guided
 
 CHIP = load_chip("ascend310")
 PEAK = float(CHIP.peak_operations())
 
 
 def best(width: int, ratio: int, **options):
-    problem = Problem(width, width, ratio * width, **options)
+    problem = TilingSearch(width, width, ratio * width, **options)
     return problem, guided(problem).best[0]
 
 

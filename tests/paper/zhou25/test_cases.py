@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
-from vitruvian.sim.kernels.convolution.slots import Ring
+from vitruvian.sim.kernels.ring import Ring
 from vitruvian.sim.papers.zhou25 import CASES, COMPONENTS
 from vitruvian.sim.papers.zhou25.gelu import fast_gelu_golden, gelu_golden
 
@@ -120,7 +120,14 @@ def test_the_barrier_of_every_turn_is_gone_after_rus():
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "add_relu"])
 def test_a_missing_wait_is_a_race(monkeypatch, name):
-    monkeypatch.setattr(Ring, "begin_read", lambda self, use: None)
+    original = Ring.read
+
+    def without_wait(self, use=None):
+        access = original(self, use)
+        access.waits = None
+        return access
+
+    monkeypatch.setattr(Ring, "read", without_wait)
     program = CASES[name].build(-1 + len(CASES[name].steps), size=SMALL[name], seed=None).program
     assert any(f.check == "race" for f in simulate(program, cube=None).findings)
 

@@ -225,7 +225,7 @@ def run(options: argparse.Namespace) -> int:
         If an option is wrong, or the program deadlocks.
     """
     from vitruvian.sim.davinci import Deadlock, load_chip
-    from vitruvian.sim.kernels import KERNELS, MOST
+    from vitruvian.sim.kernels import KERNELS, LIMITS
 
     name = options.problem
     if name not in KERNELS:
@@ -247,8 +247,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         chip = load_chip(options.chip)
         settings = {"cores": options.cores, "seed": options.seed, "tiling": options.tiling}
-        most = replace(MOST, products=_PRODUCTS.get(options.cube, MOST.products))
-        settings |= {"data": options.cube != "none", "most": most}
+        limits = replace(LIMITS, products=_PRODUCTS.get(options.cube, LIMITS.products))
+        settings |= {"data": options.cube != "none", "limits": limits}
         with _progress(f"building {name}"):
             instance = KERNELS[name].build(options.size, chip=chip, **settings)
         if options.cube in ("rtl", "fast") and not _multiplies(instance.program):

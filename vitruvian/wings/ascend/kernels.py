@@ -26,7 +26,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, refusal
 
 if TYPE_CHECKING:
-    from vitruvian.sim.studies import Cost, Kernel, Row, RunOptions, Study
+    from vitruvian.sim.studies import Cost, RunOptions, Study, StudyKernel, StudyRow
 
 
 def register(name: str, commands: Any) -> None:
@@ -128,7 +128,7 @@ def _width() -> int | None:
     return None if sys.stdout.isatty() else 120
 
 
-def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
+def _run_options(kernel: "StudyKernel", options: argparse.Namespace) -> "RunOptions":
     """Return the options of a run of a kernel; raise UserError for a mistake in the arguments."""
     from vitruvian.sim.studies import BACKENDS, as_method
 
@@ -158,7 +158,7 @@ def _run_options(kernel: "Kernel", options: argparse.Namespace) -> "RunOptions":
         raise UserError(f"{kernel.name}: {error}") from None
 
 
-def _run(kernel: "Kernel", size: int, run: "RunOptions") -> "Study":
+def _run(kernel: "StudyKernel", size: int, run: "RunOptions") -> "Study":
     """Run a kernel with a progress bar, which moves with every matrix product."""
     from vitruvian.sim.studies import METHODS
 
@@ -216,7 +216,7 @@ def _print(study: "Study", console: Console) -> None:
     console.print()
 
 
-def _cells(row: "Row", extras: list[str]) -> list[str]:
+def _cells(row: "StudyRow", extras: list[str]) -> list[str]:
     """Return the cells of a row; the caller may leave out the last one, the measured cycles."""
     from vitruvian.sim.studies import INSTRUCTIONS
 

@@ -103,9 +103,9 @@ def run(options: argparse.Namespace) -> int:
     """
     from vitruvian.common.validate import one_of
     from vitruvian.sim.davinci import Deadlock, load_chip
-    from vitruvian.sim.kernels.kernel import MOST
+    from vitruvian.sim.kernels.kernel import LIMITS
     from vitruvian.sim.kernels.selbknn.build import METHODS
-    from vitruvian.sim.kernels.selbknn.registered import instance, needs
+    from vitruvian.sim.kernels.selbknn.catalogue import instance, needs
     from vitruvian.sim.ops.neighbours import search
 
     one_of("--method", options.method, METHODS)
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         chip = load_chip(options.chip)
         train, query, k = _points(options)
         shape, operands = search(train, query, k, options.metric, options.refine)
-        needs(shape, chip, options.method).check(_KERNEL, MOST)
+        needs(shape, chip, options.method).check(_KERNEL, LIMITS)
         data = options.cube != "none"
         settings = {"method": options.method, "cores": options.cores, "data": data}
         made = instance(shape, operands, chip, **settings)

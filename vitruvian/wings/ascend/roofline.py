@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vitruvian.sim.davinci import Chip, Program
-    from vitruvian.sim.papers.zhou25 import Case
+    from vitruvian.sim.papers.zhou25 import CaseStudy
     from vitruvian.sim.roofline import Analysis, Counters
 
 _CHIP = "ascend310"
@@ -168,7 +168,7 @@ def _simulate(options: argparse.Namespace, chip: "Chip") -> int:
     return _show(options, analysis_of(instance.program, options.core))
 
 
-def _case(options: argparse.Namespace, case: "Case", chip: "Chip | None") -> int:
+def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -> int:
     """Analyse a step of a case study, or print a row for each."""
     from vitruvian.sim.papers.zhou25.rooflines import case_rows, case_table
 

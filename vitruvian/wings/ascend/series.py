@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from vitruvian.common.validate import one_of
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.kernels.series.functions import as_functions
-    from vitruvian.sim.ops.reduction import Plan
+    from vitruvian.sim.ops.reduction import ReductionPlan
     from vitruvian.sim.ops.series import built, divergence, inaccuracies
 
     one_of("--cube", options.cube, davinci.CUBES)
@@ -108,7 +108,9 @@ def run(options: argparse.Namespace) -> int:
     if not report.outputs:
         return code
     y = instance.views["y"](report.outputs["y"])
-    for text in inaccuracies(Plan.of(functions, flat, False), y, options.order, options.method):
+    for text in inaccuracies(
+        ReductionPlan.of(functions, flat, False), y, options.order, options.method
+    ):
         print(f"warning: {text}", file=sys.stderr)
     if options.out:
         import numpy as np
@@ -142,7 +144,7 @@ def _as_options(text: str) -> str:
 def _inputs(options: argparse.Namespace) -> "np.ndarray":
     """Return the inputs of a file in FP16, or random ones."""
     if options.input is None:
-        from vitruvian.sim.kernels.cubefx.registered import COUNT, random_inputs
+        from vitruvian.sim.kernels.cubefx.catalogue import COUNT, random_inputs
 
         return random_inputs(options.size or (COUNT,), options.seed)
     if options.size is not None:

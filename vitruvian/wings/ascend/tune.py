@@ -16,7 +16,7 @@ from vitruvian.common.validate import one_of
 from vitruvian.wings.ascend.davinci import tell_compiling
 
 if TYPE_CHECKING:
-    from vitruvian.sim.kernels.search import Problem, Tuned
+    from vitruvian.sim.kernels.search import TilingSearch, Tuned
 
 #: Largest M, K or N; the search lists the divisors of each.
 _LONGEST = 10**12
@@ -82,7 +82,7 @@ def register(name: str, commands: Any) -> None:
 
 def _tune(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import load_chip
-    from vitruvian.sim.kernels.search import Problem
+    from vitruvian.sim.kernels.search import TilingSearch
     from vitruvian.sim.kernels.tiling import DTYPES
 
     if options.kernel != "matmul":
@@ -100,7 +100,7 @@ def _tune(options: argparse.Namespace) -> int:
     tell_compiling()
     try:
         chip = load_chip(options.chip)
-        problem = Problem(
+        problem = TilingSearch(
             m=m,
             k=k,
             n=n,
@@ -152,7 +152,7 @@ def _lengths(options: argparse.Namespace) -> tuple[int, int, int]:
     return m, k, n
 
 
-def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
+def _search(options: argparse.Namespace, problem: "TilingSearch") -> "Tuned":
     from vitruvian.sim.kernels.search import tune
 
     with Progress("tilings") as progress:
@@ -164,7 +164,7 @@ def _search(options: argparse.Namespace, problem: "Problem") -> "Tuned":
         return tune(problem, options.method, watch=watch, **place)
 
 
-def _rows(problem: "Problem", tuned: "Tuned", peak: float) -> list[dict[str, Any]]:
+def _rows(problem: "TilingSearch", tuned: "Tuned", peak: float) -> list[dict[str, Any]]:
     operations = 2 * problem.m * problem.k * problem.n
     return [
         {

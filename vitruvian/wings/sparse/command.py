@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from rich.console import Console
 
-    from vitruvian.sim.sparse.report import Report
+    from vitruvian.sim.sparse.report import SparseReport
     from vitruvian.sparse import Result
     from vitruvian.sparse.matrices import Given
 
@@ -391,7 +391,7 @@ def _summary(result: "Result") -> str:
     return text + (f"; {rest:,} of {values.size:,} are not finite" if rest else "")
 
 
-def _print_report(console: "Console", report: "Report") -> None:
+def _print_report(console: "Console", report: "SparseReport") -> None:
     """Print times, traffic and energy of SIDA beside the baseline and the oracle."""
     from vitruvian.sim.sparse.report import TRAFFIC
 

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import DOUBLE, INT, UINT64, Scalar, converter
 
 COMPARISONS = {
@@ -20,7 +20,7 @@ _RING = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _BITS = {"&": operator.and_, "|": operator.or_, "^": operator.xor}
 
 
-def binary(sign: str, type: Scalar, position: Position) -> Callable:
+def binary(sign: str, type: Scalar, position: SourcePosition) -> Callable:
     """Return the function of one of the operators + - * / % & | ^ for values of one type.
 
     Parameters
@@ -29,7 +29,7 @@ def binary(sign: str, type: Scalar, position: Position) -> Callable:
         The operator.
     type : Scalar
         The type of both operands and of the result.
-    position : Position
+    position : SourcePosition
         The position of the operator, for messages.
 
     Raises
@@ -60,7 +60,7 @@ def binary(sign: str, type: Scalar, position: Position) -> Callable:
     return divide
 
 
-def shift(sign: str, type: Scalar, position: Position) -> Callable:
+def shift(sign: str, type: Scalar, position: SourcePosition) -> Callable:
     """Return the function of << or >>, which takes a value of ``type`` and a count.
 
     Raises

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pycparser import c_ast
 
-from vitruvian.sim.davinci.cce.compile.expressions import Expressions
+from vitruvian.sim.davinci.cce.compile.expressions import ExpressionCompiler
 from vitruvian.sim.davinci.cce.compile.parse import position_of
 from vitruvian.sim.davinci.cce.compile.scope import Expr, LValue, both
 from vitruvian.sim.davinci.cce.compile.values import (
@@ -16,7 +16,7 @@ from vitruvian.sim.davinci.cce.compile.values import (
     copied,
     load,
 )
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import INT, Array, Pointer, Scalar, Structure
 
 
@@ -25,11 +25,11 @@ class Assignments:
 
     Parameters
     ----------
-    expressions : Expressions
+    expressions : ExpressionCompiler
         The compiler of the operands; this object registers itself there.
     """
 
-    def __init__(self, expressions: Expressions):
+    def __init__(self, expressions: ExpressionCompiler):
         self.expressions = expressions
         self.frame = expressions.context.frame
         expressions.handlers |= {"Assignment": self._assignment, "UnaryOp": self._unary}
@@ -93,7 +93,7 @@ class Assignments:
         return load(target.type, kept, target.position), prepare
 
 
-def _update(target: Expr, result: Expr, position: Position) -> Callable:
+def _update(target: Expr, result: Expr, position: SourcePosition) -> Callable:
     """Return the function that stores a result, converted to the type of its target."""
     assert target.lvalue is not None  # _target has checked it
     get = cast(result, target.type).get

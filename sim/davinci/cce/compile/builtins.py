@@ -6,8 +6,8 @@ from collections.abc import Callable
 from vitruvian.sim.davinci.cce.compile.scope import Expr
 from vitruvian.sim.davinci.cce.compile.storage import MACHINE_SLOT
 from vitruvian.sim.davinci.cce.compile.values import cast, folded
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import (
     DOUBLE,
     FLOAT,
@@ -20,7 +20,7 @@ from vitruvian.sim.davinci.cce.language.types import (
 )
 
 #: Functions without arguments that read the state of the machine.
-_QUERIES: dict[str, Callable[[Machine], int]] = {
+_QUERIES: dict[str, Callable[[CceMachine], int]] = {
     "get_block_idx": lambda m: m.block_idx,
     "get_block_num": lambda m: m.block_num,
     "GetBlockIdx": lambda m: (
@@ -84,7 +84,7 @@ _EXTREMES = ("max", "min", "fmax", "fmin", "fmaxf", "fminf")
 BUILTINS = _QUERIES.keys() | _FUNCTIONS.keys() | {"get_imm", "max", "min"}
 
 
-def builtin(name: str, arguments: list[Expr], position: Position) -> Expr | None:
+def builtin(name: str, arguments: list[Expr], position: SourcePosition) -> Expr | None:
     """Compile a call of a builtin function; the result is None for any other function.
 
     Parameters
@@ -93,7 +93,7 @@ def builtin(name: str, arguments: list[Expr], position: Position) -> Expr | None
         The function.
     arguments : list of Expr
         The arguments.
-    position : Position
+    position : SourcePosition
         The position of the call.
 
     Raises
@@ -117,13 +117,13 @@ def builtin(name: str, arguments: list[Expr], position: Position) -> Expr | None
     return None
 
 
-def _check_count(name: str, arguments: list[Expr], count: int, position: Position) -> None:
+def _check_count(name: str, arguments: list[Expr], count: int, position: SourcePosition) -> None:
     if len(arguments) != count:
         words = "1 argument" if count == 1 else f"{count} arguments"
         raise CceError(position, f"{name} must have {words}, not {len(arguments)}")
 
 
-def _extreme(name: str, arguments: list[Expr], position: Position) -> Expr:
+def _extreme(name: str, arguments: list[Expr], position: SourcePosition) -> Expr:
     a, b = arguments
     if not isinstance(a.type, Scalar) or not isinstance(b.type, Scalar):
         raise CceError(position, f"the arguments of {name} must be numbers")
@@ -132,7 +132,7 @@ def _extreme(name: str, arguments: list[Expr], position: Position) -> Expr:
     return folded(type, [cast(a, type), cast(b, type)], choose, position)
 
 
-def _function(name: str, argument: Expr, position: Position) -> Expr:
+def _function(name: str, argument: Expr, position: SourcePosition) -> Expr:
     compute, type = _FUNCTIONS[name]
     if not isinstance(argument.type, Scalar):
         raise CceError(position, f"the argument of {name} must be a number, not {argument.type}")

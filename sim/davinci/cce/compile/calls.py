@@ -5,18 +5,18 @@ from collections.abc import Callable
 from pycparser import c_ast
 
 from vitruvian.sim.davinci.cce.compile.builtins import BUILTINS, builtin
-from vitruvian.sim.davinci.cce.compile.context import Function
+from vitruvian.sim.davinci.cce.compile.context import CompiledFunction
 from vitruvian.sim.davinci.cce.compile.dumping import dump_tensor
-from vitruvian.sim.davinci.cce.compile.expressions import Expressions
+from vitruvian.sim.davinci.cce.compile.expressions import ExpressionCompiler
 from vitruvian.sim.davinci.cce.compile.intrinsic_calls import intrinsic
 from vitruvian.sim.davinci.cce.compile.parse import position_of
 from vitruvian.sim.davinci.cce.compile.printing import printer
 from vitruvian.sim.davinci.cce.compile.scope import Expr, LValue
 from vitruvian.sim.davinci.cce.compile.storage import ADDRESS_SLOT, MACHINE_SLOT
 from vitruvian.sim.davinci.cce.compile.values import cast, converted, decayed
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine
+from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine
 from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position, nearest
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition, nearest
 from vitruvian.sim.davinci.cce.language.types import (
     INT,
     PRIVATE,
@@ -45,11 +45,11 @@ class Calls:
 
     Parameters
     ----------
-    expressions : Expressions
+    expressions : ExpressionCompiler
         The compiler of the arguments; this object registers itself there.
     """
 
-    def __init__(self, expressions: Expressions):
+    def __init__(self, expressions: ExpressionCompiler):
         self.expressions = expressions
         self.context = expressions.context
         expressions.handlers["FuncCall"] = self.call
@@ -99,7 +99,7 @@ class Calls:
         } | self.context.functions.function_names()
         raise CceError(position, f"{name} is not a known function{nearest(name, known)}")
 
-    def argument(self, node: c_ast.Node, type: Type, position: Position) -> Callable:
+    def argument(self, node: c_ast.Node, type: Type, position: SourcePosition) -> Callable:
         """Return the function that gives an argument: its value, or its address for a reference.
 
         Parameters
@@ -108,7 +108,7 @@ class Calls:
             The argument.
         type : Type
             The type of the parameter.
-        position : Position
+        position : SourcePosition
             The position of the call.
 
         Raises
@@ -142,7 +142,7 @@ class Calls:
 
         return keep
 
-    def _callee(self, name: str, nodes: list[c_ast.Node], position: Position) -> str:
+    def _callee(self, name: str, nodes: list[c_ast.Node], position: SourcePosition) -> str:
         """Return the key of the function that a call names: an overload or an instance."""
         if not self.context.functions.needs_types(name):
             return name
@@ -150,7 +150,7 @@ class Calls:
         return self.context.functions.resolve(name, types, position)
 
     def _method_of_object(
-        self, node: c_ast.StructRef, nodes: list[c_ast.Node], position: Position
+        self, node: c_ast.StructRef, nodes: list[c_ast.Node], position: SourcePosition
     ) -> tuple[str, list[c_ast.Node]]:
         """Return the function and the arguments of ``x.f(...)`` or ``p->f(...)``."""
         target = node.name if node.type == "." else c_ast.UnaryOp("*", node.name, node.coord)
@@ -167,7 +167,11 @@ class Calls:
         return function if self.context.functions.has_function(function) else None
 
     def _call_function(
-        self, key: str, function: Function, nodes: list[c_ast.Node], position: Position
+        self,
+        key: str,
+        function: CompiledFunction,
+        nodes: list[c_ast.Node],
+        position: SourcePosition,
     ) -> Expr:
         types = [type for _, type in function.parameters]
         # Omitted arguments are constants that `rewrite.cplusplus` has put before the function.
@@ -203,7 +207,9 @@ class Calls:
             return []
         return [c_ast.ID(x) for x in names]
 
-    def _functional_cast(self, name: str, nodes: list[c_ast.Node], position: Position) -> Expr:
+    def _functional_cast(
+        self, name: str, nodes: list[c_ast.Node], position: SourcePosition
+    ) -> Expr:
         """Compile ``T(x)``, and ``T()``, which is zero."""
         type = self.context.symbols.typedefs.get(name) or integer([name])
         if type is None:
@@ -214,7 +220,7 @@ class Calls:
             return cast(Expr(INT, lambda f: 0, position, (0,)), type)
         return cast(self.expressions.value(nodes[0]), type)._replace(position=position)
 
-    def _print(self, name: str, nodes: list[c_ast.Node], position: Position) -> Expr:
+    def _print(self, name: str, nodes: list[c_ast.Node], position: SourcePosition) -> Expr:
         """Compile a call that prints; the text goes to the sink in program order."""
         literal = nodes[0] if nodes else None
         if not isinstance(literal, c_ast.Constant) or literal.type != "string":
@@ -225,7 +231,7 @@ class Calls:
         gets = tuple(a.get for a in arguments)
 
         def get(f):
-            machine: Machine = f[MACHINE_SLOT]
+            machine: CceMachine = f[MACHINE_SLOT]
             machine.step(position)
             machine.print(text(machine, [g(f) for g in gets]), position)
 

@@ -6,12 +6,12 @@ from typing import Protocol
 
 from vitruvian.sim.davinci.cce.compile.scope import SymbolTable
 from vitruvian.sim.davinci.cce.compile.storage import FrameLayout, Globals
-from vitruvian.sim.davinci.cce.language.errors import Position
+from vitruvian.sim.davinci.cce.language.errors import SourcePosition
 from vitruvian.sim.davinci.cce.language.types import Type
 
 
 @dataclass
-class Function:
+class CompiledFunction:
     """A compiled function of the source.
 
     Attributes
@@ -22,7 +22,7 @@ class Function:
         The type of the result.
     parameters : list of (str, Type)
         The parameters, in order.
-    position : Position
+    position : SourcePosition
         The position of the definition.
     run : callable
         The function itself; its arguments are a machine, the list of argument values, and the
@@ -32,14 +32,14 @@ class Function:
     name: str
     result: Type
     parameters: list[tuple[str, Type]]
-    position: Position
+    position: SourcePosition
     run: Callable
 
 
 class FunctionTable(Protocol):
     """The functions of the source that a call can name."""
 
-    def function(self, key: str) -> Function | None:
+    def function(self, key: str) -> CompiledFunction | None:
         """Return the function of a key (its name, unless it is overloaded), compiled."""
         ...
 
@@ -47,7 +47,7 @@ class FunctionTable(Protocol):
         """Return True if the callee depends on the argument types: overloads, templates."""
         ...
 
-    def resolve(self, name: str, types: list[Type], position: Position) -> str:
+    def resolve(self, name: str, types: list[Type], position: SourcePosition) -> str:
         """Return the key of the overload or template instance for these argument types."""
         ...
 

@@ -10,7 +10,7 @@ from vitruvian.sim.davinci.cce.compile.scope import Expr, LValue, Variable
 from vitruvian.sim.davinci.cce.compile.storage import ADDRESS_SLOT, MACHINE_SLOT
 from vitruvian.sim.davinci.cce.compile.values import assign, converted, copied
 from vitruvian.sim.davinci.cce.intrinsics.runtime import STACK_BYTES
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import (
     PRIVATE,
     VOID,
@@ -41,7 +41,7 @@ class Declarations:
         self.expressions = calls.expressions
         self.context = calls.context
 
-    def parameter(self, name: str, type: Type, position: Position) -> Callable:
+    def parameter(self, name: str, type: Type, position: SourcePosition) -> Callable:
         """Declare a parameter; return the function that stores its value into a frame.
 
         Parameters
@@ -50,7 +50,7 @@ class Declarations:
             The name of the parameter.
         type : Type
             Its type.
-        position : Position
+        position : SourcePosition
             The position of the function.
         """
         variable = self._local(name, type)
@@ -126,7 +126,7 @@ class Declarations:
             return variable, _sequence(steps) if steps else None
         return variable, self._initialised(variable, node.init, position)
 
-    def _type(self, node: c_ast.Decl, position: Position) -> tuple[Type, str]:
+    def _type(self, node: c_ast.Decl, position: SourcePosition) -> tuple[Type, str]:
         """Return the type of a variable and its memory; ``auto`` takes the initial value's type."""
         inferred = isinstance(node.type, c_ast.TypeDecl) and isinstance(
             node.type.type, c_ast.InferredType
@@ -150,7 +150,7 @@ class Declarations:
         return Variable(type, offset=self.context.frame.new_bytes(type))
 
     def _reference(
-        self, node: c_ast.Decl, type: Reference, position: Position
+        self, node: c_ast.Decl, type: Reference, position: SourcePosition
     ) -> tuple[Variable, Callable]:
         """Declare a reference; return it and the function that binds it."""
         slot = self.context.frame.new_slot()
@@ -170,7 +170,9 @@ class Declarations:
         value = self.expressions.value(node.init)
         return None if value.constant is None else (converted(value, type)([]),)
 
-    def _initialised(self, variable: Variable, init: c_ast.Node, position: Position) -> Callable:
+    def _initialised(
+        self, variable: Variable, init: c_ast.Node, position: SourcePosition
+    ) -> Callable:
         """Return the function that gives a variable its initial value."""
         lvalue = _lvalue(variable)
         if isinstance(variable.type, Scalar | Pointer):
@@ -197,7 +199,7 @@ class Declarations:
         return _sequence(steps)
 
     def _default_members(
-        self, type: Type, lvalue: LValue, offset: int, position: Position
+        self, type: Type, lvalue: LValue, offset: int, position: SourcePosition
     ) -> Iterator[Callable]:
         """Yield functions that store the initial values which structures give their members.
 
@@ -257,7 +259,7 @@ class Declarations:
         return self.expressions.count(name)
 
 
-def _length(init: c_ast.Node, position: Position) -> int:
+def _length(init: c_ast.Node, position: SourcePosition) -> int:
     if not isinstance(init, c_ast.InitList):
         raise CceError(position, "an array without a length must be initialised with a list")
     return len(init.exprs or [])
@@ -286,7 +288,7 @@ def _zeroing(variable: Variable) -> Callable:
 
 
 def _storing(
-    lvalue: LValue, offset: int, kind: Type, get: Callable, position: Position
+    lvalue: LValue, offset: int, kind: Type, get: Callable, position: SourcePosition
 ) -> Callable:
     """Return the function that stores a value at an offset within a variable in memory."""
     base = lvalue.address

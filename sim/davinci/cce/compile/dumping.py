@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from vitruvian.sim.davinci.cce.compile.scope import Expr
 from vitruvian.sim.davinci.cce.compile.storage import MACHINE_SLOT
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Machine
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, CceMachine
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, VOID, Pointer, Scalar
 
 #: Memories that the function can show on the device.
@@ -19,7 +19,7 @@ _SPACES = ("GM", "L1", "UB", "L0C")
 _LARGEST = 2**32 - 1  # of the user's number, a uint32_t
 
 
-def dump_tensor(name: str, arguments: list[Expr], position: Position) -> Expr:
+def dump_tensor(name: str, arguments: list[Expr], position: SourcePosition) -> Expr:
     """Compile a call ``DumpTensor(pointer, number, count)``.
 
     Parameters
@@ -28,7 +28,7 @@ def dump_tensor(name: str, arguments: list[Expr], position: Position) -> Expr:
         The function, for messages.
     arguments : list of Expr
         The first element, the user's number, and the number of elements.
-    position : Position
+    position : SourcePosition
         The position of the call.
 
     Raises
@@ -56,7 +56,7 @@ def dump_tensor(name: str, arguments: list[Expr], position: Position) -> Expr:
     space, dtype = type.space, target.dtype
 
     def get(f):
-        machine: Machine = f[MACHINE_SLOT]
+        machine: CceMachine = f[MACHINE_SLOT]
         address, number, count = (g(f) for g in gets)
         if not 0 <= number <= _LARGEST:
             raise CceError(position, f"{name}: number must be 0 to {_LARGEST}, not {number}")

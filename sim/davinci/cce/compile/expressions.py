@@ -27,7 +27,7 @@ from vitruvian.sim.davinci.cce.compile.values import (
     load,
     offset_pointer,
 )
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position, nearest
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition, nearest
 from vitruvian.sim.davinci.cce.language.keywords import CONSTANTS, TYPE_NAMES
 from vitruvian.sim.davinci.cce.language.types import (
     BOOL,
@@ -50,7 +50,7 @@ _ENUMERATIONS = {
 }
 
 
-class Expressions:
+class ExpressionCompiler:
     """The compiler of expressions.
 
     Parameters
@@ -180,7 +180,7 @@ class Expressions:
         known = self.context.symbols.names() | CONSTANTS.keys() | {"block_idx", "block_num"}
         raise CceError(position, f"{name} is not declared{nearest(name, known)}")
 
-    def _variable(self, variable: Variable, position: Position) -> Expr:
+    def _variable(self, variable: Variable, position: SourcePosition) -> Expr:
         if isinstance(variable.type, Reference):  # its slot holds the address of its target
             slot, target = variable.slot, variable.type.target
             return load(target, LValue(None, variable.type.space, lambda f: f[slot]), position)
@@ -256,7 +256,7 @@ class Expressions:
             return folded(type, [expr], lambda x: ~x & mask if mask else ~x, position)
         raise CceError(position, f"the operand of {sign} must be an integer, not {type}")
 
-    def _sizeof(self, node: c_ast.UnaryOp, position: Position) -> Expr:
+    def _sizeof(self, node: c_ast.UnaryOp, position: SourcePosition) -> Expr:
         symbols = self.context.symbols
         if isinstance(node.expr, c_ast.Typename):
             type, _ = symbols.type_of(node.expr, self.count)
@@ -307,7 +307,7 @@ class Expressions:
         return Expr(last.type, get, position_of(node))
 
 
-def _logical(sign: str, left: Expr, right: Expr, position: Position) -> Expr:
+def _logical(sign: str, left: Expr, right: Expr, position: SourcePosition) -> Expr:
     """Return ``left && right`` or ``left || right``."""
     a, b = left.get, right.get
     if left.constant is not None:

@@ -6,14 +6,14 @@ from pycparser import c_ast
 
 from vitruvian.sim.davinci.cce.compile.assignments import Assignments
 from vitruvian.sim.davinci.cce.compile.calls import Calls
-from vitruvian.sim.davinci.cce.compile.context import Context, Function
+from vitruvian.sim.davinci.cce.compile.context import CompiledFunction, Context
 from vitruvian.sim.davinci.cce.compile.declarations import Declarations
-from vitruvian.sim.davinci.cce.compile.expressions import Expressions
+from vitruvian.sim.davinci.cce.compile.expressions import ExpressionCompiler
 from vitruvian.sim.davinci.cce.compile.parse import position_of
-from vitruvian.sim.davinci.cce.compile.statements import Statements
+from vitruvian.sim.davinci.cce.compile.statements import StatementCompiler
 from vitruvian.sim.davinci.cce.compile.storage import RESULT_SLOT, FrameLayout
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Machine
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import PARTS_OF_A_STEP
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, VOID, Array, Pointer, Type
 
@@ -31,13 +31,13 @@ class FunctionCompiler:
 
     def __init__(self, context: Context):
         self.context = context
-        self.expressions = Expressions(context)
+        self.expressions = ExpressionCompiler(context)
         self.assignments = Assignments(self.expressions)
         self.calls = Calls(self.expressions)
         self.declarations = Declarations(self.calls)
-        self.statements = Statements(self.declarations)
+        self.statements = StatementCompiler(self.declarations)
 
-    def function(self, node: c_ast.FuncDef, *, is_entry: bool) -> Function:
+    def function(self, node: c_ast.FuncDef, *, is_entry: bool) -> CompiledFunction:
         """Return the function of a definition; its ``run`` works only after ``compile``.
 
         Parameters
@@ -54,9 +54,9 @@ class FunctionCompiler:
             message = f"{node.decl.name} must not be called while it is being declared"
             raise CceError(position, message)
 
-        return Function(node.decl.name, result, parameters, position_of(node), not_yet)
+        return CompiledFunction(node.decl.name, result, parameters, position_of(node), not_yet)
 
-    def compile(self, function: Function, node: c_ast.FuncDef) -> None:
+    def compile(self, function: CompiledFunction, node: c_ast.FuncDef) -> None:
         """Compile the body of a function into ``function.run``.
 
         The function must be known to its callers before, since it may call itself.
@@ -89,7 +89,7 @@ class FunctionCompiler:
 
 def _runner(
     body: Callable, stores: list[Callable], frame: FrameLayout, weight: int
-) -> Callable[[Machine, list, Position], object]:
+) -> Callable[[CceMachine, list, SourcePosition], object]:
     """Return the function that makes a frame, stores the arguments in it, and runs the body.
 
     Parameters
@@ -104,7 +104,7 @@ def _runner(
         The steps that a call counts.
     """
 
-    def run(machine: Machine, arguments: list, position: Position):
+    def run(machine: CceMachine, arguments: list, position: SourcePosition):
         machine.step(position, weight)
         machine.depth += 1
         if machine.depth > _DEEPEST:

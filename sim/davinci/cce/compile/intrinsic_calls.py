@@ -7,14 +7,14 @@ from vitruvian.sim.davinci.cce.compile.scope import Expr
 from vitruvian.sim.davinci.cce.compile.storage import MACHINE_SLOT
 from vitruvian.sim.davinci.cce.compile.values import cast
 from vitruvian.sim.davinci.cce.intrinsics.packed_args import unpack
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Call, Machine
+from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine, IntrinsicCall
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, bind, select
 from vitruvian.sim.davinci.cce.intrinsics.table import PIPES, intrinsic_table
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, UINT64, VOID, Pointer, Scalar, Type
 
 
-def intrinsic(name: str, arguments: list[Expr], position: Position) -> Expr:
+def intrinsic(name: str, arguments: list[Expr], position: SourcePosition) -> Expr:
     """Compile a call of an intrinsic.
 
     Parameters
@@ -23,7 +23,7 @@ def intrinsic(name: str, arguments: list[Expr], position: Position) -> Expr:
         A name of ``intrinsic_table``.
     arguments : list of Expr
         The arguments.
-    position : Position
+    position : SourcePosition
         The position of the call.
 
     Raises
@@ -40,7 +40,7 @@ def intrinsic(name: str, arguments: list[Expr], position: Position) -> Expr:
     gets = tuple(a.get for a in arguments)
 
     def get(f):
-        machine: Machine = f[MACHINE_SLOT]
+        machine: CceMachine = f[MACHINE_SLOT]
         machine.step(position)
         bound = bind(signature, [g(f) for g in gets], types, position)
         _issue(machine, signature, unpack(signature, bound, position), position)
@@ -49,7 +49,7 @@ def intrinsic(name: str, arguments: list[Expr], position: Position) -> Expr:
 
 
 def _with_constants(
-    signature: Intrinsic, values: list[Any], types: list[Type], position: Position
+    signature: Intrinsic, values: list[Any], types: list[Type], position: SourcePosition
 ) -> Expr:
     """Compile a call with constant arguments, which are checked only once."""
     try:
@@ -89,7 +89,9 @@ def _raising(error: CceError) -> Callable:
     return get
 
 
-def _issue(machine: Machine, signature: Intrinsic, bound: dict, position: Position) -> None:
+def _issue(
+    machine: CceMachine, signature: Intrinsic, bound: dict, position: SourcePosition
+) -> None:
     """Pass an intrinsic to the sink.
 
     Numbers of pipes become names, and pointers to private memory become the values behind them.
@@ -109,10 +111,10 @@ def _issue(machine: Machine, signature: Intrinsic, bound: dict, position: Positi
         pipe = arguments[pipe]
     if name.startswith("set_") and "config" in arguments:
         machine.registers[name] = arguments["config"]
-    machine.sink.issue(Call(name, pipe, arguments, position))
+    machine.sink.issue(IntrinsicCall(name, pipe, arguments, position))
 
 
-def _pipe(name: str, number: int, position: Position) -> str:
+def _pipe(name: str, number: int, position: SourcePosition) -> str:
     if number not in PIPES or (PIPES[number] == "ALL" and name != "pipe_barrier"):
         allowed = ", ".join(f"PIPE_{p}" for p in PIPES.values() if p != "ALL")
         raise CceError(position, f"{name}: a pipe must be one of {allowed}, not {number!r}")

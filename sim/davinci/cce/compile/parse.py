@@ -15,7 +15,7 @@ from pycparser import c_ast
 from pycparser.c_lexer import CLexer
 from pycparser.c_parser import CParser, ParseError
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import (
     CONSTANTS,
     PREDEFINED,
@@ -42,7 +42,7 @@ from vitruvian.sim.davinci.cce.rewrite.toplevel import (
 
 
 @dataclass(frozen=True)
-class Tree:
+class SyntaxTree:
     """A syntax tree.
 
     Attributes
@@ -65,7 +65,7 @@ class Tree:
     templates: Templates
     types: set[str]
 
-    def deduced(self, name: str, types: list[Type], position: Position) -> tuple[str, list]:
+    def deduced(self, name: str, types: list[Type], position: SourcePosition) -> tuple[str, list]:
         """Return the template instance that a call names, and its nodes if it is new.
 
         The parameters and exceptions are those of ``Templates.deduced``.
@@ -108,7 +108,7 @@ class _Lexer(CLexer):
         return token
 
 
-class _Parser(CParser):
+class _CParser(CParser):
     """The parser of pycparser with a position in every error, and bounded backtracking.
 
     It overrides methods that pycparser does not document as part of its interface.
@@ -143,7 +143,7 @@ def parse(
     directory: Path | None = None,
     include_path: Sequence[str | Path] = (),
     texts: dict[str, str] | None = None,
-) -> Tree:
+) -> SyntaxTree:
     """Parse the declarations that the entry reaches.
 
     Parameters
@@ -157,7 +157,7 @@ def parse(
 
     Returns
     -------
-    Tree
+    SyntaxTree
 
     Raises
     ------
@@ -172,13 +172,13 @@ def parse(
         message = (
             f"there is no function in this file{_undefined_macro(text, macros) or f'; {A_KERNEL}'}"
         )
-        raise CceError(Position(file, 1), message)
+        raise CceError(SourcePosition(file, 1), message)
     decls, first, templates = instantiate(decls, entry_of(decls, entry, file))
     chosen = choose(decls, first)
     for decl in chosen:
         check_nesting(decl.tokens, BRACKETS_DEEP)
     types = set().union(*(_type_names(p) for p in chosen))
-    return Tree(file, str(first.name), _nodes(chosen, types, file), templates, types)
+    return SyntaxTree(file, str(first.name), _nodes(chosen, types, file), templates, types)
 
 
 def _undefined_macro(text: str, macros: Mapping[str, str]) -> str:
@@ -199,7 +199,7 @@ def _nodes(decls: list[TopLevelDecl], types: set[str], file: str) -> list:
     # A typedef in the prelude must not redeclare a type that these declarations define.
     defined = set().union(*(_type_names(p) for p in decls))
     source = _prelude(defined, types - defined, tokens) + _layout(tokens, columns)
-    parser = _Parser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
+    parser = _CParser(lexer=partial(_Lexer, columns), dialect="c23")  # pyright: ignore[reportArgumentType]
     try:
         nodes = parser.parse(source, file).ext
     except ParseError as error:
@@ -207,14 +207,14 @@ def _nodes(decls: list[TopLevelDecl], types: set[str], file: str) -> list:
     return [n for n in nodes if position_of(n).file != "<types>"]
 
 
-def position_of(node: c_ast.Node) -> Position:
+def position_of(node: c_ast.Node) -> SourcePosition:
     """Return the position of a node, or of the first node within it that has one."""
     if node.coord is not None:
-        return Position(node.coord.file, node.coord.line, node.coord.column or 1)
+        return SourcePosition(node.coord.file, node.coord.line, node.coord.column or 1)
     children: Any = node.children()
     for _, child in children:
         return position_of(child)
-    return Position("?", 0)
+    return SourcePosition("?", 0)
 
 
 def _type_names(decl: TopLevelDecl) -> set[str]:
@@ -280,9 +280,9 @@ def _readable(message: str, tokens: list[Token], file: str, types: set[str]) -> 
     assert match is not None  # every part of the pattern is optional
     name, line, column, rest = match.groups()
     if line is None:
-        last = tokens[-1].position if tokens else Position(file, 1)
+        last = tokens[-1].position if tokens else SourcePosition(file, 1)
         return CceError(last, f"syntax error at the end: {rest.removeprefix(f'{file}: ')}")
-    position = Position(name, int(line), int(column or 1))
+    position = SourcePosition(name, int(line), int(column or 1))
     word = rest.removeprefix("before: ") if rest.startswith("before: ") else None
     known = types | TYPE_NAMES.keys() | CONSTANTS.keys() | SPACES.keys() | _WORDS
     line_tokens = [t for t in tokens if t.position[:2] == position[:2]]
@@ -298,7 +298,7 @@ def _readable(message: str, tokens: list[Token], file: str, types: set[str]) -> 
     return CceError(position, f"syntax error before {word!r}{hint}")
 
 
-def _suspect(line: list[Token], position: Position, word: str | None) -> str | None:
+def _suspect(line: list[Token], position: SourcePosition, word: str | None) -> str | None:
     """Return the name before the error that may be a misspelt type, or None."""
     before = [t for t in line if t.position < position]
     if word == ")":  # `(x *)`

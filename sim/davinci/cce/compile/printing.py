@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Machine
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, CceMachine
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Type, promoted
 
 _WIDEST = 1000  # characters of a field, and digits of a precision
@@ -37,8 +37,8 @@ def unescaped(literal: str) -> str:
 
 
 def printer(
-    name: str, literal: str, types: Sequence[Type], position: Position
-) -> Callable[[Machine, Sequence], str]:
+    name: str, literal: str, types: Sequence[Type], position: SourcePosition
+) -> Callable[[CceMachine, Sequence], str]:
     """Return the function that formats the text; it takes a machine and the arguments' values.
 
     Parameters
@@ -49,7 +49,7 @@ def printer(
         The format as a string literal.
     types : sequence of Type
         The types of the arguments after the format.
-    position : Position
+    position : SourcePosition
         The position of the call.
 
     Raises
@@ -85,13 +85,13 @@ def printer(
         raise CceError(position, f"{name}: a % at the end of the format must be written as %%")
     pieces.append(rest)
 
-    def text_of(machine: Machine, values: Sequence) -> str:
+    def text_of(machine: CceMachine, values: Sequence) -> str:
         return "".join(p if isinstance(p, str) else p(machine, values, position) for p in pieces)
 
     return text_of
 
 
-def _taken(name: str, spec: str, remaining: list, kind: str, position: Position) -> int:
+def _taken(name: str, spec: str, remaining: list, kind: str, position: SourcePosition) -> int:
     """Return the index of the next argument, whose type must fit its conversion."""
     if not remaining:
         raise CceError(position, f"{name}: {spec} must have an argument")
@@ -118,7 +118,7 @@ def _conversion(match: re.Match[str], index: int, stars: list[int], type: Type) 
     # Python's % operator formats the rest as C does.
     letter = {"i": "d", "u": "d", "p": "s", "c": "s", "a": "s", "A": "s"}.get(kind, kind)
 
-    def convert(machine: Machine, values: Sequence, position: Position) -> str:
+    def convert(machine: CceMachine, values: Sequence, position: SourcePosition) -> str:
         value = values[index]
         if kind in "diuxXo":  # C reads the bits of the argument as the type of the conversion
             value &= (1 << bits) - 1
@@ -138,7 +138,7 @@ def _conversion(match: re.Match[str], index: int, stars: list[int], type: Type) 
     return convert
 
 
-def _string(machine: Machine, type: Type, address: int, position: Position) -> str:
+def _string(machine: CceMachine, type: Type, address: int, position: SourcePosition) -> str:
     """Return the characters from an address up to the first zero."""
     assert isinstance(type, Pointer)  # _taken has checked it
     if address == 0:

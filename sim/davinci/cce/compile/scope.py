@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from pycparser import c_ast
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.compile.parse import position_of
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import SPACES
 from vitruvian.sim.davinci.cce.language.limits import TYPE_LEVELS
 from vitruvian.sim.davinci.cce.language.types import (
@@ -46,7 +47,7 @@ class Expr(NamedTuple):
         The type of the value.
     get : callable
         The function of the frame that gives the value; for an array or structure, its address.
-    position : Position
+    position : SourcePosition
         The position in the source.
     constant : tuple or None
         A tuple with the value if it is known when the expression is compiled.
@@ -56,7 +57,7 @@ class Expr(NamedTuple):
 
     type: Type
     get: Callable[[list], Any]
-    position: Position
+    position: SourcePosition
     constant: tuple | None = None
     lvalue: LValue | None = None
 
@@ -116,7 +117,7 @@ class SymbolTable:
             return levels + inner, count * parts
         return levels, count
 
-    def checked(self, type: Type, position: Position) -> Type:
+    def checked(self, type: Type, position: SourcePosition) -> Type:
         """Return the type.
 
         Raises
@@ -163,7 +164,7 @@ class SymbolTable:
             raise CceError(position, "a function cannot be used as a value")
         return self._named(node, position, count), PRIVATE
 
-    def _named(self, node: c_ast.Node, position: Position, count: Callable) -> Type:
+    def _named(self, node: c_ast.Node, position: SourcePosition, count: Callable) -> Type:
         if isinstance(node, c_ast.Struct | c_ast.Union):
             return self._structure(node, position, count)
         if isinstance(node, c_ast.Enum):  # enumerations of a source are plain integers
@@ -188,7 +189,7 @@ class SymbolTable:
             self.scopes[0][item.name] = Variable(INT, constant=get)
             value += 1
 
-    def _structure(self, node, position: Position, count: Callable) -> Type:
+    def _structure(self, node, position: SourcePosition, count: Callable) -> Type:
         name = node.name or f"at {position}"
         if node.decls is None:
             if name not in self.structures:
@@ -207,7 +208,7 @@ class SymbolTable:
             if parts > _PARTS:
                 raise CceError(position, f"a structure must have at most {_PARTS} numbers")
             if isinstance(node, c_ast.Struct):  # members of a union stay at offset 0
-                offset = -(-offset // kind.align) * kind.align
+                offset = round_up(offset, kind.align)
             # The members of an unnamed structure are members of the outer one.
             if item.name is None and isinstance(kind, Structure):
                 members += [(name, type, offset + at) for name, type, at in kind.members]
@@ -217,7 +218,7 @@ class SymbolTable:
             if isinstance(node, c_ast.Struct):
                 offset += kind.size
             align = max(align, kind.align)
-        structure = Structure(name, tuple(members), -(-size // align) * align, align)
+        structure = Structure(name, tuple(members), round_up(size, align), align)
         self.structures[name] = structure
         self.extents[name] = (levels + 1, parts)
         return structure

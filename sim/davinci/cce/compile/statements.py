@@ -18,7 +18,7 @@ from vitruvian.sim.davinci.cce.rewrite.classes import method_name
 _BREAK, _CONTINUE, _RETURN = 1, 2, 3
 
 
-class Statements:
+class StatementCompiler:
     """The compiler of statements.
 
     Parameters

@@ -7,6 +7,7 @@ bytes in memory.
 
 from collections.abc import Callable
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.language.types import Type
 
 MACHINE_SLOT, ADDRESS_SLOT, RESULT_SLOT, _FIRST_SLOT = 0, 1, 2, 3
@@ -78,4 +79,4 @@ class Globals:
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return round_up(size, _ALIGNMENT)

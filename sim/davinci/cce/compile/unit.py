@@ -5,12 +5,12 @@ from typing import NoReturn
 
 from pycparser import c_ast
 
-from vitruvian.sim.davinci.cce.compile.context import Context, Function
+from vitruvian.sim.davinci.cce.compile.context import CompiledFunction, Context
 from vitruvian.sim.davinci.cce.compile.function import FunctionCompiler
-from vitruvian.sim.davinci.cce.compile.parse import Tree, position_of
+from vitruvian.sim.davinci.cce.compile.parse import SyntaxTree, position_of
 from vitruvian.sim.davinci.cce.compile.scope import SymbolTable
 from vitruvian.sim.davinci.cce.compile.storage import Globals
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP
 from vitruvian.sim.davinci.cce.language.types import EXACT, Type, fit
 from vitruvian.sim.davinci.cce.rewrite.cplusplus import REFERENCE
@@ -24,7 +24,7 @@ class TranslationUnit:
 
     Parameters
     ----------
-    tree : Tree
+    tree : SyntaxTree
         The parsed source.
 
     Attributes
@@ -35,13 +35,13 @@ class TranslationUnit:
         The memory of variables that outlive a call.
     """
 
-    def __init__(self, tree: Tree):
+    def __init__(self, tree: SyntaxTree):
         self.tree = tree
         self.symbols = SymbolTable()
         self.globals = Globals()
         self._nodes: dict[str, c_ast.FuncDef] = {}  # by key
         self._overloads: dict[str, list[str]] = {}  # keys by name
-        self._functions: dict[str, Function] = {}  # by key; those that have been compiled
+        self._functions: dict[str, CompiledFunction] = {}  # by key; those that have been compiled
         self._deep = 0  # functions whose compilation has begun and not ended
         self._outer = FunctionCompiler(Context(self.symbols, self.globals, self))
         for node in tree.nodes:
@@ -49,7 +49,7 @@ class TranslationUnit:
 
     # The interface `FunctionTable`.
 
-    def function(self, key: str) -> Function | None:
+    def function(self, key: str) -> CompiledFunction | None:
         """Return the function of a key, compiled; None if there is no such function.
 
         Raises
@@ -70,7 +70,7 @@ class TranslationUnit:
         """Return True for an overloaded function or a template."""
         return len(self._overloads.get(name, ())) > 1 or self._has_template(name)
 
-    def resolve(self, name: str, types: list[Type], position: Position) -> str:
+    def resolve(self, name: str, types: list[Type], position: SourcePosition) -> str:
         """Return the key of the function that a call with these argument types names.
 
         Parameters
@@ -79,7 +79,7 @@ class TranslationUnit:
             The name in the call.
         types : list of Type
             The types of the arguments.
-        position : Position
+        position : SourcePosition
             The position of the call.
 
         Raises
@@ -150,7 +150,7 @@ class TranslationUnit:
     def _has_template(self, name: str) -> bool:
         return self.tree.templates.called(name) is not None
 
-    def _overload(self, name: str, types: list[Type], position: Position) -> str | None:
+    def _overload(self, name: str, types: list[Type], position: SourcePosition) -> str | None:
         """Return the key of the overload that fits best; None if a template fits better."""
         keys = self._overloads.get(name, [])
         has_template = self._has_template(name)
@@ -178,7 +178,7 @@ class TranslationUnit:
             raise CceError(position, f"{quantity} overload of {name} takes ({shown})")
         return chosen[0]
 
-    def _refuse_second(self, key: str, position: Position, name: str) -> NoReturn:
+    def _refuse_second(self, key: str, position: SourcePosition, name: str) -> NoReturn:
         first = position_of(self._nodes[key])
         message = f"{name} must be defined only once; it is also defined at {first}"
         raise CceError(position, message)

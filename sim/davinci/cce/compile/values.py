@@ -9,7 +9,7 @@ from collections.abc import Callable
 from vitruvian.sim.davinci.cce.compile.arithmetic import COMPARISONS, binary, shift
 from vitruvian.sim.davinci.cce.compile.scope import Expr, LValue
 from vitruvian.sim.davinci.cce.compile.storage import MACHINE_SLOT
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import (
     BOOL,
     INT64,
@@ -27,12 +27,12 @@ from vitruvian.sim.davinci.cce.language.types import (
 )
 
 
-def constant(type: Type, value, position: Position) -> Expr:
+def constant(type: Type, value, position: SourcePosition) -> Expr:
     """Return an expression with a constant value."""
     return Expr(type, lambda f: value, position, (value,))
 
 
-def load(type: Type, lvalue: LValue, position: Position) -> Expr:
+def load(type: Type, lvalue: LValue, position: SourcePosition) -> Expr:
     """Return the expression that reads a variable; an array or structure is its address."""
     if isinstance(type, Array | Structure):
         assert lvalue.address is not None  # arrays and structures are never in a slot
@@ -49,7 +49,7 @@ def load(type: Type, lvalue: LValue, position: Position) -> Expr:
     return Expr(type, get, position, lvalue=lvalue)
 
 
-def assign(lvalue: LValue, type: Type, get: Callable, position: Position) -> Callable:
+def assign(lvalue: LValue, type: Type, get: Callable, position: SourcePosition) -> Callable:
     """Return the function that stores the value of ``get`` and returns it.
 
     Parameters
@@ -60,7 +60,7 @@ def assign(lvalue: LValue, type: Type, get: Callable, position: Position) -> Cal
         The type of the target, which the value has already.
     get : callable
         The function of the frame that gives the value.
-    position : Position
+    position : SourcePosition
         The position of the assignment.
     """
     if lvalue.slot is not None:
@@ -83,7 +83,7 @@ def assign(lvalue: LValue, type: Type, get: Callable, position: Position) -> Cal
     return store
 
 
-def copied(target: Expr, source: Expr, position: Position) -> Expr:
+def copied(target: Expr, source: Expr, position: SourcePosition) -> Expr:
     """Return the assignment of a structure, which is copied member by member.
 
     Raises
@@ -168,7 +168,7 @@ def cast(expr: Expr, target: Type) -> Expr:
     return Expr(target, get, expr.position, known)
 
 
-def folded(type: Type, operands: list[Expr], compute: Callable, position: Position) -> Expr:
+def folded(type: Type, operands: list[Expr], compute: Callable, position: SourcePosition) -> Expr:
     """Return an operation on one or two values, computed now if all of them are constants."""
     if all(x.constant is not None for x in operands):
         return constant(type, compute(*(x.constant[0] for x in operands if x.constant)), position)
@@ -182,7 +182,7 @@ def folded(type: Type, operands: list[Expr], compute: Callable, position: Positi
     return Expr(type, lambda f: compute(a(f), b(f)), position)
 
 
-def deref(pointer: Expr, position: Position) -> Expr:
+def deref(pointer: Expr, position: SourcePosition) -> Expr:
     """Return the object that a pointer points to, as an expression.
 
     Raises
@@ -197,7 +197,7 @@ def deref(pointer: Expr, position: Position) -> Expr:
     return load(pointer.type.target, LValue(None, pointer.type.space, pointer.get), position)
 
 
-def offset_pointer(base: Expr, index: Expr, sign: str, position: Position) -> Expr:
+def offset_pointer(base: Expr, index: Expr, sign: str, position: SourcePosition) -> Expr:
     """Return a pointer moved by ``index`` elements.
 
     Parameters
@@ -206,7 +206,7 @@ def offset_pointer(base: Expr, index: Expr, sign: str, position: Position) -> Ex
         The pointer and the number of elements.
     sign : {"+", "-"}
         The direction.
-    position : Position
+    position : SourcePosition
         The position of the operator.
 
     Raises
@@ -232,7 +232,7 @@ def offset_pointer(base: Expr, index: Expr, sign: str, position: Position) -> Ex
     return Expr(base.type, lambda f: get(f) + by(f) * size, position)
 
 
-def apply(sign: str, left: Expr, right: Expr, position: Position) -> Expr:
+def apply(sign: str, left: Expr, right: Expr, position: SourcePosition) -> Expr:
     """Return a binary operator applied to two values.
 
     Parameters
@@ -241,7 +241,7 @@ def apply(sign: str, left: Expr, right: Expr, position: Position) -> Expr:
         The operator; not && or ||, which do not always evaluate their right side.
     left, right : Expr
         The operands.
-    position : Position
+    position : SourcePosition
         The position of the operator.
 
     Raises
@@ -274,7 +274,7 @@ def _as_type(expr: Expr, type: Type) -> Expr:
     return expr if expr.type == type else cast(expr, type)
 
 
-def _apply_to_pointers(sign: str, left: Expr, right: Expr, position: Position) -> Expr:
+def _apply_to_pointers(sign: str, left: Expr, right: Expr, position: SourcePosition) -> Expr:
     if sign in COMPARISONS:
         for pointer, other in ((left, right), (right, left)):
             if isinstance(pointer.type, Pointer):

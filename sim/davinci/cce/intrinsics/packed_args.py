@@ -2,7 +2,7 @@
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic
 from vitruvian.sim.davinci.cce.intrinsics.vector import PACKED
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 
 #: Fields of the words: name, first bit, number of bits.
 _BURSTS = (
@@ -63,7 +63,7 @@ _PRODUCT = (
 _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
-def unpack(signature: Intrinsic, arguments: dict, position: Position) -> dict:
+def unpack(signature: Intrinsic, arguments: dict, position: SourcePosition) -> dict:
     """Replace the words ``config``, or ``xm`` and ``xt``, by their fields.
 
     The words of control registers stay as they are.

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.common.validate import round_up
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import (
     BOOL,
     PRIVATE,
@@ -30,38 +31,38 @@ class Address(NamedTuple):
     dtype: str
 
 
-class Call(NamedTuple):
+class IntrinsicCall(NamedTuple):
     """An intrinsic with its arguments by the names of the signature."""
 
     name: str
     pipe: str
     arguments: Mapping[str, Any]
-    position: Position
+    position: SourcePosition
 
 
 class Sink(Protocol):
     """Receiver of a kernel's intrinsics and scalar accesses, in the order in which they run."""
 
-    def issue(self, call: Call) -> None:
+    def issue(self, call: IntrinsicCall) -> None:
         """Receive an intrinsic."""
 
-    def load(self, source: Address, position: Position) -> int | float:
+    def load(self, source: Address, position: SourcePosition) -> int | float:
         """Return the value that a scalar load reads."""
         ...
 
-    def store(self, target: Address, value: int | float, position: Position) -> None:
+    def store(self, target: Address, value: int | float, position: SourcePosition) -> None:
         """Receive a scalar store."""
 
-    def peek(self, source: Address, count: int, position: Position) -> Sequence[int | float]:
+    def peek(self, source: Address, count: int, position: SourcePosition) -> Sequence[int | float]:
         """Return elements that a debugging print shows, without an instruction that reads them."""
         ...
 
-    def print(self, text: str, position: Position) -> None:
+    def print(self, text: str, position: SourcePosition) -> None:
         """Receive the text of a printf."""
 
 
 @dataclass
-class Machine:
+class CceMachine:
     """State of a core that runs a kernel.
 
     Attributes
@@ -89,7 +90,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.most_issued = max(self.limit // 10, 10_000)
 
-    def print(self, text: str, position: Position) -> None:
+    def print(self, text: str, position: SourcePosition) -> None:
         """Pass a printed text to the sink, up to ``TEXT_LIMIT`` characters in all."""
         room = TEXT_LIMIT - self.printed
         self.printed += len(text)
@@ -98,7 +99,7 @@ class Machine:
         if room >= 0:
             self.sink.print(text, position)
 
-    def issue(self, position: Position) -> None:
+    def issue(self, position: SourcePosition) -> None:
         """Count an intrinsic or a scalar access; the limit is a tenth of the steps.
 
         Raises
@@ -113,7 +114,7 @@ class Machine:
             )
             raise CceError(position, f"{message}; it is here (--steps or limit= allows more)")
 
-    def step(self, position: Position, count: int = 1) -> None:
+    def step(self, position: SourcePosition, count: int = 1) -> None:
         """Count one step, or several.
 
         Raises
@@ -126,17 +127,17 @@ class Machine:
             message = f"the kernel must end within {self.limit} steps; it is here"
             raise CceError(position, f"{message} (--steps or limit= allows more)")
 
-    def reserve(self, size: int, position: Position) -> int:
+    def reserve(self, size: int, position: SourcePosition) -> int:
         """Reserve bytes on the stack and return the address of the first."""
         base = self.top
-        self.top += -(-size // 16) * 16
+        self.top += round_up(size, 16)
         if self.top > len(self.memory):
             raise CceError(
                 position, f"variables must fit {len(self.memory)} bytes; they need {self.top}"
             )
         return base
 
-    def load(self, space: str, address: int, type: Type, position: Position):
+    def load(self, space: str, address: int, type: Type, position: SourcePosition):
         """Return the value at an address."""
         if space == PRIVATE:
             self._check(address, type.size, position)
@@ -145,7 +146,7 @@ class Machine:
         value = self.sink.load(Address(space, address, _dtype(type, position)), position)
         return int(value != 0) if type is BOOL else value
 
-    def store(self, space: str, address: int, type: Type, value, position: Position) -> None:
+    def store(self, space: str, address: int, type: Type, value, position: SourcePosition) -> None:
         """Write a value, which has its type already, to an address."""
         if space == PRIVATE:
             self._check(address, type.size, position)
@@ -154,12 +155,12 @@ class Machine:
             self.issue(position)
             self.sink.store(Address(space, address, _dtype(type, position)), value, position)
 
-    def _check(self, address: int, size: int, position: Position) -> None:
+    def _check(self, address: int, size: int, position: SourcePosition) -> None:
         if not 64 <= address <= self.top - size:
             raise CceError(position, f"address {address:#x} is outside the function's variables")
 
 
-def _dtype(type: Type, position: Position) -> str:
+def _dtype(type: Type, position: SourcePosition) -> str:
     if isinstance(type, Pointer):
         return "uint64"
     if not isinstance(type, Scalar):

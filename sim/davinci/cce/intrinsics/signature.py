@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Type
 
@@ -17,7 +17,7 @@ _PARAMETER = re.compile(
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SignatureParameter:
     """One parameter of a signature.
 
     Attributes
@@ -54,7 +54,7 @@ class Intrinsic:
 
     name: str
     pipe: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SignatureParameter, ...]
     letters: tuple[str, ...] = ()
 
     @property
@@ -95,7 +95,7 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
             low, high = map(int, kind.split(".."))
             kind = "int"
         result.append(
-            Parameter(
+            SignatureParameter(
                 match["name"],
                 kind,
                 tuple(types.split(",")) if types else (),
@@ -108,7 +108,7 @@ def intrinsic(name: str, pipe: str, parameters: str, letters: str = "") -> Intri
 
 
 def select(
-    candidates: Iterable[Intrinsic], types: Sequence[Type], position: Position
+    candidates: Iterable[Intrinsic], types: Sequence[Type], position: SourcePosition
 ) -> tuple[Intrinsic, dict[str, str]]:
     """Return the signature that fits arguments of these types, and the dtypes of its letters.
 
@@ -145,7 +145,7 @@ def _count_message(candidates: list[Intrinsic], given: int) -> str:
 
 
 def _mismatch(
-    parameter: Parameter, type: Type, candidate: Intrinsic, letters: dict[str, str]
+    parameter: SignatureParameter, type: Type, candidate: Intrinsic, letters: dict[str, str]
 ) -> str | None:
     """Return the fault of an argument's type, or None if it fits."""
     kind = parameter.kind
@@ -176,7 +176,7 @@ def _mismatch(
 
 
 def _wrong_element(
-    parameter: Parameter, target: Type, candidate: Intrinsic, letters: dict[str, str]
+    parameter: SignatureParameter, target: Type, candidate: Intrinsic, letters: dict[str, str]
 ) -> str | None:
     dtype = target.dtype if isinstance(target, Scalar) else None
     if not parameter.types:
@@ -193,7 +193,7 @@ def _wrong_element(
 
 
 def bind(
-    signature: Intrinsic, values: list[Any], types: Sequence[Type], position: Position
+    signature: Intrinsic, values: list[Any], types: Sequence[Type], position: SourcePosition
 ) -> dict[str, Any]:
     """Return the arguments by name, checked against their bounds.
 
@@ -229,7 +229,7 @@ def bind(
 _ENUMERATED_BOUNDS = {name: (min(v), max(v)) for name, v in ENUMERATIONS.items()}
 
 
-def _out_of_range(parameter: Parameter, value) -> str | None:
+def _out_of_range(parameter: SignatureParameter, value) -> str | None:
     kind = parameter.kind
     if kind == "int" and not parameter.low <= value <= parameter.high:
         return f"must be {parameter.low} to {parameter.high}"

@@ -71,6 +71,13 @@ def _moves():
 
 
 def _matrix():
+    yield from _matrix_loads()
+    yield from _image_loads()
+    yield from _products()
+    yield from _matrix_moves()
+
+
+def _matrix_loads():
     base = "base_idx:0..65535 repeat:1..255 src_stride:0..65535"
     for side in ("a", "b"):
         name, dst = f"load_cbuf_to_c{side}", f"dst:L0{side.upper()}<T> src:L1<T>"
@@ -96,6 +103,9 @@ def _matrix():
         yield name, "MTE2", f"{dst} config:u64", _ANY
         yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
         yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} repeat:1..32767 value:number"
+
+
+def _image_loads():
     for buffer, dst in (("ca", "L0A"), ("cb", "L0B"), ("ub", "UB")):
         name = f"img2col_cbuf_to_{buffer}"
         for rest in (_IMAGE, "xm:u64 xt:u64 c_size:csize_t"):
@@ -113,6 +123,9 @@ def _matrix():
         "dilation_w:1..255 dilation_h:1..255 repeat_mode:bool",
         "fp16 fp32",
     )
+
+
+def _products():
     for c, a, b in (
         ("fp32", "fp16", "fp16"),
         ("fp16", "fp16", "fp16"),
@@ -132,6 +145,9 @@ def _matrix():
             offsets = "feat_offset:0..255 smask_offset:0..255"
             long = f"unit_flag:0..3 {flags} is_weight_offset:bool c_matrix_source:bool init:bool"
             yield "mad", "M", f"{operands}{bias} {_SIZES} {offsets} {long}"
+
+
+def _matrix_moves():
     for dst, src in (("UB", "L0C"), ("L0C", "UB")):
         words = {"UB": "ubuf", "L0C": "cc"}
         for shape in ("matrix", "vector"):

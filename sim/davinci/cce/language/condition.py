@@ -2,7 +2,7 @@
 
 import re
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position, shown
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition, shown
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, too_deep
 from vitruvian.sim.davinci.cce.language.tokens import Token
 
@@ -21,7 +21,7 @@ _LEVELS = (
 )
 
 
-def holds(tokens: list[Token], position: Position) -> bool:
+def holds(tokens: list[Token], position: SourcePosition) -> bool:
     """Return True if the expression of an #if is nonzero.
 
     Raises
@@ -32,14 +32,14 @@ def holds(tokens: list[Token], position: Position) -> bool:
     return evaluate(tokens, position) != 0
 
 
-def evaluate(tokens: list[Token], position: Position) -> int:
+def evaluate(tokens: list[Token], position: SourcePosition) -> int:
     """Return the integer value of the expression of an #if.
 
     Parameters
     ----------
     tokens : list of Token
         The expression after macro expansion. A remaining name has the value 0, ``true`` 1.
-    position : Position
+    position : SourcePosition
         The position of the directive, for an expression that ends too early.
 
     Returns
@@ -53,7 +53,7 @@ def evaluate(tokens: list[Token], position: Position) -> int:
         If the expression is malformed, divides by zero, shifts by less than 0 or more than 63, or
         has a value of 2^128 or more.
     """
-    reader = _Reader(tokens, position)
+    reader = _ConditionReader(tokens, position)
     value = reader.choice()
     if reader.index < len(tokens):
         raise CceError(
@@ -62,14 +62,14 @@ def evaluate(tokens: list[Token], position: Position) -> int:
     return value
 
 
-class _Reader:
+class _ConditionReader:
     """A recursive-descent parser that evaluates while it reads."""
 
-    def __init__(self, tokens: list[Token], position: Position):
+    def __init__(self, tokens: list[Token], position: SourcePosition):
         self.tokens, self.position, self.index = tokens, position, 0
         self.deep = 0  # nested conditional expressions
 
-    def next_position(self) -> Position:
+    def next_position(self) -> SourcePosition:
         """Return the position of the next token, or of the directive at the end."""
         return self.tokens[self.index].position if self.index < len(self.tokens) else self.position
 

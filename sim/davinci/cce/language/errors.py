@@ -8,7 +8,7 @@ from vitruvian.common.validate import printable
 _LONG = 80  # the most characters of a word that a message repeats
 
 
-class Position(NamedTuple):
+class SourcePosition(NamedTuple):
     """A position in a source file; lines and columns count from 1."""
 
     file: str
@@ -26,13 +26,13 @@ class CceError(ValueError):
 
     Parameters
     ----------
-    position : Position
+    position : SourcePosition
         The position of the mistake.
     message : str
         The message; only its first 1000 characters are kept.
     """
 
-    def __init__(self, position: Position, message: str):
+    def __init__(self, position: SourcePosition, message: str):
         message = message if len(message) <= 1000 else f"{message[:1000]}..."
         super().__init__(printable(f"{position}: {message}"))
         self.position = position

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.tokens import Token
 
 SOURCE_BYTES = 4 << 20  # total size of a file and all files that it includes
@@ -30,7 +30,7 @@ _OPERATORS = frozenset(
 )
 
 
-def too_deep(position: Position, limit: int = BRACKETS_DEEP) -> CceError:
+def too_deep(position: SourcePosition, limit: int = BRACKETS_DEEP) -> CceError:
     """Return the error for nesting more than ``limit`` deep."""
     return CceError(position, f"nesting must be at most {limit} deep")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitruvian.sim.davinci.cce.language.condition import holds
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import BRACKETS_DEEP, EXPANDED, WORD_LENGTH, too_deep
-from vitruvian.sim.davinci.cce.language.sources import Sources
+from vitruvian.sim.davinci.cce.language.sources import IncludedSources
 from vitruvian.sim.davinci.cce.language.tokens import Token, tokenize
 
 
@@ -26,7 +26,7 @@ class Macro(NamedTuple):
 class _Condition(NamedTuple):
     """An open #if, #ifdef or #ifndef."""
 
-    position: Position  # of the directive that opened it
+    position: SourcePosition  # of the directive that opened it
     reading: bool  # the current branch is read
     taken: bool  # some branch up to here was read
     last: bool  # the current branch is the #else
@@ -73,11 +73,11 @@ def preprocess(
         number of arguments, an #error is reached, an included file is outside those folders, or one
         of ``limits`` is exceeded.
     """
-    preprocessor = _Preprocessor(reserved, Sources(directory, include_path), texts)
+    preprocessor = _Preprocessor(reserved, IncludedSources(directory, include_path), texts)
     for name, value in (defines or {}).items():
         body = [t for t in tokenize(value, f"-D{name}") if t.kind != "newline"]
         preprocessor.macros[name] = Macro(None, tuple(body))
-    preprocessor.sources.take(text, Position(file, 1))
+    preprocessor.sources.take(text, SourcePosition(file, 1))
     return preprocessor.run(text, file, directory)
 
 
@@ -85,7 +85,10 @@ class _Preprocessor:
     """The macros and counters of one preprocessing run."""
 
     def __init__(
-        self, reserved: frozenset[str], sources: Sources, texts: dict[str, str] | None = None
+        self,
+        reserved: frozenset[str],
+        sources: IncludedSources,
+        texts: dict[str, str] | None = None,
     ):
         self.reserved = reserved
         self.texts = {} if texts is None else texts
@@ -204,7 +207,7 @@ class _Preprocessor:
             self.macros[name] = Macro(parameters, tuple(rest), variadic)
 
     def _include(
-        self, rest: list[Token], directory: Path | None, position: Position
+        self, rest: list[Token], directory: Path | None, position: SourcePosition
     ) -> list[Token]:
         if directory is None or not rest or rest[0].kind != "string":
             return []
@@ -261,7 +264,7 @@ class _Preprocessor:
             stack += [(Token(k, t, position, s), inside) for k, t, _, s in reversed(body)]
         return result
 
-    def _count(self, tokens: int, position: Position) -> None:
+    def _count(self, tokens: int, position: SourcePosition) -> None:
         self.produced += tokens
         if self.produced > EXPANDED:
             raise CceError(position, f"macros must produce at most {EXPANDED} tokens")

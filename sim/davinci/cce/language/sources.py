@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import FILES, SOURCE_BYTES
 
 _DEEPEST = 50  # nesting of included files
@@ -33,7 +33,7 @@ def source_text(path: Path) -> str:
     return data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-class Sources:
+class IncludedSources:
     """The included files of a kernel, which must be in its own folder or in ``include_path``.
 
     Parameters
@@ -51,7 +51,7 @@ class Sources:
             self.allowed.insert(0, directory.resolve())
         self.deep, self.files, self.characters = 0, 0, 0
 
-    def take(self, text: str, position: Position) -> None:
+    def take(self, text: str, position: SourcePosition) -> None:
         """Add a text to the total size.
 
         Raises
@@ -65,7 +65,7 @@ class Sources:
                 position, f"a source and what it includes must have at most {SOURCE_BYTES} bytes"
             )
 
-    def find(self, name: str, directory: Path, position: Position) -> Path | None:
+    def find(self, name: str, directory: Path, position: SourcePosition) -> Path | None:
         """Return the file that a quoted name stands for, or None if it does not exist.
 
         Parameters
@@ -74,7 +74,7 @@ class Sources:
             The name in quotes.
         directory : Path
             The folder of the including file, which is searched first.
-        position : Position
+        position : SourcePosition
             The position of the #include.
 
         Raises
@@ -101,7 +101,7 @@ class Sources:
         return None
 
     @contextmanager
-    def within(self, path: Path, position: Position) -> Iterator[str]:
+    def within(self, path: Path, position: SourcePosition) -> Iterator[str]:
         """Provide the text of an included file; the context spans the processing of the file.
 
         Raises

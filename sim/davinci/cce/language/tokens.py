@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 
 #: The change of nesting depth at each bracket.
 BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -71,7 +71,7 @@ class Token(NamedTuple):
 
     kind: str  # id, number, string, char, punctuation, newline, or other (not a C token)
     text: str
-    position: Position
+    position: SourcePosition
     spaced: bool = False
 
 
@@ -91,7 +91,7 @@ def tokenize(text: str, file: str) -> list[Token]:
     while index < len(text):
         if closed and index >= end:
             pattern, closed = _PATTERNS[""], ""
-        position = Position(file, line, index - start + 1)
+        position = SourcePosition(file, line, index - start + 1)
         match = pattern.match(text, index)
         if match is None:
             if text[index] in _QUOTED and text[index] not in closed:

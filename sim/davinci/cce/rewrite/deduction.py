@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import SPACES
 from vitruvian.sim.davinci.cce.language.tokens import BRACKETS, Token
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, Pointer, Scalar, Structure, Type
@@ -81,7 +81,7 @@ def _pattern(words: list[str], types: set[str]) -> ParameterPattern:
 
 
 def deduce(
-    name: str, patterns: list[ParameterPattern], types: list[Type], position: Position
+    name: str, patterns: list[ParameterPattern], types: list[Type], position: SourcePosition
 ) -> dict[str, list[str]]:
     """Return the words of the type of each template parameter that a call determines.
 
@@ -93,7 +93,7 @@ def deduce(
         The parameters of the function.
     types : list of Type
         The argument types of the call.
-    position : Position
+    position : SourcePosition
         The position of the call.
 
     Raises

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.limits import EXPANDED
 from vitruvian.sim.davinci.cce.language.tokens import Token
 from vitruvian.sim.davinci.cce.language.types import Type
@@ -24,7 +24,7 @@ _WORDS = 256  # words of the arguments of an instance
 _LONGEST = 1000  # characters of the name of an instance
 
 
-class _Parameter(NamedTuple):
+class _TemplateParameter(NamedTuple):
     """A template parameter: its name, its kind (a type or a value), and its default."""
 
     name: str
@@ -36,7 +36,7 @@ class _Template(NamedTuple):
     """A template: its parameters, and the declaration (``tokens``) that follows them."""
 
     decl: TopLevelDecl
-    parameters: tuple[_Parameter, ...]
+    parameters: tuple[_TemplateParameter, ...]
     tokens: tuple[Token, ...]
 
     @property
@@ -175,7 +175,7 @@ class Templates:
         return max((t.patterns for t in bodies), key=len, default=None)
 
     def deduced(
-        self, name: str, types: list[Type], position: Position
+        self, name: str, types: list[Type], position: SourcePosition
     ) -> tuple[str, list[TopLevelDecl]]:
         """Deduce the template arguments of a call, and return the instance that it calls.
 
@@ -185,7 +185,7 @@ class Templates:
             The name in the call.
         types : list of Type
             The types of the call's arguments.
-        position : Position
+        position : SourcePosition
             The position of the call.
 
         Returns
@@ -415,12 +415,12 @@ def _template(decl: TopLevelDecl) -> _Template:
         if not texts:
             continue
         if "..." in texts:  # refused where the template is used
-            parameters.append(_Parameter("...", False, None))
+            parameters.append(_TemplateParameter("...", False, None))
             continue
         at = texts.index("=") if "=" in texts else len(texts)
         default = tuple(group[at + 1 :]) if at < len(texts) else None
         is_type = texts[0] in ("typename", "class")
-        parameters.append(_Parameter(texts[at - 1], is_type, default))
+        parameters.append(_TemplateParameter(texts[at - 1], is_type, default))
     return _Template(decl, tuple(parameters), tuple(decl.tokens[end:]))
 
 

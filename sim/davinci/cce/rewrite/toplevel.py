@@ -9,7 +9,7 @@ qualifiers, which the lexer knows.
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from vitruvian.sim.davinci.cce.language.errors import CceError, Position, nearest
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition, nearest
 from vitruvian.sim.davinci.cce.language.keywords import ATTRIBUTES, SPACES, TYPE_NAMES
 from vitruvian.sim.davinci.cce.language.tokens import Token
 from vitruvian.sim.davinci.cce.rewrite.classes import split
@@ -42,7 +42,7 @@ class TopLevelDecl:
     is_template: bool = False
 
     @property
-    def position(self) -> Position:
+    def position(self) -> SourcePosition:
         """The position of the first token."""
         return self.tokens[0].position
 
@@ -249,7 +249,7 @@ def entry_of(decls: list[TopLevelDecl], entry: str | None, file: str) -> TopLeve
         If there is no such function, or more than one, or it is a template.
     """
     functions = [p for p in decls if p.name and not p.launches and not p.is_template]
-    start = Position(file, 1)
+    start = SourcePosition(file, 1)
     names = [str(p.name) for p in functions]
     for decl in decls:
         if decl.is_template and decl.name and (decl.name == entry or not functions):

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.language.errors import CceError
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.operands import DTYPES, View, contiguous
@@ -64,6 +64,6 @@ class SinkContext:
         start = address.address - (GM_BASE if address.space == GM else 0)
         return View(address.space, start, dtype, shape, strides)
 
-    def fail(self, call: Call, message: str) -> NoReturn:
+    def fail(self, call: IntrinsicCall, message: str) -> NoReturn:
         """Raise a ``CceError`` at the intrinsic."""
         raise CceError(call.position, f"{call.name}: {message}")

@@ -8,14 +8,15 @@ Public kernels that use vbitsort and vmrgsort4: groups of 32, pairs of 8 bytes, 
 
 import numpy as np
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.common.validate import ceil_div
+from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, View
 from vitruvian.sim.davinci.isa.vector import PAIR_BYTES
 
 
-def gather(sink: SinkContext, call: Call, pieces) -> None:
+def gather(sink: SinkContext, call: IntrinsicCall, pieces) -> None:
     """Append vgather: each lane gets the element at a byte offset that is read from UB.
 
     Parameters
@@ -58,7 +59,7 @@ def _runs(places: np.ndarray, width: int):
         yield int(run[0]), int(run[-1] - run[0]) + width
 
 
-def pick(sink: SinkContext, call: Call) -> None:
+def pick(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vreduce: keep the elements that a pattern or bits in memory select.
 
     The intrinsic ignores the lane mask. In counting mode, the counter is the number of elements
@@ -88,18 +89,18 @@ def pick(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _bits(sink: SinkContext, call: Call, view: View, repeat: int, count: int) -> int:
+def _bits(sink: SinkContext, call: IntrinsicCall, view: View, repeat: int, count: int) -> int:
     """Return the number of bits in memory that are set."""
     if sink.functional is None:
         sink.fail(call, "the bits are unknown, because nothing is carried out")
     sink.version += 1
     strides = (call.arguments["src1_rep"] * BLOCK_BYTES, 1)
-    data = sink.functional.memory(sink.core).at(view, (repeat, -(-count // 8)), strides)
+    data = sink.functional.memory(sink.core).at(view, (repeat, ceil_div(count, 8)), strides)
     bits = np.unpackbits(np.ascontiguousarray(data), axis=1, bitorder="little")
     return int(bits[:, :count].sum())
 
 
-def sort(sink: SinkContext, call: Call) -> None:
+def sort(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vbitsort: sort groups of 32 scores with indices, the highest score first."""
     a = call.arguments
     if a["repeat"]:
@@ -107,7 +108,7 @@ def sort(sink: SinkContext, call: Call) -> None:
         sink.core.vbitsort(*views, repeat=a["repeat"])
 
 
-def merge(sink: SinkContext, call: Call) -> None:
+def merge(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vmrgsort: merge up to four lists of pairs.
 
     One word has the four lengths, of 16 bits each. The other word has the number of repeats in its

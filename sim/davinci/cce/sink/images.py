@@ -14,14 +14,14 @@ import numpy as np
 
 from vitruvian.golden.scu import C0_BYTES, Patches
 from vitruvian.golden.scu.patches import ROWS
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import DTYPES, FRACTAL_BYTES
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
 
 def _patches(
-    sink: SinkContext, call: Call, register: str, kernel: tuple[int, int] | None = None
+    sink: SinkContext, call: IntrinsicCall, register: str, kernel: tuple[int, int] | None = None
 ) -> Patches:
     a = call.arguments
     word = sink.registers.get(register)
@@ -42,7 +42,7 @@ def _patches(
         sink.fail(call, str(error))
 
 
-def _place(call: Call) -> dict[str, Any]:
+def _place(call: IntrinsicCall) -> dict[str, Any]:
     a = call.arguments
     return {
         "repeat": a["repeat"],
@@ -58,7 +58,7 @@ def _padding(sink: SinkContext, dtype: str) -> float:
     return float(word.view(DTYPES[dtype])[0])
 
 
-def _load(sink: SinkContext, call: Call) -> None:
+def _load(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if "fmatrix" in a and sink.registers.get("set_fmatrix") != a["fmatrix"]:
         sink.registers["set_fmatrix"] = a["fmatrix"]
@@ -78,7 +78,7 @@ def _load(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _load_matrix(sink: SinkContext, call: Call) -> None:
+def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
     """Load a part of the matrix of all patches, from row ``pos_m`` and column ``pos_k`` on.
 
     A row is a patch, and a column is a channel at a position of the kernel. The indices of a column
@@ -122,7 +122,7 @@ def _load_matrix(sink: SinkContext, call: Call) -> None:
             dst = dst._replace(address=dst.address + count * FRACTAL_BYTES)
 
 
-def _add(sink: SinkContext, call: Call) -> None:
+def _add(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append col2im; in every mode, each further repeat adds the next 16 patches."""
     a = call.arguments
     patches = _patches(sink, call, "set_fcol2img")
@@ -130,7 +130,7 @@ def _add(sink: SinkContext, call: Call) -> None:
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-IMAGES: dict[str, Callable[[SinkContext, Call], None]] = {
+IMAGES: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
     "img2col_cbuf_to_ca": _load,
     "img2col_cbuf_to_cb": _load,
     "img2col_cbuf_to_ub": _load,

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.images import IMAGES
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
@@ -14,7 +14,7 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTE
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
 
 
-def _load(sink: SinkContext, call: Call) -> None:
+def _load(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     src: Address = a["src"]
     src = src._replace(address=src.address + a["base_idx"] * FRACTAL_BYTES)
@@ -29,7 +29,7 @@ def _load(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _load_transposed(sink: SinkContext, call: Call) -> None:
+def _load_transposed(sink: SinkContext, call: IntrinsicCall) -> None:
     """Load transposed squares: a square is one fractal of 16-bit elements, or two of 8 or 32."""
     a = call.arguments
     src: Address = a["src"]
@@ -55,7 +55,7 @@ def _load_transposed(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _to_bias(sink: SinkContext, call: Call) -> None:
+def _to_bias(sink: SinkContext, call: IntrinsicCall) -> None:
     """Copy bursts of 64 bytes from L1 to the bias buffer.
 
     Gaps are in blocks of 32 bytes in L1, and in units of 64 bytes in the bias buffer.
@@ -77,7 +77,7 @@ def _to_bias(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _fill(sink: SinkContext, call: Call) -> None:
+def _fill(sink: SinkContext, call: IntrinsicCall) -> None:
     """Fill fractals with one value, which a register or an argument (create_ca_matrix) holds."""
     a = call.arguments
     value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
@@ -90,7 +90,7 @@ def _fill(sink: SinkContext, call: Call) -> None:
         sink.core.fill(sink.view(place, (size // width,)), value)
 
 
-def _mad(sink: SinkContext, call: Call) -> None:
+def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if not a["m"] or not a["k"] or not a["n"]:
         return
@@ -106,7 +106,7 @@ def _mad(sink: SinkContext, call: Call) -> None:
     sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
 
 
-def _to_ub(sink: SinkContext, call: Call) -> None:
+def _to_ub(sink: SinkContext, call: IntrinsicCall) -> None:
     """Convert bursts of fractals in L0C and move them to UB.
 
     Gaps are in fractals in L0C, and in blocks of 32 bytes in UB.
@@ -138,7 +138,7 @@ def _to_ub(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _plain(sink: SinkContext, call: Call) -> None:
+def _plain(sink: SinkContext, call: IntrinsicCall) -> None:
     """Copy between UB and L0C without conversion: bursts of fractals, or of rows of 16 elements.
 
     Gaps are in fractals in L0C and in blocks in UB.
@@ -164,7 +164,7 @@ def _plain(sink: SinkContext, call: Call) -> None:
     )
 
 
-def _fixpipe(sink: SinkContext, call: Call) -> None:
+def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append matrix_out on unit FIX, once for each row-major matrix that set_nd_para states."""
     a = call.arguments
     dst: Address = a["dst"]
@@ -203,13 +203,13 @@ def _fixpipe(sink: SinkContext, call: Call) -> None:
         )
 
 
-def not_modelled(sink: SinkContext, call: Call) -> None:
+def not_modelled(sink: SinkContext, call: IntrinsicCall) -> None:
     """Refuse an intrinsic that is read, but not modelled."""
     sink.fail(call, "this intrinsic is read, but not modelled")
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-MATRIX: dict[str, Callable[[SinkContext, Call], None]] = {
+MATRIX: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
     "mad": _mad,
     "copy_matrix_cc_to_ubuf": _to_ub,
     "copy_matrix_cc_to_gm": _fixpipe,

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Call
+from vitruvian.common.validate import round_up
+from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 
 
-def _bursts(sink: SinkContext, call: Call) -> None:
+def _bursts(sink: SinkContext, call: IntrinsicCall) -> None:
     """Copy bursts of whole blocks; a gap lies between the end of a burst and the next burst."""
     a = call.arguments
     if a.get("pad_mode"):
@@ -25,7 +26,7 @@ def _bursts(sink: SinkContext, call: Call) -> None:
 
 
 def _copy(
-    sink: SinkContext, call: Call, bursts: int, size: int, dst_stride: int, src_stride: int
+    sink: SinkContext, call: IntrinsicCall, bursts: int, size: int, dst_stride: int, src_stride: int
 ) -> None:
     dst, src = call.arguments["dst"], call.arguments["src"]
     dtype, operation = sink.atomic
@@ -41,7 +42,7 @@ def _copy(
     )
 
 
-def _aligned(sink: SinkContext, call: Call) -> None:
+def _aligned(sink: SinkContext, call: IntrinsicCall) -> None:
     """Copy bursts of bytes, which are dense in global memory and fill whole blocks in UB."""
     a = call.arguments
     if a["left_padding"] or a["right_padding"]:
@@ -49,14 +50,14 @@ def _aligned(sink: SinkContext, call: Call) -> None:
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"]
-    whole = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+    whole = round_up(size, BLOCK_BYTES)
     inside, outside = ("dst_gap", "src_gap") if a["src"].space == "GM" else ("src_gap", "dst_gap")
     blocks, plain = whole + a[inside] * BLOCK_BYTES, size + a[outside]
     strides = (blocks, plain) if a["src"].space == "GM" else (plain, blocks)
     _copy(sink, call, a["n_burst"], size, *strides)
 
 
-def _nd2nz(sink: SinkContext, call: Call) -> None:
+def _nd2nz(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if not a["nd_num"] or not a["rows"] or not a["columns"]:
         return
@@ -76,7 +77,7 @@ def _nd2nz(sink: SinkContext, call: Call) -> None:
 
 
 #: Functions of a sink and a call, by the intrinsic's name.
-MOVES: dict[str, Callable[[SinkContext, Call], None]] = dict.fromkeys(
+MOVES: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = dict.fromkeys(
     (
         "copy_gm_to_ubuf",
         "copy_gm_to_cbuf",

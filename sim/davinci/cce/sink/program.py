@@ -8,9 +8,8 @@ import struct
 
 import numpy as np
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
-from vitruvian.sim.davinci.cce.language.errors import CceError
-from vitruvian.sim.davinci.cce.language.errors import Position as Place
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.matrix import MATRIX, not_modelled
 from vitruvian.sim.davinci.cce.sink.moves import MOVES
@@ -68,7 +67,7 @@ class ProgramSink(SinkContext):
         self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
-    def issue(self, call: Call) -> None:
+    def issue(self, call: IntrinsicCall) -> None:
         """Append an intrinsic; a repeated call in the same state reuses its instructions."""
         state = (self.mask, self.counting, self.atomic, self.compared, self.version)
         # The name is part of the key, because all intrinsics of a macro have one position.
@@ -101,19 +100,19 @@ class ProgramSink(SinkContext):
         self._carry_out()
         self._report_flag(fresh)
 
-    def load(self, source: Address, position: Place) -> int | float:
+    def load(self, source: Address, position: SourcePosition) -> int | float:
         """Append a scalar load and return its value."""
         self._at(position)
         self.core.scalar_load(self.view(source, (1,)))
         self._carry_out()
         return self._elements("a scalar load", source, 1, position)[0]
 
-    def peek(self, source: Address, count: int, position: Place) -> list[int | float]:
+    def peek(self, source: Address, count: int, position: SourcePosition) -> list[int | float]:
         """Return elements as they are in program order, without an instruction or any time."""
         return self._elements("a dump", source, count, position)
 
     def _elements(
-        self, who: str, source: Address, count: int, position: Place
+        self, who: str, source: Address, count: int, position: SourcePosition
     ) -> list[int | float]:
         if self.functional is None:
             raise CceError(
@@ -127,7 +126,7 @@ class ProgramSink(SinkContext):
             values = (values.astype(np.uint32) << 16).view(np.float32)
         return values.tolist()
 
-    def store(self, target: Address, value: int | float, position: Place) -> None:
+    def store(self, target: Address, value: int | float, position: SourcePosition) -> None:
         """Append a scalar store."""
         self._at(position)
         if target.dtype == "bf16":
@@ -135,13 +134,13 @@ class ProgramSink(SinkContext):
         self.core.scalar_store(self.view(target, (1,)), value)
         self._carry_out()
 
-    def print(self, text: str, position: Place) -> None:
+    def print(self, text: str, position: SourcePosition) -> None:
         """Record the text of a printf and the name of its core."""
         self.core.program.prints.append((str(self.core), text))
 
     # Control.
 
-    def _at(self, position: Place) -> None:
+    def _at(self, position: SourcePosition) -> None:
         self.core.position = Position(position.file, position.line)
 
     def _carry_out(self) -> None:
@@ -161,12 +160,12 @@ class ProgramSink(SinkContext):
         elif last.op == "cross_wait":
             self.scheduler.wait(self.core, last.fields["mode"], last.fields["register"])
 
-    def _flag(self, call: Call) -> None:
+    def _flag(self, call: IntrinsicCall) -> None:
         a = call.arguments
         method = self.core.set_flag if call.name == "set_flag" else self.core.wait_flag
         method(Unit[a["source"]], Unit[a["target"]], a["register"])
 
-    def _control(self, call: Call) -> None:
+    def _control(self, call: IntrinsicCall) -> None:
         name, a = call.name, call.arguments
         if name == "set_vector_mask":
             self.mask = a["high"] << 64 | a["low"]
@@ -208,7 +207,7 @@ class ProgramSink(SinkContext):
         else:
             self.atomic = (what, self.atomic[1])
 
-    def _cross_set(self, call: Call) -> None:
+    def _cross_set(self, call: IntrinsicCall) -> None:
         """Set a flag; its word has the mode in bits 4 and 5, the register in bits 8 to 11."""
         word = call.arguments["config"]
         mode, register = word >> 4 & 3, word >> 8 & 15
@@ -219,7 +218,7 @@ class ProgramSink(SinkContext):
         self.version += 1
         self.core.cross_set(Unit[call.arguments["unit"]], register, mode_name)
 
-    def _cross_wait(self, call: Call) -> None:
+    def _cross_wait(self, call: IntrinsicCall) -> None:
         """Wait in the mode in which this core sets the flag, else for cores of the other kind."""
         register = call.arguments["register"]
         mode = int(self.registers.get(f"cross {register}", 2))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, Call
+from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS, VECTOR_INTRINSICS
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.gather_sort import gather, merge, pick, sort
@@ -25,7 +25,7 @@ def is_vector(name: str) -> bool:
     return name in VECTOR_INTRINSICS or name in NOT_MODELLED
 
 
-def vector_call(sink: SinkContext, call: Call) -> None:
+def vector_call(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append the instructions that an intrinsic of the vector unit stands for."""
     if call.name in NOT_MODELLED:
         sink.fail(call, "this intrinsic is read, but not modelled")
@@ -38,7 +38,7 @@ def vector_call(sink: SinkContext, call: Call) -> None:
         _elements(sink, call, op)
 
 
-def _fields(sink: SinkContext, call: Call, op: VectorOp) -> dict[str, Any]:
+def _fields(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> dict[str, Any]:
     """Return the fields of a lane-wise instruction besides mask, repeat and strides."""
     if call.name in CONVERSIONS:
         _, _, rounding = CONVERSIONS[call.name]
@@ -51,7 +51,7 @@ def _fields(sink: SinkContext, call: Call, op: VectorOp) -> dict[str, Any]:
 
 
 def _operands(
-    sink: SinkContext, call: Call, names: list[str], *, bitwise: bool = False
+    sink: SinkContext, call: IntrinsicCall, names: list[str], *, bitwise: bool = False
 ) -> tuple[dict[str, View], dict[str, tuple[int, int]]]:
     """Return views and strides of the operands of these names.
 
@@ -65,7 +65,7 @@ def _operands(
     return views, strides
 
 
-def _elements(sink: SinkContext, call: Call, op: VectorOp) -> None:
+def _elements(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     names = [n for n in ("dst", "src", "src0", "src1") if n in call.arguments]
     views, strides = _operands(sink, call, names, bitwise=op.bitwise)
     if call.name == "vcopy":  # the instruction is vor, of the source with itself
@@ -77,11 +77,11 @@ def _elements(sink: SinkContext, call: Call, op: VectorOp) -> None:
         sink.core.vector(op.name, moved, repeat=repeat, mask=mask, strides=strides, **fields)
 
 
-def _gather(sink: SinkContext, call: Call) -> None:
+def _gather(sink: SinkContext, call: IntrinsicCall) -> None:
     gather(sink, call, _pieces(sink, call, lanes_of(sink.view(call.arguments["dst"], ()))))
 
 
-def _pieces(sink: SinkContext, call: Call, lanes: int):
+def _pieces(sink: SinkContext, call: IntrinsicCall, lanes: int):
     """Yield (first repeat, repeats, mask) of the instructions that an intrinsic becomes.
 
     In counting mode, the mask is a number of elements, and the intrinsic's repeat is ignored;
@@ -109,7 +109,7 @@ def _moved(view: View, repeat: int, step: int) -> View:
     return View(view.buffer, place, view.dtype, view.shape, view.strides, view.name)
 
 
-def _compare(sink: SinkContext, call: Call) -> None:
+def _compare(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vcmp, whose result is in a register, or vcmpv or vcmpvs, whose result is in memory."""
     op, condition = call.name.split("_")
     a = call.arguments
@@ -133,7 +133,7 @@ def _compare(sink: SinkContext, call: Call) -> None:
         sink.core.vcmpvs(dst, views["src"], a["scalar"], condition, **options)
 
 
-def _select(sink: SinkContext, call: Call) -> None:
+def _select(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vsel, which selects by the register of comparisons.
 
     The register holds the result of the latest vcmp, or the bits that set_cmpmask has loaded since.
@@ -156,7 +156,7 @@ def _select(sink: SinkContext, call: Call) -> None:
             sink.core.vsel(*moved, bits=bits, repeat=1, mask=mask, strides=strides)
 
 
-def _select_far(sink: SinkContext, call: Call) -> None:
+def _select_far(sink: SinkContext, call: IntrinsicCall) -> None:
     if sink.compared is None or sink.functional is None:
         sink.fail(call, "mode 2 must come after set_cmpmask, with known data")
     (start,) = sink.functional.memory(sink.core).elements(sink.view(sink.compared, (1,), "uint64"))
@@ -170,7 +170,7 @@ def _select_far(sink: SinkContext, call: Call) -> None:
     sink.version += 1  # the register may hold another address the next time
 
 
-def _reduce(sink: SinkContext, call: Call, op: VectorOp) -> None:
+def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     """Append a reduction.
 
     The unit of dst's repeat stride is the size of one repeat's results: a value, a value and its
@@ -198,12 +198,12 @@ def _reduce(sink: SinkContext, call: Call, op: VectorOp) -> None:
         )
 
 
-def _transpose(sink: SinkContext, call: Call) -> None:
+def _transpose(sink: SinkContext, call: IntrinsicCall) -> None:
     dst, src = (sink.view(call.arguments[n], (16, 16), "uint16") for n in ("dst", "src"))
     sink.core.vtranspose(dst, src)
 
 
-def _transpose_channels(sink: SinkContext, call: Call) -> None:
+def _transpose_channels(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     dst, src = (sink.view(a[n], (a["pixels"] * a["channels"],)) for n in ("dst", "src"))
     # Mode 0 of the intrinsic is from channels × pixels, that of the instruction is to them.
@@ -211,7 +211,7 @@ def _transpose_channels(sink: SinkContext, call: Call) -> None:
     sink.core.v4dtrans(dst, src, pixels=a["pixels"], channels=a["channels"], mode=mode)
 
 
-def _broadcast(sink: SinkContext, call: Call) -> None:
+def _broadcast(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if a["repeat"]:
         sink.core.vbrcb(
@@ -223,7 +223,7 @@ def _broadcast(sink: SinkContext, call: Call) -> None:
         )
 
 
-def _scatter(sink: SinkContext, call: Call) -> None:
+def _scatter(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vnchwconv; two address registers hold sixteen rows of each operand."""
     a = call.arguments
     dtype = {"b16": "uint16", "b32": "uint32"}[call.name.rpartition("_")[2]]
@@ -247,7 +247,7 @@ def _scatter(sink: SinkContext, call: Call) -> None:
 
 
 #: Functions of a sink and a call for instructions that are neither lane-wise nor reductions.
-_IRREGULAR: dict[str, Callable[[SinkContext, Call], None]] = {
+_IRREGULAR: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
     "vcmp": _compare,
     "vcmpv": _compare,
     "vcmpvs": _compare,

@@ -22,7 +22,7 @@ from vitruvian.golden.sparse.execute import begin, ended, execute, operand
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Reduce, Swap, Vxm
 from vitruvian.golden.sparse.passes import compile_pair, live_after, scalars_of, split
 from vitruvian.golden.sparse.program_streams import execute_program, streams
-from vitruvian.golden.sparse.programs import Instruction, Step, Write, run
+from vitruvian.golden.sparse.programs import ProgramStep, ProgramWrite, SparseInstruction, run
 from vitruvian.golden.sparse.storage import Sparse
 
 F32 = np.float32
@@ -46,27 +46,30 @@ def test_an_instruction_is_numpys_operation_in_float32():
     }  # fmt: skip
     registers = np.stack([a, b, c, c]).view(np.uint32)
     for op, value in expected.items():
-        i = Instruction(op=op, d=2, a=0, b=3 if op == "exchange" else 1, end=True)
-        commands = [Write(address=0, instruction=i), Step(address=0, present=np.ones(64, bool))]
+        i = SparseInstruction(op=op, d=2, a=0, b=3 if op == "exchange" else 1, end=True)
+        commands = [
+            ProgramWrite(address=0, instruction=i),
+            ProgramStep(address=0, present=np.ones(64, bool)),
+        ]
         got = run(commands, registers, {}, "fp32").registers
         assert (got[2].view(F32) == value.astype(F32)).all(), op
         assert (got[[0, 1, 3]] == registers[[0, 1, 3]]).all()
 
 
 def test_lanes_without_an_element_keep_their_registers():
-    i = Instruction(op="add", d=0, a=1, b=1, end=True)
+    i = SparseInstruction(op="add", d=0, a=1, b=1, end=True)
     registers = np.array([[0, 0], [0x3C00, 0x3C00]], np.uint16)
-    step = Step(address=0, present=np.array([True, False]))
-    outcome = run([Write(address=0, instruction=i), step], registers, {}, "fp16")
+    step = ProgramStep(address=0, present=np.array([True, False]))
+    outcome = run([ProgramWrite(address=0, instruction=i), step], registers, {}, "fp16")
     assert outcome.registers[0].tolist() == [0x4000, 0]
 
 
 def test_a_step_needs_written_instructions_and_items():
-    step = Step(address=1, present=np.ones(2, bool))
+    step = ProgramStep(address=1, present=np.ones(2, bool))
     registers = np.zeros((4, 2), np.uint16)
     with pytest.raises(ValueError, match="address must be that of a written instruction, not 1"):
         run([step], registers, {}, "fp16")
-    load = Write(address=1, instruction=Instruction(op="load", a=1, end=True))
+    load = ProgramWrite(address=1, instruction=SparseInstruction(op="load", a=1, end=True))
     with pytest.raises(ValueError, match="v must have an item for each load"):
         run([load, step], registers, {}, "fp16")
 
@@ -81,7 +84,7 @@ def test_a_step_needs_written_instructions_and_items():
 )
 def test_a_wrong_instruction_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
-        Instruction(**fields)
+        SparseInstruction(**fields)
 
 
 def fold(function, values):

@@ -9,7 +9,13 @@ from vitruvian.golden.sparse.applications import labelprop
 from vitruvian.golden.sparse.dependency import pairs
 from vitruvian.golden.sparse.passes import compile_pair
 from vitruvian.golden.sparse.program_streams import collect, execute_program, streams
-from vitruvian.golden.sparse.programs import OPERATIONS, OUTPUTS, Instruction, Step, Write
+from vitruvian.golden.sparse.programs import (
+    OPERATIONS,
+    OUTPUTS,
+    ProgramStep,
+    ProgramWrite,
+    SparseInstruction,
+)
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.hdl.sparse import EwiseConfig, EwiseCore
 from vitruvian.hdl.sparse.ewise_config import Operation
@@ -84,9 +90,9 @@ def test_stored_items_equal_golden(model, traffic, stall_rate):
 
 
 def test_the_traffic_has_every_operation_and_partial_masks(traffic):
-    written = {c.instruction.op for c in traffic.commands if isinstance(c, Write)}
+    written = {c.instruction.op for c in traffic.commands if isinstance(c, ProgramWrite)}
     assert written == {*OPERATIONS}
-    counts = [int(c.present.sum()) for c in traffic.commands if isinstance(c, Step)]
+    counts = [int(c.present.sum()) for c in traffic.commands if isinstance(c, ProgramStep)]
     assert {*counts} == {0, 1, 2, 3, 4} and traffic.count > 1500
 
 
@@ -117,12 +123,12 @@ def test_mutants_that_do_not_wait_hang_or_lose_items(model, traffic, mutant):
 def test_a_program_takes_a_cycle_for_each_instruction(model):
     every = np.ones(4, bool)
     program = [
-        Instruction(op="store", d=0, a=1),
-        Instruction(op="copy", d=2, a=1),
-        Instruction(op="store", d=1, a=2, end=True),
+        SparseInstruction(op="store", d=0, a=1),
+        SparseInstruction(op="copy", d=2, a=1),
+        SparseInstruction(op="store", d=1, a=2, end=True),
     ]
-    commands = [Write(address=n, instruction=i) for n, i in enumerate(program)]
-    commands += [Step(address=0, present=every)] * 5
+    commands = [ProgramWrite(address=n, instruction=i) for n, i in enumerate(program)]
+    commands += [ProgramStep(address=0, present=every)] * 5
     empty = np.zeros((0, 4), np.uint16)
     result = model.stream(
         inputs={"command": commands_payload(commands), "x": empty, "v": empty},

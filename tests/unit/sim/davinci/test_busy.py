@@ -28,7 +28,7 @@ def run_of(parts, units, kinds):
     lowered = replace(LOWERED, **cut | {"kind": np.array(kinds, np.int8)})
     begin = np.array([b for b, _ in parts])
     end = begin + np.array([n for _, n in parts])
-    return lowered, engine.Times(begin, end, begin, end)
+    return lowered, engine.EngineTimes(begin, end, begin, end)
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), min_size=1, max_size=9))

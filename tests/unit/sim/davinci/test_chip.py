@@ -11,7 +11,7 @@ import pytest
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.chip.file import CHIPS, ChipError, chip_names, find_chip, read_chip
 from vitruvian.sim.davinci.chip.model import ATTO
-from vitruvian.sim.davinci.chip.parts import Rate
+from vitruvian.sim.davinci.chip.parts import Throughput
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.kernels import KERNELS, sequences, tiling
@@ -143,7 +143,7 @@ def test_a_path_is_not_faster_than_its_bus():
 
 def test_measured_throughput_is_linear_in_time():
     points = ((1024, Fraction(100)), (2048, Fraction(120)), (4096, Fraction(200)))
-    rate = Rate(Fraction(4096, 100), points)
+    rate = Throughput(Fraction(4096, 100), points)
     times = [rate.seconds(n) for n in (0, 1, 1024, 1536, 2048, 3072, 4096, 8192)]
     assert times == [0, 100, 100, 110, 120, 160, 200, 300]
 

@@ -9,7 +9,7 @@ from vitruvian.sim.davinci import Program, load_chip, simulate
 from vitruvian.sim.davinci.cce import build, read, read_file
 from vitruvian.sim.davinci.isa.instruction import Position
 from vitruvian.sim.davinci.report.lines import lines_text
-from vitruvian.sim.davinci.report.source import Sources
+from vitruvian.sim.davinci.report.source import ProgramSources
 
 KERNEL = """// A comment with a brace {
 inline __aicore__ void load(__ubuf__ half *u, __gm__ half *x) {
@@ -118,7 +118,7 @@ def test_a_hostile_text_cannot_write_to_the_terminal():
 
 def test_functions_of_positions(tmp_path):
     texts = {"k.cce": KERNEL, "bad.py": "def f(:\n", "x.cce": "} { f() {\n g(\n1) { }\n } }\n"}
-    sources = Sources(texts)
+    sources = ProgramSources(texts)
     assert [sources.function("x.cce", n) for n in (1, 2, 3, 4, 5)] == ["f", "g", "g", "f", ""]
     assert [sources.function("k.cce", n) for n in (1, 2, 3, 4, 5, 11, 16, 17)] == (
         ["", "load", "load", "load", "k", "k", "k", ""]
@@ -130,7 +130,7 @@ def test_functions_of_positions(tmp_path):
     nested = "def outer():\n    def inner():\n        pass\n    return inner\n"
     path = tmp_path / "nested.py"
     path.write_text(nested)
-    assert [Sources().function(str(path), n) for n in (1, 2, 3, 4)] == (
+    assert [ProgramSources().function(str(path), n) for n in (1, 2, 3, 4)] == (
         ["outer", "inner", "inner", "outer"]
     )
 
@@ -142,6 +142,6 @@ def test_functions_of_positions(tmp_path):
 )
 def test_a_hostile_text_costs_linear_time(text):
     """Each takes well below a second; with a search that starts again it would be hours."""
-    sources = Sources({"k.cce": text})
+    sources = ProgramSources({"k.cce": text})
     lines = text.count("\n")
     assert sources.function("k.cce", lines) == ("f" if lines else "")

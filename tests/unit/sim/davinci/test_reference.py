@@ -10,14 +10,14 @@ from vitruvian.sim.davinci import Program, ProgramError, load_chip, reference
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.program.reference import GROUPS, builder_page, public_methods
-from vitruvian.sim.davinci.program.vector_keywords import Reduction
+from vitruvian.sim.davinci.program.vector_keywords import ReductionKeywords
 from vitruvian.sim.davinci.report.counters import TABLES
 
 PAGE = builder_page()
 ENTRIES = {
     entry.split("\n", 1)[0]: entry.split("\n## ")[0] for entry in re.split(r"(?m)^### ", PAGE)[1:]
 }
-REDUCTION_KEYWORDS = set(Reduction.__annotations__)
+REDUCTION_KEYWORDS = set(ReductionKeywords.__annotations__)
 
 
 def test_the_pages_are_up_to_date():

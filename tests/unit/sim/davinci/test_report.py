@@ -190,7 +190,7 @@ def test_trace(report):
 def text_of(report, moments):
     """Return a trace of the report's instructions at other times: a start and an end each."""
     start, end = np.sort(np.array(moments).reshape(-1, 2)).T
-    times = engine.Times(start, end, start, end)
+    times = engine.EngineTimes(start, end, start, end)
     file = io.StringIO()
     write_trace(replace(report, times=times), file)
     return file.getvalue()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from vitruvian.sim.davinci import Kind, Unit, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
-from vitruvian.sim.kernels import KERNELS, MOST, gemm, matmul
+from vitruvian.sim.kernels import KERNELS, LIMITS, gemm, matmul
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.tiling import Cut, Tiling, blocks_of, choose, feasible, plan
 
@@ -366,7 +366,7 @@ def test_times_alone_take_no_memory_for_data(monkeypatch):
     size = (8192, 65536, 16)
     with pytest.raises(ValueError, match="bytes of data of matmul"):
         KERNELS["matmul"].build(size, chip=C310)
-    KERNELS["matmul"].needs(size, C310, None).check("matmul", replace(MOST, nbytes=1 << 40))
+    KERNELS["matmul"].needs(size, C310, None).check("matmul", replace(LIMITS, nbytes=1 << 40))
     monkeypatch.setattr(matmul, "operands", None)
     for name, chip in (("matmul", C310), ("gemm", C910B)):
         instance = KERNELS[name].build((64, 64, 64), chip=chip, data=False)

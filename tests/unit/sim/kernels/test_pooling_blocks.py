@@ -19,7 +19,7 @@ from vitruvian.sim.kernels.pooling import blocks
 )
 def test_parts_cover_each_pixel_once(size, pitches, count):
     rows, columns = size
-    places = [blocks.Rows(pitch, step) for pitch, step in zip(pitches, (1, 2), strict=True)]
+    places = [blocks.BlockRows(pitch, step) for pitch, step in zip(pitches, (1, 2), strict=True)]
     found = list(blocks.parts(rows, columns, *places))
     assert len(found) == count
     for where in places:

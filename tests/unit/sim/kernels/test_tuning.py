@@ -19,12 +19,12 @@ from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.kernels import matmul, search
 from vitruvian.sim.kernels.bounds import lower_bound
-from vitruvian.sim.kernels.search import Problem, exhaustive, guided, tune
+from vitruvian.sim.kernels.search import TilingSearch, exhaustive, guided, tune
 from vitruvian.sim.kernels.sequences import lower_matmul
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, plan
 
 C310, C910 = load_chip("ascend310"), load_chip("ascend910")
-SMALL = Problem(64, 96, 64)
+SMALL = TilingSearch(64, 96, 64)
 
 
 def drawn(chip, blocks, data, cores):
@@ -98,11 +98,11 @@ def test_two_processes_find_the_same():
 @pytest.mark.parametrize(
     "problem",
     [
-        Problem(256, 256, 256),
-        Problem(128, 1024, 96),
-        Problem(512, 64, 256, cores=1),
-        Problem(192, 320, 160, dtype="int8", out="int32"),
-        Problem(256, 128, 512, chip="ascend910", cores=4),
+        TilingSearch(256, 256, 256),
+        TilingSearch(128, 1024, 96),
+        TilingSearch(512, 64, 256, cores=1),
+        TilingSearch(192, 320, 160, dtype="int8", out="int32"),
+        TilingSearch(256, 128, 512, chip="ascend910", cores=4),
     ],
     ids=str,
 )

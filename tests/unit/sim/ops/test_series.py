@@ -162,7 +162,7 @@ def test_wrong_arguments_are_refused_in_one_line(arguments, options, error, text
 
 
 def test_a_simulation_of_hours_is_refused(monkeypatch):
-    monkeypatch.setattr(series, "MOST", kernel.Needs(10**6, 500, 10**9))
+    monkeypatch.setattr(series, "LIMITS", kernel.SimulationCost(10**6, 500, 10**9))
     for method in ("cube", "horner"):
         with pytest.raises(ValueError, match="bytes of data of taylor of 6 inputs must be at most"):
             taylor(["sin"], X, method=method)

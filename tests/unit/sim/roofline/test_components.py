@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vitruvian.sim.davinci import Program, Unit, load_chip, simulate
-from vitruvian.sim.davinci.chip.parts import Bus, Rate
+from vitruvian.sim.davinci.chip.parts import Bus, Throughput
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.roofline import CounterError, analyse, counters_of
 from vitruvian.sim.roofline.components import ComponentKind, bus_component, components_of
@@ -60,7 +60,7 @@ def test_a_share_of_a_larger_total_may_be_more_than_all_of_a_smaller_one():
     """One transfer of two gets 15 of 30, more than the 10 that it has alone."""
     chip = load_chip("ascend310")
     slow = Bus("interconnect", (Fraction(10), Fraction(30)))
-    route = replace(chip.routes["GM->L1"], rate=Rate(Fraction(100)))
+    route = replace(chip.routes["GM->L1"], rate=Throughput(Fraction(100)))
     chip = replace(chip, buses={"interconnect": slow}, routes={**chip.routes, "GM->L1": route})
     assert components_of(chip)["MTE2"].ceilings["GM->L1"] == 10  # it alone sets the time
     assert components_of(chip, cores=2)["MTE2"].ceilings["GM->L1"] == 20
@@ -298,7 +298,7 @@ def test_a_million_events_take_less_than_five_seconds():
 
     from vitruvian.sim.davinci.report.report import Report
     from vitruvian.sim.davinci.timing.engine import run
-    from vitruvian.sim.davinci.timing.lowering import Stream, lower_sequences
+    from vitruvian.sim.davinci.timing.lowering import CoreStream, lower_sequences
 
     chip, table = load_chip("ascend910"), program("ascend910").core(0).instructions
     rounds = 1_000_000 // 32 // len(table) + 1
@@ -308,7 +308,7 @@ def test_a_million_events_take_less_than_five_seconds():
     assert len(lowered) >= 1_000_000
     times = run(lowered, streams)
     # A program that was built instruction by instruction has lists, which take longer to count.
-    lists = [Stream(s.kind, s.index, list(s.instructions)) for s in streams]
+    lists = [CoreStream(s.kind, s.index, list(s.instructions)) for s in streams]
     results = []
     for given in (streams, lists):
         report = Report("a million", chip, lowered, given, times)

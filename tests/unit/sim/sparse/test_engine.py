@@ -11,7 +11,7 @@ from scipy import sparse
 from vitruvian.common.compiling import compiled
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import load_architecture
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, Program
+from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
 from vitruvian.sim.sparse.lowering import lower
 from vitruvian.sim.sparse.pattern import blocked, pattern_of
 from vitruvian.sim.sparse.reference import run_reference
@@ -26,7 +26,7 @@ def oei(n: int, features: int = 1, vectors: int = 0) -> Sweep:
     return Sweep("oei", ("A", False), features, features, size, size, 3 * size, 0)
 
 
-def program(seed: int) -> Program:
+def program(seed: int) -> EngineProgram:
     """Return a random matrix on a random machine, often with too small a buffer."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
@@ -60,14 +60,14 @@ def program(seed: int) -> Program:
     return lower(pattern, small, sweep)
 
 
-def largest(first: np.ndarray, work: np.ndarray, lowered: Program) -> int:
+def largest(first: np.ndarray, work: np.ndarray, lowered: EngineProgram) -> int:
     """Return the bytes of the largest column or row."""
     weights = np.diff(first if len(work) == 1 else work[first])
     return int((weights * lowered.nonzero_bytes + np.diff(first) * lowered.entry_bytes).max())
 
 
 @pytest.fixture(scope="module")
-def references() -> list[tuple[Program, np.ndarray]]:
+def references() -> list[tuple[EngineProgram, np.ndarray]]:
     return [(case, run_reference(case)) for case in map(program, range(CASES))]
 
 

@@ -18,14 +18,14 @@ from vitruvian.golden.sparse.graph import Graph, Vxm
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.sim.sparse import schedule as module
 from vitruvian.sim.sparse.operators import Operator, unrolled
-from vitruvian.sim.sparse.schedule import Schedule, Sweep, schedule
+from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep, schedule
 
 N = 40
 
 
 def plan(
     stated: Problem, iterations: int, limit: int | None = None, confirmations: int = 0
-) -> Schedule:
+) -> SparseSchedule:
     shapes = {key: np.shape(value) for key, value in stated.given.items()}
     matrices = {key: matrix.shape for key, matrix in stated.matrices.items()}
     return schedule(
@@ -33,7 +33,7 @@ def plan(
     )
 
 
-def sweeps(found: Schedule) -> Counter[Sweep]:
+def sweeps(found: SparseSchedule) -> Counter[Sweep]:
     counts: Counter[Sweep] = Counter()
     for section, count in found.sections:
         for sweep in section.sweeps:
@@ -41,7 +41,7 @@ def sweeps(found: Schedule) -> Counter[Sweep]:
     return counts
 
 
-def kinds(found: Schedule) -> Counter[str]:
+def kinds(found: SparseSchedule) -> Counter[str]:
     counts: Counter[str] = Counter()
     for sweep, count in sweeps(found).items():
         counts[sweep.kind] += count

@@ -20,7 +20,7 @@ from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
 from vitruvian.sim.sparse.layout import dual_bytes, matrix_bytes
 from vitruvian.sim.sparse.pattern import blocked, pattern_of, permuted
-from vitruvian.sim.sparse.report import TRAFFIC, Report
+from vitruvian.sim.sparse.report import TRAFFIC, SparseReport
 from vitruvian.sim.sparse.schedule import schedule
 
 MACHINE = dataclasses.replace(load_architecture(), pes=4, sub_tensor=4)
@@ -32,7 +32,7 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(simulate, "fitting", lambda function, size: function)
 
 
-def check_bounds(report: Report) -> None:
+def check_bounds(report: SparseReport) -> None:
     """Check what holds for every run."""
     machine = report.architecture
     rate, pes = machine.bytes_per_cycle, machine.pes
@@ -58,7 +58,7 @@ def check_bounds(report: Report) -> None:
         check_sweep(report, sweep, dict(zip(COLUMNS, steps.sum(axis=0), strict=True)))
 
 
-def check_sweep(report: Report, sweep, of: dict[str, int]) -> None:
+def check_sweep(report: SparseReport, sweep, of: dict[str, int]) -> None:
     """Check that a sweep loads each nonzero at least once, and that nothing vanishes."""
     if sweep.view is None:
         assert of["vectors"] == 8 * (sweep.read + sweep.written)
@@ -113,7 +113,7 @@ POWER = Graph(
 )
 
 
-def power(matrix, machine: Architecture, *, order=None, block: int = 1) -> Report:
+def power(matrix, machine: Architecture, *, order=None, block: int = 1) -> SparseReport:
     """Simulate two products with a matrix."""
     pattern = pattern_of(matrix)
     n = pattern.elements

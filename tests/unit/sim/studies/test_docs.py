@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vitruvian.sim.studies import KERNELS, METHODS, Row
+from vitruvian.sim.studies import KERNELS, METHODS, StudyRow
 
 DOCUMENT = Path("docs") / "units" / "kernels.md"
 SHOWN = ("sgemm", "cgemm", "conv", "cconv", "fft", "knn", "mrf", "mrf-match")
@@ -28,7 +28,7 @@ def test_the_figures(root, name):
     """Errors agree to a tenth, because another machine adds norms in another order."""
     native = "FP32C" if "FP32C" in KERNELS[name].supported else "FP32"
     methods = ("FP16 scaled", "TF32", "3xTF32", native)
-    rows: dict[str, Row] = {row.method: row for row in KERNELS[name](methods=methods).rows}
+    rows: dict[str, StudyRow] = {row.method: row for row in KERNELS[name](methods=methods).rows}
     *errors, more, longer, tf32_more, tf32_longer = cells(root)[name]
     assert errors == pytest.approx([rows[method].mean_error for method in methods], rel=0.1)
     base, emulated, tf32 = (rows[method].cost for method in (native, "3xTF32", "TF32"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitruvian.sim.studies import FFT, METHODS, Bound, Engine, NumPy
+from vitruvian.sim.studies import FFT, METHODS, BoundMethod, Engine, NumPy
 from vitruvian.sim.studies import fft as module
 from vitruvian.sim.studies.fft import fft, radices, roots
 
@@ -58,7 +58,9 @@ def test_fp32c_is_at_fp32_level():
     """
     x = signal(1 << 10)
     e = {
-        name: error(fft(x, Bound(METHODS[name], Engine())), x) for name in METHODS if name != "FP64"
+        name: error(fft(x, BoundMethod(METHODS[name], Engine())), x)
+        for name in METHODS
+        if name != "FP64"
     }
     assert e["FP32C"] < 3 * 2.0**-24 and e["FP32"] == e["FP32C"]
     assert e["FP32C"] < 1.1 * e["3xTF32"] < 3 * e["FP32C"]
@@ -79,7 +81,7 @@ def test_wrong_twiddles_are_noticed(monkeypatch, fault):
 def test_costs_of_1024_points():
     """The radices are 16, 16 and 4: products of 16×64×16 twice, and of 4×256×4 once."""
     engine = Engine()
-    fft(signal(1 << 10), Bound(METHODS["FP32C"], engine))
+    fft(signal(1 << 10), BoundMethod(METHODS["FP32C"], engine))
     cost = engine.costs["fp32c"]
     assert cost.instructions == 2 * (1 * 8 * 4) + 1 * 32 * 1
     assert cost.tiles == 2 * (2 * 16 * 8) + 1 * 64 * 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from vitruvian.sim.studies import CGEMM, DGEMM, METHODS, SGEMM, Bound, Engine, NumPy, Unit
+from vitruvian.sim.studies import CGEMM, DGEMM, METHODS, SGEMM, BoundMethod, Engine, NumPy, Unit
 from vitruvian.sim.studies.conv import conv2d, patches
 from vitruvian.sim.studies.gemm import exact_product, ulps
 
@@ -89,7 +89,7 @@ def test_convolution(kind, stride, padding):
     reference = expected(x.astype(wide), w.astype(wide), stride, padding)
     double = conv2d(x.astype(wide), w.astype(wide), NumPy(), stride=stride, padding=padding)
     assert double.shape == reference.shape and np.allclose(double, reference, rtol=0, atol=1e-13)
-    gemm = Bound(METHODS["FP32"], Engine())
+    gemm = BoundMethod(METHODS["FP32"], Engine())
     result = conv2d(x, w, gemm, stride=stride, padding=padding)
     # 18 terms (36 real terms) in blocks of four: at most nine roundings of sums below 2^6.
     assert np.abs(result - reference).max() < 9 * 2.0**-24 * 64

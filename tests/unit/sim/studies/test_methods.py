@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.m3xu import gemm
-from vitruvian.sim.studies import METHODS, Bound, Engine, Method, NumPy, Unit, as_method
+from vitruvian.sim.studies import METHODS, BoundMethod, Engine, Method, NumPy, Unit, as_method
 from vitruvian.sim.studies.study import errors
 
 #: Bits of the significand of a piece, and elements of a block on 8 lanes.
@@ -186,7 +186,7 @@ def test_what_the_instructions_see():
     assert np.array_equal(METHODS["FP32C"].seen(z), z)
     for name in ("TF32", "FP16 scaled"):
         assert np.array_equal(np.imag(METHODS[name].seen(z)), METHODS[name].seen(z.imag.copy()))
-    bound_method = Bound(METHODS["TF32"], Engine())
+    bound_method = BoundMethod(METHODS["TF32"], Engine())
     assert np.array_equal(bound_method.seen(x), METHODS["TF32"].seen(x))
     assert np.array_equal(NumPy().seen(x), x)
 

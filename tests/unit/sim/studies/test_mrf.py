@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitruvian.sim.studies import MATCH, METHODS, MRF, Bound, Engine, NumPy
+from vitruvian.sim.studies import MATCH, METHODS, MRF, BoundMethod, Engine, NumPy
 from vitruvian.sim.studies import mrf as module
 from vitruvian.sim.studies.mrf import Sequence, dictionary, match_scores, rf_matrix, tissues
 from vitruvian.sim.studies.study import errors
@@ -77,7 +77,7 @@ def test_fp32c_computes_the_dictionary():
     wide = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
     e = {}
     for name in ("FP16", "TF32", "3xBF16", "3xTF32", "FP32", "FP32C"):
-        signals = dictionary(t1, t2, sequence, Bound(METHODS[name], Engine()))
+        signals = dictionary(t1, t2, sequence, BoundMethod(METHODS[name], Engine()))
         assert signals.dtype == np.complex64
         e[name] = errors(signals, wide)[1]
     # Forty pulses, each with about eight roundings of numbers below 1, which partly cancel.
@@ -89,7 +89,7 @@ def test_costs_by_hand():
     """10 tissues with 5 orders take 50×3×3 for each of 7 pulses."""
     engine = Engine()
     t1 = np.full(10, 500.0)
-    dictionary(t1, t1 / 10, Sequence.lobes(7, orders=5), Bound(METHODS["FP32C"], engine))
+    dictionary(t1, t1 / 10, Sequence.lobes(7, orders=5), BoundMethod(METHODS["FP32C"], engine))
     cost = engine.costs["fp32c"]
     assert (cost.products, cost.instructions) == (7 * 450, 7 * 4)
     assert cost.model_cycles == 4 * 7 * (7 * 1 * 2)
@@ -100,7 +100,7 @@ def test_a_signal_is_matched_with_its_own_atom():
     atoms = dictionary(t1, t2, Sequence.lobes(60), NumPy())
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
     turned = atoms * np.complex64(3j)
-    scores = match_scores(atoms, turned, Bound(METHODS["FP32C"], Engine()))
+    scores = match_scores(atoms, turned, BoundMethod(METHODS["FP32C"], Engine()))
     assert np.array_equal(scores.argmax(axis=0), np.arange(len(t1)))
     assert np.allclose(scores.max(axis=0), 3, rtol=1e-6)
 

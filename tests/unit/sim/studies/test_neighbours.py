@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitruvian.sim.studies import KMEANS, KNN, METHODS, Bound, Engine, NumPy, RunOptions
+from vitruvian.sim.studies import KMEANS, KNN, METHODS, BoundMethod, Engine, NumPy, RunOptions
 from vitruvian.sim.studies.neighbours import cancer, kmeans, nearest, squared_distances, wrong_share
 
 pytest.importorskip("sklearn")
@@ -46,7 +46,7 @@ def test_distances():
     expected = ((x[:, None] - y[None]) ** 2).sum(axis=-1)
     assert np.allclose(squared_distances(x, y, NumPy()), expected, rtol=1e-12)
     single = squared_distances(
-        x.astype(np.float32), y.astype(np.float32), Bound(METHODS["FP32"], Engine())
+        x.astype(np.float32), y.astype(np.float32), BoundMethod(METHODS["FP32"], Engine())
     )
     assert single.dtype == np.float32 and np.abs(single - expected).max() < 1e-5
     twice = squared_distances(x, y, NumPy(), norms_of=lambda values: 2 * values)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.support.cce_sinks import body, run
-from vitruvian.sim.davinci.cce import CceError, Position
+from vitruvian.sim.davinci.cce import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.intrinsics.signature import bind, intrinsic, select
 from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table
 from vitruvian.sim.davinci.cce.language.keywords import CONSTANTS, ENUMERATIONS
@@ -20,7 +20,7 @@ from vitruvian.sim.davinci.cce.language.types import (
     Scalar,
 )
 
-HERE = Position("k.cce", 1)
+HERE = SourcePosition("k.cce", 1)
 
 #: Rows of the dialect's table, by the pipe that they run on.
 TABLE = {

@@ -9,18 +9,25 @@ from hypothesis import strategies as st
 
 from vitruvian.golden.scu import Patches, col2im, from_nc1hwc0, im2col, to_nc1hwc0
 from vitruvian.sim.davinci import Kind, Program, Unit, load_chip, simulate
-from vitruvian.sim.kernels.convolution import ConvShape, Operands, depthwise, fold, golden, unfold
+from vitruvian.sim.kernels.convolution import (
+    ConvOperands,
+    ConvShape,
+    depthwise,
+    fold,
+    golden,
+    unfold,
+)
 from vitruvian.sim.kernels.convolution.areas import Area
-from vitruvian.sim.kernels.convolution.slots import Ring
+from vitruvian.sim.kernels.ring import Ring
 
 C910 = load_chip("ascend910")
 RNG = np.random.default_rng(11)
 
 
-def operands(s: ConvShape, *, bias: bool = False) -> Operands:
+def operands(s: ConvShape, *, bias: bool = False) -> ConvOperands:
     x = RNG.normal(size=(s.images, s.channels, s.height, s.width)).astype(np.float16)
     w = RNG.normal(size=(s.channels, 1, *s.kernel)).astype(np.float16)
-    return Operands(x, w, RNG.normal(size=s.channels).astype(np.float16) if bias else None)
+    return ConvOperands(x, w, RNG.normal(size=s.channels).astype(np.float16) if bias else None)
 
 
 def depth(channels: int, **sizes) -> ConvShape:
@@ -161,9 +168,16 @@ def test_flags_are_consumed_and_within_bounds_of_the_count(name):
 
 
 @pytest.mark.parametrize("name", ["depthwise", "unfold", "fold"])
-@pytest.mark.parametrize("method", ["begin_write", "begin_read"])
+@pytest.mark.parametrize("method", ["write", "read"])
 def test_a_missing_wait_is_a_race(monkeypatch, name, method):
-    monkeypatch.setattr(Ring, method, lambda self, use: None)
+    original = getattr(Ring, method)
+
+    def without_wait(self, use=None):
+        access = original(self, use)
+        access.waits = None
+        return access
+
+    monkeypatch.setattr(Ring, method, without_wait)
     findings = simulate(program_of(name), cube=None).findings
     assert any(f.check == "race" for f in findings)
 

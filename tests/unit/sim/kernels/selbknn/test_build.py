@@ -9,9 +9,9 @@ from vitruvian.sim.davinci import Unit, load_chip, simulate
 from vitruvian.sim.davinci.semantics.memory import FunctionalError
 from vitruvian.sim.kernels.kselection.shape import KnnShape
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
+from vitruvian.sim.kernels.selbknn.catalogue import expected, instance, needs
 from vitruvian.sim.kernels.selbknn.golden import VARIANTS, knn
 from vitruvian.sim.kernels.selbknn.operands import prepared, random_points
-from vitruvian.sim.kernels.selbknn.registered import expected, instance, needs
 
 CHIP = load_chip("ascend310")
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from vitruvian.common.errors import UserError
-from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function, as_functions
+from vitruvian.sim.kernels.series.functions import FUNCTIONS, SeriesFunction, as_functions
 
 #: The functions as functions of complex numbers.
 COMPLEX = {
@@ -107,7 +107,7 @@ def test_polynomials_of_the_user():
     assert p.reference(np.array([2.0])) == 1 + 1 - 8
     assert sine is FUNCTIONS["sin"] and as_functions([p]) == (p,)
     assert p.name == "polynomial0" and other.name == "polynomial2"
-    assert isinstance(other, Function)
+    assert isinstance(other, SeriesFunction)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn import golden
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
@@ -101,7 +102,7 @@ def instance(
     return KernelInstance(program, contents, {"best": distances, "index": index})
 
 
-def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> Needs:
+def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> SimulationCost:
     """Return the most that the simulation of a search may cost.
 
     The early exit usually saves most of the instructions of a search with many tiles. Their
@@ -109,9 +110,9 @@ def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> Needs:
     each of the queries of a group (Tang 2024, eq. 3.8).
     """
     tile = largest_tile(shape, chip, method)
-    tiles = -(-shape.train // tile)
-    deep = -(-shape.features // 16) + 1
-    pieces = -(-shape.train // 128) * -(-deep // 8)
+    tiles = ceil_div(shape.train, tile)
+    deep = ceil_div(shape.features, 16) + 1
+    pieces = ceil_div(shape.train, 128) * ceil_div(deep, 8)
     select = METHODS[method].instructions(shape, tile)
     if METHODS[method].leaves:
         # The group returns when its slowest query does: two steps more than the mean, and no more
@@ -124,7 +125,7 @@ def needs(shape: KnnShape, chip: Chip, method: str = "selb") -> Needs:
     points = (shape.groups * GROUP + shape.train) * 16 * (deep + 1)
     nbytes = 8 * points + 16 * shape.groups * GROUP * (tile + 8 * shape.k)
     products = 16 * deep * shape.groups * GROUP * (shape.train + 128)
-    return Needs(count, nbytes, products)
+    return SimulationCost(count, nbytes, products)
 
 
 def _shape(size: tuple[int, ...]) -> KnnShape:
@@ -141,7 +142,7 @@ def _make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     return instance(shape, operands, chip, cores=cores, data=seed is not None)
 
 
-def _needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     cores_of(Program(chip), cores)
     return needs(_shape(size), chip)
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
-from vitruvian.sim.kernels.kernel import DoubleBuffer, Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.layout import unpack_c
+from vitruvian.sim.kernels.ring import Ring, together
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -43,20 +45,14 @@ def _stream(
     outs = [core.allocate("UB", y.shape[1:], y.dtype, "out") for _ in "01"]
     room = core.allocate("UB", between, x.dtype, "between")
     # While V works on a piece, MTE2 loads the next one and MTE3 stores the previous one.
-    full, done = DoubleBuffer(core, MTE2, V), DoubleBuffer(core, V, MTE3)
-    for count, p in enumerate(pieces):
-        slot = count % 2
-        full.begin_write(slot)
-        core.copy(ins[slot], x[p])
-        full.end_write(slot)
-        full.begin_read(slot)
-        done.begin_write(slot)
-        body(core, outs[slot], ins[slot], room)
-        full.end_read(slot)
-        done.end_write(slot)
-        done.begin_read(slot)
-        core.copy(y[p], outs[slot])
-        done.end_read(slot)
+    full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    for p in pieces:
+        with full.write() as slot:
+            core.copy(ins[slot], x[p])
+        with together(full.read(), done.write()) as (source, target):
+            body(core, outs[target], ins[source], room)
+        with done.read() as slot:
+            core.copy(y[p], outs[slot])
     full.close()
     done.close()
 
@@ -108,10 +104,10 @@ def _streamed(
     return KernelInstance(program, {"y": lambda: golden(data)})
 
 
-def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> Needs:
-    """Return the ``Needs`` of a stream: ``each`` instructions per piece, ``elements`` in total."""
+def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> SimulationCost:
+    """Return the cost of a stream: ``each`` instructions per piece, ``elements`` in total."""
     count = chip.kind().count if cores is None else cores
-    return Needs(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
+    return SimulationCost(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
 
 #: Elements of a piece of the elementwise kernels.
@@ -125,7 +121,7 @@ def _elements(
         size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     ) -> KernelInstance:
         (count,) = size
-        shape = (-(-count // _PIECE), _PIECE)
+        shape = (ceil_div(count, _PIECE), _PIECE)
         x = None
         if seed is not None:
             rng = np.random.default_rng(seed)
@@ -134,8 +130,8 @@ def _elements(
         title_ = f"{name} {count}"
         return _streamed(title_, chip, cores, (shape, shape), x, golden, dtypes, body)
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-        pieces = -(-size[0] // _PIECE)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
+        pieces = ceil_div(size[0], _PIECE)
         return _needs(chip, cores, pieces, 1, pieces * _PIECE)
 
     return Kernel(name, title, ("elements",), (32768,), make, needs)
@@ -202,7 +198,7 @@ def _softmax(
     )
 
 
-def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     pieces, classes = size
     return _needs(chip, cores, pieces, 6 * classes + 4, pieces * classes * 128)
 
@@ -262,12 +258,12 @@ def _maxpool(
     return _streamed(name, chip, cores, shapes, x, golden, ("fp16", "fp16"), body)
 
 
-def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     images, side, window, step = size
     # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
-        return Needs(0)
-    each = window * window * (-(-((side - window) // step + 1) // 8) + 1)
+        return SimulationCost(0)
+    each = window * window * (ceil_div((side - window) // step + 1, 8) + 1)
     return _needs(chip, cores, images, each, images * side * side * 16)
 
 
@@ -277,7 +273,7 @@ def _cube_kernel(
     return _matmul(size, chip, 1 if cores is None else cores, seed, (1, 1, 1, 1))
 
 
-def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _cube_kernel_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     return _matmul_needs(size, chip, 1 if cores is None else cores, (1, 1, 1, 1))
 
 
@@ -301,7 +297,7 @@ def _matmul(
 
 def _matmul_needs(
     size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
-) -> Needs:
+) -> SimulationCost:
     m, k, n = size
     blocks, cores = blocks_of(m, k, n), chip.kind().count if cores is None else cores
     cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
@@ -309,12 +305,12 @@ def _matmul_needs(
     tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)
     # Upper bounds of ``matmul``: instructions of a step, of a tile's end, and of a core's flags.
     instructions = tiles * (14 * p.k.tiles + 10) + 40 * len(p.across)
-    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+    return SimulationCost(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
 def _operand_bytes(m: int, k: int, n: int) -> int:
     """Return the bytes of A, B and C in all copies: drawn, packed, in memory and compared."""
-    m, k, n = (-(-x // 16) * 16 for x in (m, k, n))
+    m, k, n = (round_up(x, 16) for x in (m, k, n))
     return 16 * (m * k + k * n + m * n)
 
 
@@ -349,15 +345,15 @@ def _gemm(
 
 def _gemm_needs(
     size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
-) -> Needs:
+) -> SimulationCost:
     m, k, n = size
     _, b = _blocking(chip, cores, tiling)
-    rows, columns = -(-m // b.down), -(-n // b.across)
-    tiles = b.down * b.across * -(-rows // b.m) * -(-columns // b.n)
-    products = -(-k // b.k) * 9 + -(-k // 16)  # of a tile, with the loads of their fractals
-    each = products + 6 * -(-k // (b.k * b.step_k)) + 4
+    rows, columns = ceil_div(m, b.down), ceil_div(n, b.across)
+    tiles = b.down * b.across * ceil_div(rows, b.m) * ceil_div(columns, b.n)
+    products = ceil_div(k, b.k) * 9 + ceil_div(k, 16)  # of a tile, with the loads of their fractals
+    each = products + 6 * ceil_div(k, b.k * b.step_k) + 4
     instructions = tiles * each + 10 * b.down * b.across
-    return Needs(instructions, _operand_bytes(m, k, n), m * k * n)
+    return SimulationCost(instructions, _operand_bytes(m, k, n), m * k * n)
 
 
 #: Names of the numbers of a ``matmul.Tiling`` and of a ``gemm.Blocking``.

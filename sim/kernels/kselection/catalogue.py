@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.kselection.build import (
     METHODS,
     build,
@@ -47,14 +48,14 @@ def _make(
     )
 
 
-def _needs(method: str, size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _needs(method: str, size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     queries, train, k = size
     shape = KnnShape(queries, train, 1, k)
     cores_of(Program(chip), cores)
     tile = tile_of(shape, chip, method)
-    tiles = shape.groups * -(-train // tile)
+    tiles = shape.groups * ceil_div(train, tile)
     each = METHODS[method].instructions(shape, tile)
-    return Needs(tiles * (each + 8) + 64, 2 * GROUP * shape.groups * (train + 4 * k))
+    return SimulationCost(tiles * (each + 8) + 64, 2 * GROUP * shape.groups * (train + 4 * k))
 
 
 KERNELS = tuple(

@@ -9,7 +9,7 @@ from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.davinci.cce import build, read_file
 from vitruvian.sim.kernels import matmul
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, complete_kind
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, complete_kind
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 
 _TEXT = Path(__file__).parent / "text"
@@ -78,8 +78,8 @@ def _scale_add(
     return KernelInstance(program, {"y": golden})
 
 
-def _scale_add_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-    return Needs(size[0] * 16 + 100, 24 * 2 * 2048 * size[0])
+def _scale_add_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
+    return SimulationCost(size[0] * 16 + 100, 24 * 2 * 2048 * size[0])
 
 
 def _softmax(
@@ -99,8 +99,8 @@ def _softmax(
     return KernelInstance(program, {"y": golden})
 
 
-def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-    return Needs(size[0] * 26 + 100, 24 * size[0] * size[1])
+def _softmax_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
+    return SimulationCost(size[0] * 26 + 100, 24 * size[0] * size[1])
 
 
 def _softmax_golden(row: np.ndarray) -> np.ndarray:
@@ -135,9 +135,9 @@ def _cube(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     return KernelInstance(program, {"c": lambda: matmul.expected(*data)}, {"c": matrix})
 
 
-def _cube_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _cube_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     m, k, n = size
-    return Needs(
+    return SimulationCost(
         16 * (chip.kind().count if cores is None else cores),
         16 * (m * k + k * n + m * n),
         m * k * n,

@@ -23,6 +23,7 @@ from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
+from vitruvian.sim.kernels.ring import Ring, ordered, together
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
 
@@ -31,7 +32,7 @@ _HALF, _SINGLE = 2, 4
 
 
 @dataclass(frozen=True)
-class Tensors:
+class CubeFxTensors:
     """The tensors in global memory.
 
     Attributes
@@ -105,7 +106,7 @@ def _needs(
     return fixed, each
 
 
-class JoinedCore:
+class UnifiedCore:
     """The instructions of a core with all units.
 
     Parameters
@@ -123,7 +124,7 @@ class JoinedCore:
         core: Core,
         mapping: Mapping,
         rows: int,
-        tensors: Tensors,
+        tensors: CubeFxTensors,
         *,
         halvings: int = 0,
         slots: int = 2,
@@ -165,109 +166,98 @@ class JoinedCore:
         for at, (tile, number) in enumerate(steps):
             if number == 0:
                 self._load_logarithms()
-            self._prepare(number, at)
+            self._prepare(number)
             if at and self.slots == 2:
-                self._compute(*steps[at - 1], at - 1)
+                self._compute(*steps[at - 1])
             # The logarithms of the next tile follow early enough not to delay its first segment.
             if number == self.map.loops // 2 and tile + 1 in tiles:
                 self._inputs(tile + 1)
             if self.slots == 1:
-                self._compute(tile, number, at)
+                self._compute(tile, number)
         if self.slots == 2:
-            self._compute(*steps[-1], len(steps) - 1)
+            self._compute(*steps[-1])
         self._end()
 
-    def _free(self) -> list[tuple[Unit, Unit, int]]:
-        """Return the flags (source, target, register) that say that a buffer is free."""
-        flags = [(M, MTE1, 0), (M, MTE1, 1)]
-        for slot in range(self.slots):
-            flags.append((MTE3, MTE2, slot))
-        return flags
-
     def _begin(self) -> None:
-        self.taken = 0  # tiles whose inputs have been loaded
-        for source, target, register in self._free():
-            self.core.set_flag(source, target, register)
+        core, slots = self.core, self.slots
+        self.powers_in_a, self.logs_in_a = (Ring(core, MTE1, M, 1, first=at) for at in (0, 1))
+        self.in_x = Ring(core, MTE2, MTE3, slots, through=V)
+
+        # The flags above and the order of the products say when all other buffers are free.
+        def one_way(source: Unit, target: Unit, count: int, first: int = 0) -> Ring:
+            return Ring(core, source, target, count, first=first, back=False)
+
+        self.exponents, self.powers = one_way(M, V, slots), one_way(V, MTE3, slots)
+        self.powers_in_l1, self.logs_in_l1 = one_way(MTE3, MTE1, slots), one_way(MTE3, MTE1, 1, 2)
+        self.products, self.results = one_way(M, V, slots, 2), one_way(V, MTE3, slots, 2)
 
     def _end(self) -> None:
-        for source, target, register in self._free():
-            self.core.wait_flag(source, target, register)
+        for ring in (self.powers_in_a, self.logs_in_a, self.in_x):
+            ring.close()
 
     def _inputs(self, tile: int) -> None:
         """Load the inputs of a tile, and compute their logarithms in L1."""
-        core, slot = self.core, self.taken % self.slots
-        self.taken += 1
-        x = self.x[slot][0]
-        core.wait_flag(MTE3, MTE2, slot)
-        core.copy(x, self.t.x[tile])
-        core.set_flag(MTE2, V, slot)
-        core.wait_flag(MTE2, V, slot)
+        core = self.core
+        with self.in_x.write() as slot:
+            core.copy(self.x[slot][0], self.t.x[tile])
+        slot = self.in_x.update().begin()
         negative = self.x[slot][1] if self.signs else None
-        emit_logarithms(core, x, negative, self.halvings)
-        core.set_flag(V, MTE3, 4)
-        core.wait_flag(V, MTE3, 4)
-        for target, source in zip(self.l1_log, self.x[slot], strict=True):
-            core.copy(target, source)
-        core.set_flag(MTE3, MTE2, slot)
-        core.set_flag(MTE3, MTE1, 2)
+        emit_logarithms(core, self.x[slot][0], negative, self.halvings)
+        # Powers and results take the registers of the slots, so the logarithms have one behind.
+        ordered(core, V, MTE3, 4)
+        with self.logs_in_l1.write():
+            for target, source in zip(self.l1_log, self.x[slot], strict=True):
+                core.copy(target, source)
+            self.in_x.read().end()
 
     def _load_logarithms(self) -> None:
-        core = self.core
-        core.wait_flag(MTE3, MTE1, 2)
-        core.wait_flag(M, MTE1, 1)
-        for target, source in zip(self.a_log, self.l1_log, strict=True):
-            core.load(target, source)
-        core.set_flag(MTE1, M, 1)
-        core.wait_flag(MTE1, M, 1)
+        with together(self.logs_in_l1.read(), self.logs_in_a.write()):
+            for target, source in zip(self.a_log, self.l1_log, strict=True):
+                self.core.load(target, source)
+        # The products of the tile's last segment end this access.
+        self.multiplying = self.logs_in_a.read()
+        self.multiplying.begin()
 
-    def _prepare(self, number: int, at: int) -> None:
+    def _prepare(self, number: int) -> None:
         """Compute the powers of a segment, and move them to L1 (Alg. 7, lines 5 to 7)."""
-        core, slot, n = self.core, at % self.slots, self.map.power_columns * SIDE
-        for c, a, b in zip(self.exponent[slot], self.a_log, self.b_sequence, strict=True):
-            matrix = b[number * n * SIDE :]
-            core.mmad(c, a, matrix, m=self.rows, k=SIDE, n=n, init="zero")
-        core.set_flag(M, V, slot)
+        core, n = self.core, self.map.power_columns * SIDE
+        with self.exponents.write() as slot:
+            for c, a, b in zip(self.exponent[slot], self.a_log, self.b_sequence, strict=True):
+                matrix = b[number * n * SIDE :]
+                core.mmad(c, a, matrix, m=self.rows, k=SIDE, n=n, init="zero")
         if number == self.map.loops - 1:
-            core.set_flag(M, MTE1, 1)
-        core.wait_flag(M, V, slot)
-        core.pipe_barrier(V)
-        power = self.power[slot]
-        core.matrix_out(power, self.exponent[slot][0], m=self.rows, n=n)
-        if self.signs:
-            core.matrix_out(self.factor[0], self.exponent[slot][1], m=self.rows, n=n)
-        core.pipe_barrier(V)
-        core.vexp(power, power)
-        if self.signs:
-            # The factor is −2 for the odd powers of negative inputs, and 0 for all others.
+            self.multiplying.end()
+        with together(self.exponents.read(), self.powers.write()) as (slot, _):
             core.pipe_barrier(V)
-            core.vmla(power, power, self.factor[0])
-        core.set_flag(V, MTE3, slot)
-        core.wait_flag(V, MTE3, slot)
-        core.copy(self.l1_power[slot], power)
-        core.set_flag(MTE3, MTE1, slot)
+            power = self.power[slot]
+            core.matrix_out(power, self.exponent[slot][0], m=self.rows, n=n)
+            if self.signs:
+                core.matrix_out(self.factor[0], self.exponent[slot][1], m=self.rows, n=n)
+            core.pipe_barrier(V)
+            core.vexp(power, power)
+            if self.signs:
+                # The factor is −2 for the odd powers of negative inputs, and 0 for all others.
+                core.pipe_barrier(V)
+                core.vmla(power, power, self.factor[0])
+        with together(self.powers.read(), self.powers_in_l1.write()) as (slot, _):
+            core.copy(self.l1_power[slot], self.power[slot])
 
-    def _compute(self, tile: int, number: int, at: int) -> None:
+    def _compute(self, tile: int, number: int) -> None:
         """Multiply the powers of a segment by the coefficients, and store the results."""
-        core, slot, mapping = self.core, at % self.slots, self.map
-        core.wait_flag(MTE3, MTE1, slot)
-        core.wait_flag(M, MTE1, 0)
+        core, mapping = self.core, self.map
         columns, size = mapping.power_columns, self.rows * SIDE
-        for column in range(columns):
-            core.load(
-                self.a_power[column * SIDE * SIDE :],
-                self.l1_power[slot][column * size : (column + 1) * size],
-                repeat=self.rows // SIDE,
-                dst_stride=columns * FRACTAL_BYTES,
-            )
-        core.set_flag(MTE1, M, 0)
-        core.wait_flag(MTE1, M, 0)
-        k, n = columns * SIDE, mapping.result_columns * SIDE
-        sums = self.sums[slot]
-        core.mmad(sums, self.a_power, self.b_coefficient, m=self.rows, k=k, n=n, init="zero")
-        core.set_flag(M, MTE1, 0)
-        core.set_flag(M, V, 2 + slot)
-        core.wait_flag(M, V, 2 + slot)
-        core.matrix_out(self.result[slot], sums, m=self.rows, n=n)
-        core.set_flag(V, MTE3, 2 + slot)
-        core.wait_flag(V, MTE3, 2 + slot)
-        core.copy(self.t.y[tile, number].reshape(n * self.rows), self.result[slot])
+        with together(self.powers_in_l1.read(), self.powers_in_a.write()) as (slot, _):
+            for column in range(columns):
+                core.load(
+                    self.a_power[column * SIDE * SIDE :],
+                    self.l1_power[slot][column * size : (column + 1) * size],
+                    repeat=self.rows // SIDE,
+                    dst_stride=columns * FRACTAL_BYTES,
+                )
+        m, k, n = self.rows, columns * SIDE, mapping.result_columns * SIDE
+        with together(self.powers_in_a.read(), self.products.write()) as (_, slot):
+            core.mmad(self.sums[slot], self.a_power, self.b_coefficient, m=m, k=k, n=n, init="zero")
+        with together(self.products.read(), self.results.write()) as (slot, _):
+            core.matrix_out(self.result[slot], self.sums[slot], m=m, n=n)
+        with self.results.read() as slot:
+            core.copy(self.t.y[tile, number].reshape(n * m), self.result[slot])

@@ -25,6 +25,7 @@ from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
+from vitruvian.sim.kernels.ring import Access, Ring, together
 
 V, M, MTE1, MTE2, MTE3, FIX = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3, Unit.FIX
 
@@ -131,9 +132,7 @@ class VectorCore:
     def emit(self, pieces: list[range]) -> None:
         """Emit all work of the core."""
         core, space = self.core, self.space
-        self.done = 0
-        for slot in range(_SLOTS):
-            core.set_flag(MTE3, MTE2, slot)
+        self.ring = Ring(core, MTE2, MTE3, _SLOTS, through=V)
         self._stream([_flat(space.x)], [_flat(v) for v in space.logarithms], self._logarithms)
         core.cross_set(MTE3, _LOGARITHMS)
         for piece in pieces:
@@ -141,8 +140,7 @@ class VectorCore:
             sources = [_flat(v[piece.start : piece.stop]) for v in space.exponents]
             self._stream(sources, [_flat(space.powers[piece.start : piece.stop])], self._powers)
             core.cross_set(MTE3, _POWERS)
-        for slot in range(_SLOTS):
-            core.wait_flag(MTE3, MTE2, slot)
+        self.ring.close()
 
     def _stream(
         self, sources: list[View], targets: list[View], body: Callable[[list[View]], None]
@@ -151,20 +149,16 @@ class VectorCore:
         core, blocks = self.core, sources[0].size // 128
         first, last = (blocks * (self.number + i) // self.count * 128 for i in range(2))
         for start in range(first, last, _CHUNK):
-            part, slot = slice(start, min(start + _CHUNK, last)), self.done % _SLOTS
-            self.done += 1
-            views = [view[: part.stop - part.start] for view in self.slots[slot]]
-            core.wait_flag(MTE3, MTE2, slot)
-            for view, source in zip(views, sources, strict=False):
-                core.copy(view, source[part])
-            core.set_flag(MTE2, V, slot)
-            core.wait_flag(MTE2, V, slot)
-            body(views)
-            core.set_flag(V, MTE3, slot)
-            core.wait_flag(V, MTE3, slot)
-            for target, view in zip(targets, views, strict=False):
-                core.copy(target[part], view)
-            core.set_flag(MTE3, MTE2, slot)
+            part = slice(start, min(start + _CHUNK, last))
+            with self.ring.write() as slot:
+                views = [view[: part.stop - part.start] for view in self.slots[slot]]
+                for view, source in zip(views, sources, strict=False):
+                    core.copy(view, source[part])
+            with self.ring.update():
+                body(views)
+            with self.ring.read():
+                for target, view in zip(targets, views, strict=False):
+                    core.copy(target[part], view)
 
     def _logarithms(self, views: list[View]) -> None:
         negative = views[1] if self.copies == 2 else None
@@ -212,17 +206,14 @@ class CubeCore:
         size = mapping.power_columns * mapping.result_columns * SIDE * SIDE
         self.b_coefficient = core.allocate("L0B", size, "fp16", "coefficients")
 
-    _BACK = ((MTE1, MTE2), (M, MTE1), (FIX, M))
-
     def emit(self, pieces: list[range]) -> None:
         """Emit all work of the core."""
         core, space = self.core, self.space
-        for source, target in self._BACK:
-            for slot in range(self.slots):
-                core.set_flag(source, target, slot)
+        slots = self.slots
+        self.in_l1, self.in_a = Ring(core, MTE2, MTE1, slots), Ring(core, MTE1, M, slots)
+        self.products = Ring(core, M, FIX, slots)
         matrices = [*space.matrices, space.coefficients]
         load_windows(core, self.map, matrices, self.b_sequence, self.b_coefficient)
-        self.loads = self.products = 0
         core.cross_wait(MTE2, _LOGARITHMS)
         tiles = range(space.x.shape[0])
         for piece in pieces:
@@ -234,68 +225,52 @@ class CubeCore:
             for tile in tiles:
                 for number in piece:
                     self._results(tile, number)
-        for source, target in self._BACK:
-            for slot in range(self.slots):
-                core.wait_flag(source, target, slot)
+        for ring in (self.in_l1, self.in_a, self.products):
+            ring.close()
 
-    def _left(self, sources: list[View], columns: int) -> int:
-        """Load left operands to L0A, and return their slot; ``columns`` of fractals each."""
-        core, slot, size = self.core, self.loads % self.slots, self.rows * SIDE
-        self.loads += 1
-        core.wait_flag(MTE1, MTE2, slot)
-        for at, source in enumerate(sources):
-            core.copy(self.l1[slot][at * source.size :][: source.size], source)
-        core.set_flag(MTE2, MTE1, slot)
-        core.wait_flag(MTE2, MTE1, slot)
-        core.wait_flag(M, MTE1, slot)
-        for at in range(len(sources)):
-            for column in range(columns):
-                core.load(
-                    self.a[slot][at * size + column * SIDE * SIDE :],
-                    self.l1[slot][(at + column) * size :],
-                    repeat=self.rows // SIDE,
-                    dst_stride=columns * FRACTAL_BYTES,
-                )
-        core.set_flag(MTE1, MTE2, slot)
-        core.set_flag(MTE1, M, slot)
-        core.wait_flag(MTE1, M, slot)
-        return slot
+    def _left(self, sources: list[View], columns: int) -> Access:
+        """Load left operands to L0A, ``columns`` of fractals each, and return the Cube's access."""
+        core, size = self.core, self.rows * SIDE
+        with self.in_l1.write() as slot:
+            for at, source in enumerate(sources):
+                core.copy(self.l1[slot][at * source.size :][: source.size], source)
+        with together(self.in_l1.read(), self.in_a.write()) as (slot, _):
+            for at in range(len(sources)):
+                for column in range(columns):
+                    core.load(
+                        self.a[slot][at * size + column * SIDE * SIDE :],
+                        self.l1[slot][(at + column) * size :],
+                        repeat=self.rows // SIDE,
+                        dst_stride=columns * FRACTAL_BYTES,
+                    )
+        return self.in_a.read()
 
     def _exponents(self, tile: int, piece: range) -> None:
         """Multiply the logarithms of a tile by some sequence matrices."""
         core, n = self.core, self.map.power_columns * SIDE
-        left = self._left([view[tile] for view in self.space.logarithms], 1)
+        multiplying = self._left([view[tile] for view in self.space.logarithms], 1)
+        left = multiplying.begin()
         for number in piece:
-            slot = self._begin()
-            for at, b in enumerate(self.b_sequence):
-                a, c = self.a[left][at * self.rows * SIDE :], self.c[slot][at * n * self.rows :]
-                core.mmad(c, a, b[number * n * SIDE :], m=self.rows, k=SIDE, n=n, init="zero")
-            if number == piece[-1]:
-                core.set_flag(M, MTE1, left)
-            targets = [view[number, tile] for view in self.space.exponents]
-            self._store(slot, targets, n)
+            with self.products.write() as slot:
+                for at, b in enumerate(self.b_sequence):
+                    a, c = self.a[left][at * self.rows * SIDE :], self.c[slot][at * n * self.rows :]
+                    core.mmad(c, a, b[number * n * SIDE :], m=self.rows, k=SIDE, n=n, init="zero")
+                if number == piece[-1]:
+                    multiplying.end()
+            self._store([view[number, tile] for view in self.space.exponents], n)
 
     def _results(self, tile: int, number: int) -> None:
         """Multiply the powers of a segment by the coefficients."""
         core, k, n = self.core, self.map.power_columns * SIDE, self.map.result_columns * SIDE
-        left = self._left([self.space.powers[number, tile]], self.map.power_columns)
-        slot = self._begin()
-        a, b = self.a[left], self.b_coefficient
-        core.mmad(self.c[slot], a, b, m=self.rows, k=k, n=n, init="zero")
-        core.set_flag(M, MTE1, left)
-        self._store(slot, [_flat(self.space.y[tile, number])], n)
+        multiplying = self._left([self.space.powers[number, tile]], self.map.power_columns)
+        with together(multiplying, self.products.write()) as (left, slot):
+            a, b = self.a[left], self.b_coefficient
+            core.mmad(self.c[slot], a, b, m=self.rows, k=k, n=n, init="zero")
+        self._store([_flat(self.space.y[tile, number])], n)
 
-    def _begin(self) -> int:
-        slot = self.products % self.slots
-        self.products += 1
-        self.core.wait_flag(FIX, M, slot)
-        return slot
-
-    def _store(self, slot: int, targets: list[View], n: int) -> None:
-        """Store products to global memory, rounded to FP16."""
-        core = self.core
-        core.set_flag(M, FIX, slot)
-        core.wait_flag(M, FIX, slot)
-        for at, target in enumerate(targets):
-            core.matrix_out(target, self.c[slot][at * n * self.rows :], m=self.rows, n=n)
-        core.set_flag(FIX, M, slot)
+    def _store(self, targets: list[View], n: int) -> None:
+        """Store the products of the next slot to global memory, rounded to FP16."""
+        with self.products.read() as slot:
+            for at, target in enumerate(targets):
+                source = self.c[slot][at * n * self.rows :]
+                self.core.matrix_out(target, source, m=self.rows, n=n)

@@ -5,7 +5,7 @@ import numpy as np
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.cubefx.build import CubeFx, build, needs
 from vitruvian.sim.kernels.cubefx.mapping import best
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost
 from vitruvian.sim.kernels.series.functions import FUNCTIONS
 
 #: Number of inputs by default, that of Tang 2024, §4.4.3, on the Ascend 310.
@@ -37,7 +37,7 @@ def _make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
     return build(x, table, chip, cores=cores, options=_OPTIONS)
 
 
-def _needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     return needs(size[0], best(ORDER, len(NAMES)), chip, cores)
 
 

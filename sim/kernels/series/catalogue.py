@@ -4,9 +4,9 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost
 from vitruvian.sim.kernels.series.build import METHODS, build, evaluators, needs
-from vitruvian.sim.kernels.series.functions import FUNCTIONS, Function
+from vitruvian.sim.kernels.series.functions import FUNCTIONS, SeriesFunction
 
 _TITLES = {
     "naive": "Taylor series by powers and a sum",
@@ -17,7 +17,7 @@ _TITLES = {
 }
 
 
-def _functions(count: int) -> list[Function]:
+def _functions(count: int) -> list[SeriesFunction]:
     return [FUNCTIONS[("sin", "cos", "tan")[n % 3]] for n in range(count)]
 
 
@@ -44,7 +44,7 @@ def _kernel(method: str) -> Kernel:
             iterations=iterations,
         )
 
-    def needs_of(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    def needs_of(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
         functions, order, iterations, count = split(size)
         if functions > 1024:
             raise UserError(f"functions of series-{method} must be at most 1024, not {functions}")

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import from_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program
 from vitruvian.sim.kernels.convolution import depthwise, golden
-from vitruvian.sim.kernels.convolution.dense import Operands, build, result
+from vitruvian.sim.kernels.convolution.dense import ConvOperands, build, result
 from vitruvian.sim.kernels.convolution.shape import ConvShape
-from vitruvian.sim.kernels.convolution.tiling import Plan, choose
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.convolution.tiling import ConvPlan, choose
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 
 #: Multiply-accumulates for which no tiling is chosen, because there are too many to compare.
 _TOO_MANY = 1 << 38
@@ -35,13 +36,13 @@ def _shape(size: tuple[int, ...], groups: int = 1) -> ConvShape:
     )
 
 
-def random_operands(s: ConvShape, seed: int, *, bias: bool = True) -> Operands:
+def random_operands(s: ConvShape, seed: int, *, bias: bool = True) -> ConvOperands:
     """Return normal images and weights, scaled so that results have a variance of about 1."""
     rng = np.random.default_rng(seed)
     depth = s.channels // s.groups
     x = rng.normal(size=(s.images, s.channels, s.height, s.width)).astype(np.float16)
     w = rng.normal(0, (depth * s.taps) ** -0.5, (s.filters, depth, *s.kernel)).astype(np.float16)
-    return Operands(x, w, rng.normal(size=s.filters).astype(np.float16) if bias else None)
+    return ConvOperands(x, w, rng.normal(size=s.filters).astype(np.float16) if bias else None)
 
 
 def _count(chip: Chip, cores: int | None) -> int:
@@ -63,7 +64,7 @@ def _conv2d(
     )
 
 
-def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
+def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> SimulationCost:
     """Return the cost of simulating a convolution on the Cube, with data.
 
     Parameters
@@ -80,12 +81,12 @@ def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
     nbytes = 2 * s.images * (s.c1 * s.height * s.width + s.n1 * s.patches.count) * 16
     nbytes = 4 * (nbytes + 2 * s.c1 * s.taps * s.n1 * 256)
     if s.products > _TOO_MANY:
-        return Needs(s.products // _LARGEST, nbytes, s.products)
-    plan = Plan(s, choose(s, chip, count), chip, count)
-    return Needs(plan.instructions, nbytes, s.products)
+        return SimulationCost(s.products // _LARGEST, nbytes, s.products)
+    plan = ConvPlan(s, choose(s, chip, count), chip, count)
+    return SimulationCost(plan.instructions, nbytes, s.products)
 
 
-def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _conv2d_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     return dense_needs(_shape(size), chip, cores)
 
 
@@ -109,14 +110,14 @@ def _depthwise(
     )
 
 
-def depthwise_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Needs:
+def depthwise_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> SimulationCost:
     """Return the cost of simulating a depthwise convolution on the vector unit; see dense_needs."""
     area = depthwise.choose(s, chip, _count(chip, cores))
-    nbytes = 32 * s.images * -(-s.channels // 16) * (s.height * s.width + s.patches.count)
-    return Needs(depthwise.instructions(s, area), 8 * nbytes)
+    nbytes = 32 * s.images * ceil_div(s.channels, 16) * (s.height * s.width + s.patches.count)
+    return SimulationCost(depthwise.instructions(s, area), 8 * nbytes)
 
 
-def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     return depthwise_needs(_depthwise_shape(size), chip, cores)
 
 

@@ -13,9 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, View
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.matmul import expected
 
@@ -25,8 +26,10 @@ _SIDE = 128
 Body = Callable[[Core, int, dict[str, View]], None]
 
 
-def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: int = 0) -> Needs:
-    """Return the ``Needs`` of a kernel whose cores all do the same, from those of one core.
+def _needs(
+    chip: Chip, cores: int | None, each: int, elements: int, products: int = 0
+) -> SimulationCost:
+    """Return the cost of a kernel whose cores all do the same, from the cost of one core.
 
     Parameters
     ----------
@@ -34,7 +37,7 @@ def _needs(chip: Chip, cores: int | None, each: int, elements: int, products: in
         Instructions, elements of data, and multiply-accumulates of a core.
     """
     count = chip.kind().count if cores is None else cores
-    return Needs(count * each, count * 24 * elements, count * products)
+    return SimulationCost(count * each, count * 24 * elements, count * products)
 
 
 def _matrix(title: str, name: str, body: Body, out: str = "fp16", identity: str = "") -> Kernel:
@@ -82,7 +85,7 @@ def _matrix(title: str, name: str, body: Body, out: str = "fp16", identity: str 
             views[f"c{c}"] = lambda z: unpack_c(z, _SIDE, _SIDE)
         return KernelInstance(program, references, views)
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
         times = size[0] + 1 if name == "cube" else 1
         return _needs(chip, cores, size[0] + 12, 3 * _SIDE**2, times * _SIDE**3)
 
@@ -186,7 +189,7 @@ def _transfers(title: str, name: str, way: str) -> Kernel:
             references[f"y{core.index}"] = data
         return KernelInstance(program, references)
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
         return _needs(chip, cores, size[0] * _TRANSFERS[way] + 9, min(size[1], 64) * 512)
 
     return Kernel(name, title, ("times", "KiB"), (16, 16), make, needs)
@@ -231,8 +234,8 @@ def _lanes(title: str, name: str, dtype: str, apply: Callable, golden: Callable)
             references[f"y{c}"] = partial(golden, *data)
         return KernelInstance(program, references)
 
-    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Needs:
-        repeats = -(-size[1] // 128)
+    def needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
+        repeats = ceil_div(size[1], 128)
         # An instruction has at most 255 repeats, and a partial repeat needs a mask of its own.
         each = repeats // 255 + 2 if repeats > 255 or size[1] % 128 else 1
         return _needs(chip, cores, size[0] * each + 7, 3 * size[1])

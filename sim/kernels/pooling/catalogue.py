@@ -5,15 +5,16 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, Needs
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost
 from vitruvian.sim.kernels.pooling import expected
-from vitruvian.sim.kernels.pooling.blocks import Rows, parts
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts
 from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT
-from vitruvian.sim.kernels.pooling.geometry import Tile
-from vitruvian.sim.kernels.pooling.plan import METHODS, Plan
+from vitruvian.sim.kernels.pooling.geometry import PoolingTile
+from vitruvian.sim.kernels.pooling.plan import METHODS, PoolingPlan
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS
 
 #: More windows or instructions than any kernel may have: such a size is not planned at all.
@@ -75,15 +76,17 @@ def _make(
     return KernelInstance(program, results)
 
 
-def _needs(size: tuple[int, ...], chip: Chip, cores: int | None, **form: Unpack[_Form]) -> Needs:
+def _needs(
+    size: tuple[int, ...], chip: Chip, cores: int | None, **form: Unpack[_Form]
+) -> SimulationCost:
     _, _, side, window, _ = size
     # ``_make`` refuses this size; no cost is reported for it.
     if window > side:
-        return Needs(0)
+        return SimulationCost(0)
     return needs(_pooling(size, **form), chip, cores)
 
 
-def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> Needs:
+def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> SimulationCost:
     """Return the cost of simulating a pooling with data.
 
     Parameters
@@ -102,9 +105,9 @@ def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> Needs:
     masks = p.count * positions if masked else 0
     nbytes = 3 * 32 * blocks * (p.height * p.width + p.count + masks)
     if nbytes > _TOO_MANY * 32:
-        return Needs(blocks * p.count // MOST_REPEAT, nbytes)
+        return SimulationCost(blocks * p.count // MOST_REPEAT, nbytes)
     count = chip.kind().count if cores is None else cores
-    return Needs(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
+    return SimulationCost(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
 
 
 def instructions(pooling: Pooling, chip: Chip) -> int:
@@ -116,38 +119,35 @@ def instructions(pooling: Pooling, chip: Chip) -> int:
     return sum(_forward(pooling, tile, chunks, plan) + 30 for tile in plan.tiles)
 
 
-def _up(number: int, step: int) -> int:
-    return -(-number // step)
-
-
 def _dense(pixels: int) -> int:
     """Return the instructions on contiguous pixels: whole repeats, and one for the rest."""
-    return _up(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
+    return ceil_div(pixels // PER_REPEAT, MOST_REPEAT) + bool(pixels % PER_REPEAT)
 
 
-def _rectangle(pooling: Pooling, tile: Tile) -> int:
+def _rectangle(pooling: Pooling, tile: PoolingTile) -> int:
     """Return the instructions with 128 lanes at one position of the kernel."""
     down, across = pooling.patches.stride
-    pixels, columns = Rows(down * tile.columns.padded, across), tile.columns.count
+    pixels, columns = BlockRows(down * tile.columns.padded, across), tile.columns.count
     along_rows = pooling.method != "strided"
     return sum(
-        1 for _ in parts(tile.rows.count, columns, Rows(columns), pixels, along_rows=along_rows)
+        1
+        for _ in parts(tile.rows.count, columns, BlockRows(columns), pixels, along_rows=along_rows)
     )
 
 
-def _forward(pooling: Pooling, tile: Tile, chunks: int, plan: Plan) -> int:
+def _forward(pooling: Pooling, tile: PoolingTile, chunks: int, plan: PoolingPlan) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
-    row = _up(columns, MOST_REPEAT)
-    one_kernel_row = _up(kw, MOST_REPEAT)
-    fractals = _up(tile.count, 16)
+    row = ceil_div(columns, MOST_REPEAT)
+    one_kernel_row = ceil_div(kw, MOST_REPEAT)
+    fractals = ceil_div(tile.count, 16)
     held = 16 * fractals if method == "im2col" else tile.count
     by_position = kh * kw * (_dense(held) + 1)
     marks = kh * kw * (3 * rows * row + 3)
     layout_again = 0
     if method in ("im2col", "expansion"):
         # With a mask, and a window that does not fit at once, the layout is made twice.
-        layout = kh * kw * (_up(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
+        layout = kh * kw * (ceil_div(fractals, MOST_FRACTALS) if method == "im2col" else rows * row)
         total = layout + by_position
         layout_again = layout if chunks > 1 else 0
         marks = 3 * by_position + layout_again
@@ -170,25 +170,25 @@ def _forward(pooling: Pooling, tile: Tile, chunks: int, plan: Plan) -> int:
     return total + 8 * chunks + (marks if pooling.argmax else 0)
 
 
-def _repeats(pooling: Pooling, tile: Tile, held: int) -> int:
+def _repeats(pooling: Pooling, tile: PoolingTile, held: int) -> int:
     """Return the repeats that mark the windows of a tile at one position of the kernel."""
     if pooling.method in ("im2col", "expansion"):
-        return _up(held, PER_REPEAT)
+        return ceil_div(held, PER_REPEAT)
     rows, columns = tile.rows.count, tile.columns.count
     if pooling.method != "strided":
         return rows * columns
     down, across = pooling.patches.stride
-    pixels = Rows(down * tile.columns.padded, across)
-    return sum(part.repeat for part in parts(rows, columns, Rows(columns), pixels))
+    pixels = BlockRows(down * tile.columns.padded, across)
+    return sum(part.repeat for part in parts(rows, columns, BlockRows(columns), pixels))
 
 
-def _backward(pooling: Pooling, tile: Tile, chunks: int) -> int:
+def _backward(pooling: Pooling, tile: PoolingTile, chunks: int) -> int:
     p, method = pooling.patches, pooling.method
     (kh, kw), rows, columns = p.kernel, tile.rows.count, tile.columns.count
     products = kh * kw * (_dense(tile.count) + 1) if pooling.reduction == "max" else 0
-    row = _up(columns, MOST_REPEAT)
+    row = ceil_div(columns, MOST_REPEAT)
     if method == "im2col":
-        merge = kh * kw * (_up(_up(tile.count, 16), MOST_FRACTALS) + 1)
+        merge = kh * kw * (ceil_div(ceil_div(tile.count, 16), MOST_FRACTALS) + 1)
     elif method == "direct":
         merge = kh * kw * (tile.count + 1)
     elif method == "expansion":

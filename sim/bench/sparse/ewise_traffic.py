@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.sparse.programs import (
-    INPUTS,
-    OPERATIONS,
-    OUTPUTS,
-    Instruction,
-    Step,
-    Write,
-    run,
-)
+from vitruvian.golden.sparse.names import OPERATIONS
+from vitruvian.golden.sparse.programs import INPUTS, OUTPUTS, Instruction, Step, Write, run
 from vitruvian.hdl.sparse import EwiseConfig
 
 from .traffic import codes

@@ -7,9 +7,10 @@ from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.applications import labelprop
 from vitruvian.golden.sparse.dependency import pairs
+from vitruvian.golden.sparse.names import OPERATIONS
 from vitruvian.golden.sparse.passes import compile_pair
 from vitruvian.golden.sparse.program_streams import collect, execute_program, streams
-from vitruvian.golden.sparse.programs import OPERATIONS, OUTPUTS, Instruction, Step, Write
+from vitruvian.golden.sparse.programs import OUTPUTS, Instruction, Step, Write
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.hdl.sparse import EwiseConfig, EwiseCore
 from vitruvian.hdl.sparse.ewise_config import Operation

@@ -34,7 +34,6 @@ PROVIDERS = (
     "vitruvian.sim.bench.sparse.ewise_batch",
     "vitruvian.sim.bench.sparse.simulated",
     "vitruvian.sim.bench.sparse.oei",
-    "vitruvian.sim.bench.sparse.oei_simulated",
     "vitruvian.sim.bench.bus.serial_batch",
     "vitruvian.sim.bench.simulated",
     "vitruvian.sim.bench.bus.simulated",

@@ -21,8 +21,9 @@ from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Configuration, Unit, Variant
-from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube import MatrixUnit
 from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.hdl.elaborate import only_described, state_of
 from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, PipelineStages
 from vitruvian.hdl.mma.unit import MmaUnit
@@ -165,7 +166,7 @@ def pipeline_of(component: wiring.Component) -> Pipeline:
             return Pipeline(component=component, latency=lambda _: latency)
 
 
-def _grid(config: MatrixUnitConfig) -> Pipeline:
+def _grid(config: TileConfig) -> Pipeline:
     """Return the array of a tile, from the beat to what is written to the slots."""
     hops = 2 if config.dataflow == "systolic" else 1
     grid = Grid(config=replace(config, m=hops, n=1, slots=2))

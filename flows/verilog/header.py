@@ -13,8 +13,8 @@ from vitruvian.flows.verilog.sv_package import ranges
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
-from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.cube.blocks import SCALE_BITS, BlockUnitConfig
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
@@ -93,9 +93,11 @@ def _wrapped(line: str, width: int = 97) -> list[str]:
 def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
     settings = {k: v for k, v in variant.configuration.items() if v is not None}
     config = getattr(component, "config", None)
-    if isinstance(config, MatrixUnitConfig):
+    if isinstance(config, TileConfig):
         inner = config.settings()
-        settings |= {"accuracy": inner.pop("preset"), **inner}
+        if "preset" in inner:
+            settings["accuracy"] = inner.pop("preset")
+        settings |= inner
     elif isinstance(config, IntConfig):
         settings |= config.settings()
     return list(settings.items())
@@ -278,7 +280,7 @@ def _specs(component: Any) -> dict[str, Any]:
     if isinstance(getattr(component, "spec", None), DotSpec | IntDotSpec):
         return {"": component.spec}
     config = getattr(component, "config", None)
-    if isinstance(config, MatrixUnitConfig):
+    if isinstance(config, TileConfig):
         return {name: config.spec(name) for name in config.precisions}
     return {}
 

@@ -11,13 +11,7 @@ from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.arith import add, maximum_number, minimum_number, mul
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-
-#: Formats of the cores. A minimum needs an infinity as its identity.
-FORMATS = ("fp16", "bf16", "fp32")
-#: Reductions ⊕ in the order of their codes.
-PLUS = ("add", "min", "max", "or")
-#: Operators ⊗ in the order of their codes; the element-wise core uses all of them.
-TIMES = ("mul", "add", "min", "max", "and", "aril", "sub", "or")
+from vitruvian.golden.sparse.names import PLUS, TIMES
 
 
 def truth(codes: np.ndarray, format: FloatFormat | str) -> np.ndarray:

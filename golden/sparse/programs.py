@@ -18,13 +18,9 @@ from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.arith import compare
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.sparse.names import OPERATIONS
 from vitruvian.golden.sparse.operators import combine, truth
 
-#: Operations in the order of their codes.
-OPERATIONS = (
-    "load", "store", "copy", "abs", "not", "exchange", "where", "equal",
-    "add", "sub", "mul", "less", "min", "max", "and", "or",
-)  # fmt: skip
 #: Operations with two operands a and b, element by element.
 BINARY = ("equal", "add", "sub", "mul", "less", "min", "max", "and", "or")
 #: Input streams in the order of their numbers: the product of the OS core, and other vectors.

@@ -6,9 +6,6 @@ from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.sparse.operators import combine, product
 
-#: The operations of a beat, in the order of the codes.
-KINDS = ("add", "write", "read")
-
 
 def is_rows(
     y: np.ndarray,

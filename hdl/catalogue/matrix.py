@@ -1,6 +1,6 @@
 """The matrix units: the Cube tile, M³XU with its comparison units, the MMA unit, SIMD² tiles."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.presets import PRESETS
@@ -32,6 +32,7 @@ from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.hdl.cube.choices import ASSIGNMENTS, DATAFLOWS
 from vitruvian.hdl.cube.control import Sequencer
 from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.hdl.m3xu.dot import LaneDot
 from vitruvian.hdl.mma.issue import Issue
 from vitruvian.hdl.mma.unit import UNITS as MMA_UNITS
@@ -40,8 +41,14 @@ from vitruvian.hdl.simd2.intconfig import BITS, DEPTHS
 from vitruvian.hdl.simd2.integer import IntTile
 
 
-def cube_config(c: Configuration) -> MatrixUnitConfig:
-    """Return the parameters of a complete configuration of the unit ``cube``."""
+def cube_config(c: Configuration) -> TileConfig:
+    """Return the parameters of a complete configuration of the unit ``cube``.
+
+    Raises
+    ------
+    ValueError
+        If the units of the preset do not have one of the options.
+    """
     names = ("m", "n", "k", "dataflow", "pipeline", "multiplier", "assignment")
     changes = given(c, *names)
     if c["accuracy"] is not None:
@@ -54,7 +61,12 @@ def cube_config(c: Configuration) -> MatrixUnitConfig:
         changes["precisions"] = tuple(c["precisions"].split("-"))
     # Without the flag, the preset decides.
     changes |= {name: True for name in ("slot_memory", "buffered") if c[name]}
-    return replace((CONFIGS | BLACKWELL)[c["preset"]], **changes)
+    config = (CONFIGS | BLACKWELL)[c["preset"]]
+    absent = [name for name in changes if name not in {field.name for field in fields(config)}]
+    if absent:
+        option = "accuracy" if absent[0] == "preset" else absent[0]
+        raise ValueError(f"{option} must be left out with the preset {c['preset']}")
+    return replace(config, **changes)
 
 
 def m3xu_config(c: Configuration) -> MatrixUnitConfig:

@@ -1,7 +1,7 @@
 """Matrix units of blocks with shared scales: their parameters, and the arithmetic of an element."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import data
@@ -11,70 +11,66 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from ..fp.blocks import RULES, block_spec
 from ..fp.units import unit_of
-from .config import MatrixUnitConfig
-
-if TYPE_CHECKING:
-    from .datapath import Beat
+from .checks import check_precisions
+from .ports import Beat
+from .tile import TileConfig
 
 #: Bits of a scale on the bus.
 SCALE_BITS = 8
-#: The parameters of which a unit with block scales has only the default.
-_FIXED: dict[str, object] = {
-    "preset": "b200",
-    "output": "fp32",
-    "operations": ("mma",),
-    "assignment": "element",
-    "sparsity": False,
-    "fast": False,
-    "saturate": False,
-    "window": None,
-    "multiplier_bits": None,
-}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class BlockUnitConfig(MatrixUnitConfig):
+class BlockUnitConfig(TileConfig):
     """The parameters of a matrix unit whose operands have block scales.
 
     A row of A, and a column of B, has the codes of its operands in the low bits, in rising k, and
     above them the scales of its blocks. FP4 codes have 4 bits in the rules of groups, and 8 bits in
-    ``mxf8f6f4``, as all formats there.
+    ``mxf8f6f4``, as all formats there. C and D are FP32.
 
     Parameters
     ----------
+    m, n, k, dataflow, pipeline, slots, multiplier, slot_memory, buffered
+        As in ``TileConfig``.
+    precisions : sequence of str
+        One format, that of A and B.
     rule : str
         Key of ``hdl.fp.blocks.RULES``.
-    preset : str
-        Only ``b200``.
-    **others
-        As in ``MatrixUnitConfig``, but there is one precision, the format of A and B, the output is
-        ``fp32``, and the window, the multipliers' width, semirings, sparsity,
-        ``saturate``, ``fast`` and every assignment but ``element`` do not exist.
 
     Raises
     ------
+    TypeError
+        If a parameter has the wrong type.
     ValueError
         If a parameter is outside its range, or if the rule does not allow the format or K.
     """
 
+    m: int
+    n: int
+    k: int
+    precisions: tuple[str, ...]
     rule: str
-    preset: str = "b200"
+    dataflow: str = "broadcast"
+    pipeline: int = 3
+    slots: int | None = None
+    multiplier: str = "booth"
+    slot_memory: bool = False
+    buffered: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         one_of("rule", self.rule, RULES)
-        super().__post_init__()
-
-    def _check_combination(self) -> None:
-        for name, value in _FIXED.items():
-            if getattr(self, name) != value:
-                raise ValueError(
-                    f"{name} must be {value!r} with block scales, not {getattr(self, name)!r}"
-                )
+        self.check_tile()
+        check_precisions(self.precisions, self.k, self.output)
         if len(self.precisions) != 1:
             raise ValueError(
                 f"precisions must be one format with block scales, not {self.precisions!r}"
             )
-        super()._check_combination()
+        object.__setattr__(self, "precisions", tuple(self.precisions))
+        _ = self.float_specs  # raises ValueError if the rule does not allow the format or K
+
+    @property
+    def block_scales(self) -> bool:
+        """True, because the scales stand above the codes."""
+        return True
 
     @property
     def spec_of_element(self) -> DotSpec:
@@ -82,7 +78,8 @@ class BlockUnitConfig(MatrixUnitConfig):
         return self.float_specs[self.precisions[0]]
 
     @property
-    def _plain_specs(self) -> dict[str, DotSpec]:
+    def float_specs(self) -> dict[str, DotSpec]:
+        """The arithmetic (``spec``) of the format."""
         return {p: block_spec(self.rule, p, k=self.terms(p)) for p in self.precisions}
 
     def operand_bits(self, precision: str) -> int:
@@ -101,11 +98,6 @@ class BlockUnitConfig(MatrixUnitConfig):
         assert spec.block is not None
         return self.code_bits + SCALE_BITS * (spec.k // spec.block)
 
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulate operations per cycle."""
-        return self.m * self.n * self.terms(self.precisions[0])
-
 
 class BlockDatapath:
     """Sums of products of codes with block scales."""
@@ -121,7 +113,7 @@ class BlockDatapath:
         """Return C of the dot product: the slot's value or zero."""
         return start
 
-    def connect(self, m: Module, beat: "Beat") -> Value:
+    def connect(self, m: Module, beat: Beat) -> Value:
         """Connect the codes and the scales, and return the result."""
         codes = self.config.code_bits
         for side, word in (("a", beat.a), ("b", beat.b)):

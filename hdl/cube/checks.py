@@ -14,13 +14,12 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op
 
-from ..fp.parts.multiply import check_multiplier
-from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, RETIMED
-from .choices import ASSIGNMENTS, DATAFLOWS, INT8, NARROW, ONE_PAIR, PRECISIONS
+from ..fp.parts.pipeline import PIPELINES, RETIMED
+from .choices import ASSIGNMENTS, INT8, NARROW, ONE_PAIR, PRECISIONS
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
-    """Check each parameter by itself.
+    """Check each parameter by itself, but for those that every tile has.
 
     Parameters
     ----------
@@ -34,30 +33,23 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     ValueError
         If a parameter is outside its range.
     """
-    for name in ("m", "n", "k"):
-        check_int(name, given[name], 1, 64)
-    if given["slots"] is not None:
-        check_int("slots", given["slots"], 1, 64)
-    check_int("pipeline", given["pipeline"], min(DEEP_PIPELINES), max(DEEP_PIPELINES))
-    one_of("dataflow", given["dataflow"], DATAFLOWS)
     one_of("preset", given["preset"], [name for name, p in PRESETS.items() if p.has_window])
-    for name in ("saturate", "slot_memory", "buffered"):
-        _check_flag(name, given[name])
-    check_multiplier(given["multiplier"])
-    _check_precisions(given["precisions"], given["k"], given["output"])
+    check_flag("saturate", given["saturate"])
+    check_precisions(given["precisions"], given["k"], given["output"])
     # A str is a sequence as well, and each of its letters would count as an operation.
     if isinstance(given["operations"], str):
         raise ValueError(f"operations must be different names, not {given['operations']!r}")
-    _check_flag("sparsity", given["sparsity"])
-    _check_flag("fast", given["fast"])
+    check_flag("sparsity", given["sparsity"])
+    check_flag("fast", given["fast"])
 
 
-def _check_flag(name: str, value: object) -> None:
+def check_flag(name: str, value: object) -> None:
+    """Raise ``TypeError`` unless a parameter is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
-def _check_precisions(names: Any, k: int, output: Any) -> None:
+def check_precisions(names: Any, k: int, output: Any) -> None:
     """Check the precisions, and what k and the output must be for them."""
     if isinstance(names, str) or not names or len(set(names)) != len(names):
         raise ValueError(f"precisions must be different names, at least one, not {names!r}")

@@ -1,17 +1,15 @@
 """The parameters of a matrix unit."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from vitruvian.common.validate import check_int, one_of
-from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
+from vitruvian.common.validate import check_int
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op
 
-from ..fp.intdot import int_ranks
-from ..fp.parts.pipeline import DEEP_PIPELINES, PIPELINES, before_addend
-from ..parameters import without_later_options
+from ..fp.parts.pipeline import PIPELINES
 from ..simd2.mode import operations_of
 from .checks import (
     check_assignment,
@@ -26,11 +24,12 @@ from .checks import (
     check_semirings,
     check_window,
 )
-from .choices import INT8, LANE_BITS, PRECISIONS, WIDE
+from .choices import INT8, PRECISIONS, WIDE
+from .tile import TileConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatrixUnitConfig:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MatrixUnitConfig(TileConfig):
     """The parameters of an M × N array of processing elements with dot products of K terms.
 
     Parameters
@@ -122,9 +121,8 @@ class MatrixUnitConfig:
     slot_memory: bool = False
     buffered: bool = False
 
-    __repr__ = without_later_options
-
     def __post_init__(self):
+        self.check_tile()
         check_parameters(vars(self))
         self._resolve()
         self._check_combination()
@@ -175,11 +173,6 @@ class MatrixUnitConfig:
     # Operations
 
     @property
-    def ops(self) -> tuple[Op, ...]:
-        """The operations, in the order of their codes on the bus."""
-        return operations_of(self.operations)
-
-    @property
     def semirings(self) -> bool:
         """True if the unit has operations other than mma, or sparsity."""
         return self.operations != ("mma",) or self.sparsity
@@ -188,11 +181,6 @@ class MatrixUnitConfig:
     def one_pair(self) -> bool:
         """True if semirings take one pair of FP32 operands per beat, on the lanes of M³XU."""
         return self.operations != ("mma",) and "fp32" in self.precisions
-
-    @property
-    def operation_bits(self) -> int:
-        """Bits of an operation's code; 0 if there is only one operation."""
-        return (len(self.operations) - 1).bit_length()
 
     def pairs(self, operation: str) -> int:
         """Return the number of operand pairs that an element takes in one beat.
@@ -206,23 +194,11 @@ class MatrixUnitConfig:
 
     # Precisions
 
-    @property
-    def floats(self) -> tuple[str, ...]:
-        """The floating-point precisions."""
-        return tuple(name for name in self.precisions if name != INT8)
-
-    def operand_bits(self, precision: str) -> int:
-        """Return the bits of one real operand on the bus."""
-        self._known(precision)
-        if precision == INT8:
-            return 8
-        return (M3XU[precision].format if precision in M3XU else as_format(precision)).storage_bits
-
     def terms(self, precision: str) -> int:
         """Return the number of real products in the sum of one beat in this precision."""
         if precision in self.wide:
             return M3XU[precision].terms(self.k, self.lane_bits)
-        return LANE_BITS * self.k // self.operand_bits(precision)
+        return super().terms(precision)
 
     def spec(self, precision: str) -> DotSpec | IntDotSpec:
         """Return the arithmetic of an element in one beat, in the form that golden takes.
@@ -235,7 +211,7 @@ class MatrixUnitConfig:
         self._known(precision)
         if precision == INT8:
             return IntDotSpec(k=self.terms(INT8), saturate=self.saturate)
-        return self.float_specs[precision]
+        return super().spec(precision)
 
     @property
     def float_specs(self) -> dict[str, DotSpec]:
@@ -275,17 +251,7 @@ class MatrixUnitConfig:
 
     def result_format(self, precision: str) -> FloatFormat:
         """Return the format of C and D, or of their parts in a complex precision."""
-        return FORMATS["fp64" if precision == "fp64" else self.output]
-
-    def result_bits(self, precision: str) -> int:
-        """Return the bits of C and D in a precision; they are the low bits of a word."""
-        self._known(precision)
-        return 32 if precision == INT8 else self.result_format(precision).storage_bits
-
-    @property
-    def small_results(self) -> tuple[str, ...]:
-        """The floating-point precisions whose results are shorter than a word of the unit."""
-        return tuple(p for p in self.floats if self.result_bits(p) < self.word_bits)
+        return FORMATS["fp64"] if precision == "fp64" else super().result_format(precision)
 
     @property
     def least_window(self) -> int:
@@ -350,26 +316,13 @@ class MatrixUnitConfig:
         """All numbers of limbs above 1, in rising order."""
         return tuple(sorted({self.limbs(p) for p in self.wide}))
 
-    def steps(self, precision: str) -> int:
-        """Return the cycles that a beat takes: n, or 2·n in a complex precision."""
-        return self.limbs(precision) * (2 if precision in self.complex_precisions else 1)
-
-    @property
-    def digit_bits(self) -> int:
-        """Bits of the index of a step within a sum."""
-        return (max(self.limb_counts, default=1) - 1).bit_length()
-
-    def _known(self, precision: str) -> None:
-        """Raise ValueError if the unit does not have a precision."""
-        one_of("precision", precision, self.precisions)
-
     # Widths
 
     @property
     def bus_bits(self) -> int:
         """Bits of a row of A in one beat, and of a column of B without sparsity."""
         wide = [self.terms(p) * self.operand_bits(p) for p in self.wide]
-        return max([LANE_BITS * self.k, *wide])
+        return max([super().bus_bits, *wide])
 
     @property
     def b_bus_bits(self) -> int:
@@ -380,77 +333,6 @@ class MatrixUnitConfig:
     def index_bits(self) -> int:
         """Bits of the indices of a row of A in one beat: two for each value, with sparsity."""
         return 2 * self.k if self.sparsity else 0
-
-    @property
-    def word_bits(self) -> int:
-        """Bits of a word of C and D: those of the longest result."""
-        return max(self.result_bits(name) for name in self.precisions)
-
-    @property
-    def precision_bits(self) -> int:
-        """Bits of a precision's code; 0 if there is only one precision."""
-        return (len(self.precisions) - 1).bit_length()
-
-    @property
-    def slot_count(self) -> int:
-        """Number of C fractals that the unit holds: ``slots`` or its default.
-
-        A slot whose result is emitted is free again one cycle after the latency. With the default
-        number, a broadcast unit that uses its slots in rotation therefore takes a beat in every
-        cycle, for any sequence of tiles. A systolic unit would need ``hops`` more slots for that.
-        These are not the default, because every slot costs a word in every element, and sums of
-        ``hops`` or more beats do not need them. With pipeline + 1 slots, either kind of unit takes
-        a beat in every cycle while it accumulates.
-        """
-        if self.slots is not None:
-            return self.slots
-        count = self.occupied_cycles - self.hops
-        return count + count % 2 if self.complex_precisions else count
-
-    @property
-    def slot_bits(self) -> int:
-        """Bits of a slot number."""
-        return (self.slot_count - 1).bit_length()
-
-    def settings(self) -> dict[str, object]:
-        """Return every parameter in a form for people to read, with defaults filled in."""
-        values: dict[str, object] = {f.name: getattr(self, f.name) for f in fields(self)}
-        values["precisions"] = ", ".join(self.precisions)
-        values["operations"] = ", ".join(self.operations)
-        return values | {"slots": self.slot_count}
-
-    @property
-    def hops(self) -> int:
-        """Cycles from the first element's work on a beat to the last element's."""
-        return self.m + self.n - 2 if self.dataflow == "systolic" else 0
-
-    @property
-    def entry_cycles(self) -> int:
-        """Cycles from the transfer of a beat to the first element's work on it."""
-        return (2 if self.assignment == "pipelined" else 1) + 2 * self.buffered
-
-    @property
-    def read_cycles(self) -> int:
-        """Cycles from the transfer of a beat until the last element reads its slot."""
-        return self.entry_cycles + self.hops + self.addend_cycles
-
-    @property
-    def addend_cycles(self) -> int:
-        """Cycles by which the addend of an element comes later than the operands.
-
-        With ``slot_memory`` these are as many as possible, because a slot's number takes fewer
-        registers than its value.
-        """
-        if not self.slot_memory:
-            return 0
-        ranks = [DEEP_PIPELINES[self.pipeline]] if self.floats else []
-        ranks += [int_ranks(self.pipeline, self.multiplier)] if INT8 in self.precisions else []
-        return min(len(before_addend(names)) for names in ranks)
-
-    @property
-    def late_load(self) -> bool:
-        """True if elements write C behind a register of their own."""
-        return self.buffered and self.addend_cycles > 0
 
     @property
     def merge_cycles(self) -> int:
@@ -465,32 +347,6 @@ class MatrixUnitConfig:
     def dot_ranks(self) -> int:
         """Number of register ranks of the dot product of a unit with semirings."""
         return min(self.pipeline + self.merge_cycles, max(PIPELINES))
-
-    @property
-    def slot_cycles(self) -> int:
-        """Cycles from the transfer of a beat until its (last) result can be read from its slot.
-
-        These are ``entry_cycles``, the hops, the ranks of the dot product, one for ⊕ with the value
-        of the slot, and one into the slot.
-        """
-        return self.entry_cycles + self.hops + self.pipeline + self.merge_cycles + 1
-
-    @property
-    def occupied_cycles(self) -> int:
-        """Cycles in which a slot is in use by a beat whose result is taken at once.
-
-        A slot is in use from the decision to issue the beat, which with ``buffered`` is one cycle
-        later than the transfer, until the cycle behind the transfer of the result.
-        """
-        return self.slot_cycles + 1 - self.buffered
-
-    @property
-    def latency_cycles(self) -> int:
-        """Cycles from the transfer of a beat to the earliest transfer of its (last) result.
-
-        These are ``slot_cycles``, and two into the output register with ``buffered``.
-        """
-        return self.slot_cycles + 2 * self.buffered
 
     @property
     def macs(self) -> int:

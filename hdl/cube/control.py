@@ -6,8 +6,8 @@ from amaranth.hdl import Array, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import MatrixUnitConfig
 from .ports import Start
+from .tile import TileConfig
 
 
 class Sequencer(wiring.Component):
@@ -17,7 +17,7 @@ class Sequencer(wiring.Component):
 
     Parameters
     ----------
-    config : MatrixUnitConfig
+    config : TileConfig
         The unit that the sequencer belongs to.
 
     Members
@@ -68,7 +68,7 @@ class Sequencer(wiring.Component):
         offer: Signal
         taken: Signal
 
-    def __init__(self, *, config: MatrixUnitConfig):
+    def __init__(self, *, config: TileConfig):
         self.config = config
         super().__init__(self._members())
 

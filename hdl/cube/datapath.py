@@ -8,7 +8,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -26,30 +25,8 @@ from ..simd2.pair import ELEMENT_BITS, addend, chosen_bits, keep_selected, negat
 from .blocks import BlockDatapath, BlockUnitConfig
 from .choices import INT8
 from .config import MatrixUnitConfig
-from .mixed import MixedUnitConfig
-
-
-@dataclass(frozen=True, kw_only=True)
-class Beat:
-    """The inputs of an element in one cycle, and two values of the cycle of their result.
-
-    Attributes
-    ----------
-    a, b : View of ``operand_layouts``, or Value
-        The operands.
-    control : View of ``control_layout``
-        The operation and the slot.
-    kept : Value
-        The slot's value in the cycle in which the result is written.
-    integer : Value
-        One bit of that cycle: the beat was of INT8.
-    """
-
-    a: Any
-    b: Any
-    control: data.View
-    kept: Value
-    integer: Value
+from .ports import Beat
+from .tile import TileConfig
 
 
 class ElementDatapath(Protocol):
@@ -91,21 +68,22 @@ class ElementDatapath(Protocol):
         ...
 
 
-def datapath_of(config: MatrixUnitConfig) -> ElementDatapath:
+def datapath_of(config: TileConfig) -> ElementDatapath:
     """Return the arithmetic of a unit's elements."""
     if isinstance(config, BlockUnitConfig):
         return BlockDatapath(config)
-    if config.semirings and not config.one_pair:
-        return SemiringDatapath(config)
     if config.assignment == "element":
         return CodeDatapath(config)
+    assert isinstance(config, MatrixUnitConfig), "others decode their operands in the elements"
+    if config.semirings and not config.one_pair:
+        return SemiringDatapath(config)
     return LaneDatapath(config)
 
 
 class CodeDatapath:
     """Sums of products of codes in any of several precisions."""
 
-    def __init__(self, config: MatrixUnitConfig):
+    def __init__(self, config: TileConfig):
         self.config = config
         self.dot = MultiDot(
             specs=config.float_specs,
@@ -114,7 +92,7 @@ class CodeDatapath:
             pipeline=config.pipeline,
             multiplier=config.multiplier,
             addend_cycles=config.addend_cycles,
-            mixed=isinstance(config, MixedUnitConfig),
+            mixed=config.mixed,
         )
 
     def addend(self, start: Value, control: data.View) -> Value:

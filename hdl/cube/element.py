@@ -7,9 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from .config import MatrixUnitConfig
 from .datapath import Beat, ElementDatapath, datapath_of
 from .ports import control_layout, operand_layouts
+from .tile import TileConfig
 
 
 class ProcessingElement(wiring.Component):
@@ -20,7 +20,7 @@ class ProcessingElement(wiring.Component):
 
     Parameters
     ----------
-    config : MatrixUnitConfig
+    config : TileConfig
         The unit that the element belongs to. All elements of a unit are instances of this module,
         in either dataflow.
 
@@ -64,7 +64,7 @@ class ProcessingElement(wiring.Component):
         read_slot: Signal
         d: Signal
 
-    def __init__(self, *, config: MatrixUnitConfig):
+    def __init__(self, *, config: TileConfig):
         self.config = config
         a, b = operand_layouts(config)
         super().__init__(

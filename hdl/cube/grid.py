@@ -16,6 +16,7 @@ from .config import MatrixUnitConfig
 from .element import ProcessingElement
 from .ports import control_layout, fractal_layout, step_layout
 from .row import RowRegisters
+from .tile import TileConfig
 
 
 class Grid(wiring.Component):
@@ -23,7 +24,7 @@ class Grid(wiring.Component):
 
     Parameters
     ----------
-    config : MatrixUnitConfig
+    config : TileConfig
         The unit that the array belongs to.
 
     Members
@@ -76,7 +77,7 @@ class Grid(wiring.Component):
         taken: Signal
         d: data.View
 
-    def __init__(self, *, config: MatrixUnitConfig):
+    def __init__(self, *, config: TileConfig):
         self.config = config
         super().__init__(
             {
@@ -165,6 +166,7 @@ class Grid(wiring.Component):
             sides.append([self._register(m, bus[i], f"{name}{i}") for i in range(count)])
         if config.assignment == "element":
             return valid, control, sides[0], sides[1]
+        assert isinstance(config, MatrixUnitConfig), "others decode their operands in the elements"
         step = self._register(m, self.step, "step")
         lanes: list[list[Value]] = []
         for name, words in zip("ab", sides, strict=True):

@@ -1,9 +1,11 @@
 """The inputs and outputs of a matrix unit: layouts of the payloads, and enumerations in them."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 from types import new_class
 from typing import Any
 
+from amaranth.hdl import Value
 from amaranth.lib import data, enum
 
 from vitruvian.golden.fp.formats import FORMATS
@@ -15,7 +17,7 @@ from ..simd2.operand import lane_layout
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS, chosen_layout
 from .choices import INT8
 from .config import MatrixUnitConfig
-from .mixed import MixedUnitConfig
+from .tile import TileConfig
 
 
 class Start(enum.Enum, shape=2):
@@ -27,6 +29,29 @@ class Start(enum.Enum, shape=2):
     ZERO = 0
     FROM_C = 1
     ACCUMULATE = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beat:
+    """The inputs of an element in one cycle, and two values of the cycle of their result.
+
+    Attributes
+    ----------
+    a, b : View of ``operand_layouts``, or Value
+        The operands.
+    control : View of ``control_layout``
+        The operation and the slot.
+    kept : Value
+        The slot's value in the cycle in which the result is written.
+    integer : Value
+        One bit of that cycle: the beat was of INT8.
+    """
+
+    a: Any
+    b: Any
+    control: data.View
+    kept: Value
+    integer: Value
 
 
 @lru_cache
@@ -45,12 +70,12 @@ def operation_enum(operations: tuple[str, ...]) -> Any:
     return new_class("Operation", (enum.Enum,), {"shape": width}, lambda body: body.update(members))
 
 
-def _precision(config: MatrixUnitConfig) -> Any:
+def _precision(config: TileConfig) -> Any:
     """Return the shape of a precision's code."""
     return precision_enum(config.precisions) if config.precision_bits else 0
 
 
-def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
+def beat_layout(config: TileConfig) -> data.StructLayout:
     """Return the layout of a beat: a fractal of A, a fractal of B, and the control of both.
 
     ``a[i]`` is row i of A and ``b[j]`` is column j of B, with the operands in rising k from bit 0.
@@ -64,7 +89,7 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
             "b": data.ArrayLayout(config.b_bus_bits, config.n),
             "index": data.ArrayLayout(config.index_bits, config.m),
             "precision": _precision(config),
-            **({"precision_b": _precision(config)} if isinstance(config, MixedUnitConfig) else {}),
+            **({"precision_b": _precision(config)} if config.mixed else {}),
             "operation": operation_enum(config.operations) if config.operation_bits else 0,
             "start": Start,
             "slot": config.slot_bits,
@@ -73,12 +98,12 @@ def beat_layout(config: MatrixUnitConfig) -> data.StructLayout:
     )
 
 
-def fractal_layout(config: MatrixUnitConfig) -> data.ArrayLayout:
+def fractal_layout(config: TileConfig) -> data.ArrayLayout:
     """Return the layout of a C or D fractal: M rows of N words."""
     return data.ArrayLayout(data.ArrayLayout(config.word_bits, config.n), config.m)
 
 
-def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
+def step_layout(config: TileConfig) -> data.StructLayout:
     """Return the layout of the control bits of a data assignment.
 
     ``digit`` is the index of B's digit in this step. ``part`` is 1 in the steps that form the
@@ -97,7 +122,7 @@ def step_layout(config: MatrixUnitConfig) -> data.StructLayout:
     )
 
 
-def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
+def operand_layouts(config: TileConfig) -> tuple[Any, Any]:
     """Return the layouts of an element's inputs from a row of A and from a column of B.
 
     These are codes or decoded lanes. Beside decoded lanes, a unit with INT8 has the codes of the
@@ -111,6 +136,7 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
         indices = data.ArrayLayout(2 if config.sparsity else 0, config.k)
         a = data.StructLayout({"lanes": data.ArrayLayout(lane, config.k), "index": indices})
         return a, data.ArrayLayout(lane, config.k * (2 if config.sparsity else 1))
+    assert isinstance(config, MatrixUnitConfig), "others decode their operands in the elements"
     bits = max(M3XU[name].format.exponent_bits for name in config.floats)
     digits = [config.lane_bits] * config.lanes
     codes = 8 * config.terms(INT8) if INT8 in config.precisions else 0
@@ -123,7 +149,7 @@ def operand_layouts(config: MatrixUnitConfig) -> tuple[Any, Any]:
     return a, b
 
 
-def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
+def control_layout(config: TileConfig) -> data.StructLayout:
     """Return the layout of an element's control bits. A field that is not needed has a width of 0.
 
     - ``precision``: for elements that decode their operands.
@@ -141,7 +167,7 @@ def control_layout(config: MatrixUnitConfig) -> data.StructLayout:
     else:
         mode = bits_layout(config.ops) if config.semirings else 0
     decodes, stepped = config.assignment == "element", bool(config.limb_counts)
-    integers, mixed = INT8 in config.precisions and not decodes, isinstance(config, MixedUnitConfig)
+    integers, mixed = INT8 in config.precisions and not decodes, config.mixed
     return data.StructLayout(
         {
             "precision": config.precision_bits if decodes else 0,

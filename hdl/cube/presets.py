@@ -6,6 +6,7 @@ from .blocks import BlockUnitConfig
 from .choices import INT8, WIDE
 from .config import MatrixUnitConfig
 from .mixed import MixedUnitConfig
+from .tile import TileConfig
 
 _TINY = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", INT8)
 
@@ -70,7 +71,7 @@ CONFIGS: dict[str, MatrixUnitConfig] = {
 #: The configurations with the rules of Blackwell's ``tcgen05`` instructions, without and with block
 #: scales. K is the instruction's: 32, and 64 for the rules of groups. Each beat of ``tcgen05_tile``
 #: names a format for A and one for B.
-BLACKWELL: dict[str, MatrixUnitConfig] = {
+BLACKWELL: dict[str, TileConfig] = {
     "tcgen05_tile": MixedUnitConfig(
         m=8,
         n=4,

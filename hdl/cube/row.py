@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import MatrixUnitConfig
 from .ports import control_layout
+from .tile import TileConfig
 
 
 class RowRegisters(wiring.Component):
@@ -18,7 +18,7 @@ class RowRegisters(wiring.Component):
 
     Parameters
     ----------
-    config : MatrixUnitConfig
+    config : TileConfig
         The unit that the row belongs to.
 
     Members
@@ -52,7 +52,7 @@ class RowRegisters(wiring.Component):
         shown: data.View
         d: data.View
 
-    def __init__(self, *, config: MatrixUnitConfig):
+    def __init__(self, *, config: TileConfig):
         self.config = config
         words = data.ArrayLayout(config.word_bits, config.n)
         super().__init__(

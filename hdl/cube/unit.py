@@ -13,13 +13,12 @@ from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
 from .ahead import LookaheadSequencer
 from .assign import DataAssignment
 from .choices import INT8
-from .config import MatrixUnitConfig
 from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid
-from .mixed import MixedUnitConfig
 from .ports import Start, beat_layout, fractal_layout
 from .row import RowRegisters
+from .tile import TileConfig
 from .turns import OperandTurns
 
 #: Fields of a beat that the sequencer does not need.
@@ -31,7 +30,7 @@ class MatrixUnit(wiring.Component):
 
     Parameters
     ----------
-    config : MatrixUnitConfig
+    config : TileConfig
         The parameters of the unit.
 
     Members
@@ -78,8 +77,8 @@ class MatrixUnit(wiring.Component):
         c: stream.Interface
         o: stream.Interface
 
-    def __init__(self, *, config: MatrixUnitConfig):
-        if not isinstance(config, MatrixUnitConfig):
+    def __init__(self, *, config: TileConfig):
+        if not isinstance(config, TileConfig):
             raise TypeError(f"config must be a MatrixUnitConfig, not {config!r}")
         self.config = config
         self.latency = config.latency_cycles
@@ -278,7 +277,7 @@ class MatrixUnit(wiring.Component):
             m.d.comb += Value.cast(bus.step.precision).eq(precision)
             if config.assignment == "element":
                 m.d.comb += bus.control.precision.eq(precision)
-            if isinstance(config, MixedUnitConfig):
+            if config.mixed:
                 m.d.comb += bus.control.precision_b.eq(beat.precision_b)
 
     def _build_operation(self, m: Module, beat: Any, grid: Any) -> None:

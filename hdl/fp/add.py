@@ -11,7 +11,8 @@ from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from .core.finish import ROUNDINGS, Exact, finish
 from .parts.align import shift_right
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit
 from .parts.unpack import unpack
 
 #: The stage boundaries that have registers at each pipeline depth.
@@ -23,7 +24,7 @@ STAGES: dict[int, tuple[str, ...]] = {
 }
 
 
-class Adder(wiring.Component):
+class Adder(PipelinedUnit):
     """Adder ``d = a + b`` or ``d = a - b`` of IEEE 754, bit-exact with ``golden.fp.add``.
 
     The unit aligns the operand of smaller magnitude with the other one. The difference is therefore
@@ -91,8 +92,7 @@ class Adder(wiring.Component):
         if not holds:
             raise ValueError(f"output must hold every {f} number, not {out.name!r}")
         one_of("rounding", rounding, (*ROUNDINGS, "RTO"))
-        check_pipeline(pipeline, STAGES)
-        self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
+        self.rounding = rounding
         self.nan = out.canonical_nan if nan is None else nan
         super().__init__(
             {
@@ -101,7 +101,9 @@ class Adder(wiring.Component):
                 "subtract": In(1),
                 "d": Out(out.storage_bits),
                 **self._more_ports(),
-            }
+            },
+            pipeline=pipeline,
+            depths=STAGES,
         )
 
     def _more_ports(self) -> dict[str, wiring.Member]:

@@ -1,19 +1,16 @@
 """The dot products of CDNA 3 (TR-FDPA and GTR-FDPA)."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.hdl.fp.core.products import product_lane
 
 from .core.aligned import PIPELINES, AlignedCore
 from .core.geometry import Lane
-from .parts.multiply import check_multiplier
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import DotUnit
 from .parts.unpack import unpack
 
 #: Parameters that the rule fixes, and the only value of each.
@@ -32,7 +29,7 @@ _RULE = {
 }
 
 
-class AlignedDotProduct(wiring.Component):
+class AlignedDotProduct(DotUnit):
     """Dot product of CDNA 3: a sum of products and C are floored before they are added.
 
     It is bit-exact with ``golden.fp.fused_dot`` for a spec with ``accumulate="aligned"``.
@@ -68,13 +65,9 @@ class AlignedDotProduct(wiring.Component):
         fraction bits, or if the pipeline depth or the multiplier is unknown.
     """
 
-    if TYPE_CHECKING:
-        a: data.View
-        b: data.View
-        c: Signal
-        d: Signal
-
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         for name, value in _RULE.items():
             if getattr(spec, name) != value:
                 raise ValueError(f"{name} must be {value!r}, not {getattr(spec, name)!r}")
@@ -88,17 +81,10 @@ class AlignedDotProduct(wiring.Component):
                 f"input must be a format whose products have at most 24 fraction bits, "
                 f"not {spec.input.name!r}"
             )
-        check_pipeline(pipeline, PIPELINES)
-        self.multiplier = check_multiplier(multiplier)
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+
+    def depths(self) -> Mapping[int, object]:
+        """Return the stage boundaries with registers at each depth of the pipeline."""
+        return PIPELINES
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Const, Module, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 
 from vitruvian.golden.machines.spec import ChainSpec
 
 from .add import STAGES, Adder
 from .fma import FusedMultiplyAdd, check_flushing, cleared, flushed
 from .mul import Multiplier
-from .parts.multiply import check_multiplier
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit, dot_ports
 
 _MULTIPLIER_RANKS = 2  # the deepest pipeline of a multiplier
 
@@ -33,7 +32,7 @@ class ChainStep(FusedMultiplyAdd):
     """A fused multiply-add of a chain, which tools build once for all of its steps."""
 
 
-class ChainDot(wiring.Component):
+class ChainDot(PipelinedUnit):
     """Dot product of rounded operations, bit-exact with ``golden.machines.chain``.
 
     Products that are fused with an addition follow each other in one chain, or in several chains
@@ -96,7 +95,6 @@ class ChainDot(wiring.Component):
             raise ValueError(f"k must be {spec.k or f'{spec.accumulators} or more'}, not {terms!r}")
         if spec.products == "rounded" and terms & (terms - 1):
             raise ValueError(f"k must be a power of two for rounded products, not {terms!r}")
-        check_pipeline(pipeline, STAGES)
         step, out = spec.step, spec.output
         roundings = ("RNE", "RTO") if spec.products == "rounded" else ("RNE",)
         if step.rounding not in roundings or step.nan_code != out.canonical_nan:
@@ -105,17 +103,15 @@ class ChainDot(wiring.Component):
         if spec.products == "rounded" and spec.input != spec.input_b:
             raise ValueError(f"input_b must be {spec.input.name!r}, not {spec.input_b.name!r}")
         check_flushing(step)
-        self.spec, self.k, self.pipeline = spec, terms, pipeline
-        self.multiplier = check_multiplier(multiplier)
-        self.latency = self._latency()
+        self.spec, self.k = spec, terms
+        bits = spec.input.storage_bits, spec.input_b.storage_bits
         super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, terms)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, terms)),
-                "c": In(out.storage_bits),
-                "d": Out(out.storage_bits),
-            }
+            dot_ports(terms, bits, out.storage_bits),
+            pipeline=pipeline,
+            depths=STAGES,
+            multiplier=multiplier,
         )
+        self.latency = self._latency()
 
     def _latency(self) -> int:
         """Return the ranks of the longest path."""

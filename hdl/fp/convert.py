@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.validate import one_of
@@ -11,14 +10,15 @@ from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFo
 
 from .core.finish import ROUNDINGS, Exact, finish
 from .parts.align import shift_right
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit
 from .parts.unpack import unpack
 
 #: The stage boundaries that have registers at each pipeline depth.
 _STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
 
 
-class Converter(wiring.Component):
+class Converter(PipelinedUnit):
     """Converter from one format to another, with one rounding.
 
     It is bit-exact with ``golden.fp.convert`` (float to float), ``to_int`` and ``from_int``. An
@@ -73,10 +73,9 @@ class Converter(wiring.Component):
         if isinstance(self.source, IntFormat) and isinstance(self.target, IntFormat):
             raise ValueError(f"target must be a floating-point format, not {self.target.name!r}")
         one_of("rounding", rounding, ROUNDINGS)
-        check_pipeline(pipeline, _STAGES)
         self.rounding, self.saturate = rounding, bool(saturate)
-        self.pipeline = self.latency = pipeline
-        super().__init__({"a": In(_bits(self.source)), "d": Out(_bits(self.target))})
+        ports = {"a": In(_bits(self.source)), "d": Out(_bits(self.target))}
+        super().__init__(ports, pipeline=pipeline, depths=_STAGES)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Module, Value
 
 from vitruvian.golden.fp.spec import DotSpec
 
@@ -17,8 +15,8 @@ from .core.late import exact_window, late_pipelines, sums_of
 from .core.operands import form_of, form_of_addend
 from .core.products import product_lanes
 from .core.rules import check_dot_rule
-from .parts.multiply import check_multiplier
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline, delayed
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, delayed
+from .parts.unit import DotUnit
 
 
 def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
@@ -49,13 +47,6 @@ def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
     return with_floor(geometry, spec.emax_floor, bias)
 
 
-def _pipelines(spec: DotSpec) -> Mapping[int, object]:
-    """Return the pipeline depths that a rule can have."""
-    if spec.accumulate == "late":
-        return late_pipelines(spec)
-    return AFTER_PIPELINES if spec.accumulate == "after" else DEEP_PIPELINES
-
-
 def _with_window(spec: DotSpec) -> DotSpec:
     """Return a rule with a window, which a sum of two products that C is added to need not have."""
     if spec.window is not None:
@@ -66,7 +57,7 @@ def _with_window(spec: DotSpec) -> DotSpec:
     return replace(spec, window=window, truncate="floor")
 
 
-class DotProduct(wiring.Component):
+class DotProduct(DotUnit):
     """Fused dot product of K pairs and an addend, bit-exact with ``golden.fp.fused_dot``.
 
     Parameters
@@ -102,29 +93,19 @@ class DotProduct(wiring.Component):
         result has a format without NaN.
     """
 
-    a: data.View
-    b: data.View
-    c: Signal
-    d: Signal
-
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         check_dot_rule(spec)
-        check_pipeline(pipeline, _pipelines(spec))
         self.rule = _with_window(spec)
         if not spec.output.has_nan:
             raise ValueError(f"output must be a format with NaN, not {spec.output.name!r}")
-        self.spec = spec
-        self.multiplier = check_multiplier(multiplier)
-        self.pipeline = pipeline
-        self.latency = pipeline
-        super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+
+    def depths(self) -> Mapping[int, object]:
+        """Return the stage boundaries with registers at each depth of the pipeline."""
+        if self.spec.accumulate == "late":
+            return late_pipelines(self.spec)
+        return AFTER_PIPELINES if self.spec.accumulate == "after" else DEEP_PIPELINES
 
     @property
     def geometry(self) -> Geometry:

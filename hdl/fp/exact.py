@@ -1,19 +1,18 @@
 """The exact dot product: a fixed-point sum over the whole range of the products, rounded once."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
 
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, check_rule
 from .parts.carrysave import Row, add_plainly, add_rows, reduce_rows
-from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.multiply import multiply
+from .parts.pipeline import PipelineStages
+from .parts.unit import DotUnit
 from .parts.unpack import Unpacked, unpack
 
 #: Largest sum unless another limit is asked for. The fixed-point sum of FP16 products needs about
@@ -31,7 +30,7 @@ _STAGES: dict[int, tuple[str, ...]] = {
 }
 
 
-class ExactDotProduct(wiring.Component):
+class ExactDotProduct(DotUnit):
     """Dot product ``D = C + sum(A[k] * B[k])`` with an exact sum, rounded once.
 
     It is bit-exact with ``golden.fp.fused_dot`` without a window.
@@ -75,12 +74,6 @@ class ExactDotProduct(wiring.Component):
         the multiplier is unknown.
     """
 
-    if TYPE_CHECKING:
-        a: data.View
-        b: data.View
-        c: Signal
-        d: Signal
-
     def __init__(
         self,
         *,
@@ -89,30 +82,30 @@ class ExactDotProduct(wiring.Component):
         multiplier: str = "booth",
         max_sum_bits: int = MAX_SUM_BITS,
     ):
+        self.max_sum_bits = max_sum_bits
+        super().__init__(spec=spec, pipeline=pipeline, multiplier=multiplier)
+
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         check_rule(replace(spec, zero="ieee"))
         if spec.window is not None:
             raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
         if spec.rounding != "RNE" or spec.emax_floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
-        check_pipeline(pipeline, _STAGES)
-        self.multiplier = check_multiplier(multiplier)
         if not spec.output.has_infinity or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        if self.magnitude_bits > max_sum_bits:
+        if self.magnitude_bits > self.max_sum_bits:
             names = " x ".join(dict.fromkeys((spec.input.name, spec.input_b.name)))
             raise ValueError(
-                f"input must be a format whose sums have at most {max_sum_bits} bits, as fp16, "
-                f"not {names!r}, whose sum of {spec.k} products spans {self.magnitude_bits} bits"
+                f"input must be a format whose sums have at most {self.max_sum_bits} bits, as "
+                f"fp16, not {names!r}, whose sum of {spec.k} products spans {self.magnitude_bits} "
+                "bits"
             )
-        super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+
+    def depths(self) -> Mapping[int, object]:
+        """Return the stage boundaries with registers at each depth of the pipeline."""
+        return _STAGES
 
     @property
     def largest_shift(self) -> int:

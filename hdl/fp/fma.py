@@ -1,23 +1,19 @@
 """A fused multiply-add with the flushing of subnormals that matrix units have."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Module, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Module, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
 
 from ..elaborate import only_described
 from .dot import DotProduct
-from .parts.multiply import check_multiplier
-from .parts.pipeline import PIPELINES, check_pipeline
+from .parts.unit import DotUnit
 from .parts.unpack import store
 
 
-class FusedMultiplyAdd(wiring.Component):
+class FusedMultiplyAdd(DotUnit):
     """Fused multiply-add ``d = c + a·b``, rounded once, bit-exact with ``golden.fp.fused_dot``.
 
     The datapath is a ``DotProduct`` of one product. Flushing changes only codes in front of it and
@@ -54,40 +50,27 @@ class FusedMultiplyAdd(wiring.Component):
         multiplier is unknown.
     """
 
-    if TYPE_CHECKING:
-        a: data.View
-        b: data.View
-        c: Signal
-        d: Signal
-
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         if spec.k != 1:
             raise ValueError(f"k must be 1, not {spec.k!r}")
-        check_pipeline(pipeline, PIPELINES)
         check_flushing(spec)
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        self.multiplier = check_multiplier(multiplier)
-        only_described(self._dot())
-        super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, 1)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, 1)),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+        only_described(DotProduct(spec=self._rule))
 
-    def _dot(self) -> DotProduct:
-        """Return the dot product of one pair, without flushing that codes alone tell."""
+    @property
+    def _rule(self) -> DotSpec:
+        """The rule of the dot product, without flushing that codes alone tell."""
         unbounded = self.spec.flush_result == "unbounded"
-        rule = replace(
+        return replace(
             self.spec, flush=False, flush_result=self.spec.flush_result if unbounded else None
         )
-        return DotProduct(spec=rule, pipeline=self.pipeline, multiplier=self.multiplier)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.dot = dot = self._dot()
+        m.submodules.dot = dot = DotProduct(
+            spec=self._rule, pipeline=self.pipeline, multiplier=self.multiplier
+        )
         spec, out = self.spec, self.spec.output
         operands = [
             flushed(code, f) if spec.flush and f.emin == out.emin else code

@@ -1,20 +1,20 @@
 """Dot product of FP4 numbers whose terms are exact sums of 16 scaled products: MXFP4 and NVFP4."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
 
 from .core.geometry import Lane
 from .core.scaled import ScaledCore, ScaledGeometry
 from .parts.carrysave import Row, add_rows, reduce_rows
-from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.multiply import multiply
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages
+from .parts.unit import DotUnit
 from .parts.unpack import unpack
 from .scaled import check_scaled
 
@@ -69,7 +69,7 @@ def group_sum(m: Module, a: Sequence[Value], b: Sequence[Value], format: FloatFo
     return sign, magnitude, Cat(*present).any()
 
 
-class GroupDot(wiring.Component):
+class GroupDot(DotUnit):
     """Dot product of FP4 blocks with scales, bit-exact with ``golden.fp.fused_dot``.
 
     The products of 16 pairs are added exactly, and the sum is multiplied by both scales. These
@@ -106,15 +106,12 @@ class GroupDot(wiring.Component):
         If the pipeline depth or the multiplier is unknown, or if the rule is another one.
     """
 
-    a: data.View
-    b: data.View
     scale_a: data.View
     scale_b: data.View
-    c: Signal
-    d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline, DEEP_PIPELINES)
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         check_scaled(spec, "sixteens")
         assert spec.block is not None
         for format in (spec.input, spec.input_b):
@@ -123,22 +120,20 @@ class GroupDot(wiring.Component):
         for name, value in (("k", spec.k), ("block", spec.block)):
             if value % GROUP:
                 raise ValueError(f"{name} must be a multiple of {GROUP}, not {value!r}")
-        self.spec = spec
-        self.multiplier = check_multiplier(multiplier)
-        self.pipeline = pipeline
-        self.latency = pipeline
-        scales = data.ArrayLayout(8, spec.k // spec.block)
-        operands = data.ArrayLayout(spec.input.width, spec.k)
-        super().__init__(
-            {
-                "a": In(operands),
-                "b": In(operands),
-                "scale_a": In(scales),
-                "scale_b": In(scales),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+
+    def depths(self) -> Mapping[int, object]:
+        """Return the stage boundaries with registers at each depth of the pipeline."""
+        return DEEP_PIPELINES
+
+    def operand_bits(self) -> tuple[int, int]:
+        """Return the bits of an operand of A and of B: those of FP4 codes alone."""
+        return self.spec.input.width, self.spec.input_b.width
+
+    def scale_ports(self) -> dict[str, wiring.Member]:
+        """Return a port for the scales of A and one for those of B."""
+        assert self.spec.block is not None
+        scales = In(data.ArrayLayout(8, self.spec.k // self.spec.block))
+        return dict.fromkeys(("scale_a", "scale_b"), scales)
 
     @property
     def fraction(self) -> int:

@@ -9,12 +9,13 @@ shifted and not the products.
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.machines.spec import IntPhaseSpec
 
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit, dot_ports
 
 _PIPELINES: dict[int, tuple[str, ...]] = {0: (), 1: ("sum",), 2: ("sum", "total")}
 _LOW_A, _LOW_B = 5, 4  # lower bits of the magnitudes
@@ -22,7 +23,7 @@ _LARGEST = (1 << 31) - 1
 _SUM = 14  # bits of 16 signed products of 5 and 4 bits
 
 
-class IntMatrixPhase(wiring.Component):
+class IntMatrixPhase(PipelinedUnit):
     """One phase of the integer MVMUL: 16 products of slices are added to Dst.
 
     It is bit-exact with a phase of ``golden.machines.int_phases.int_phase_dot``.
@@ -64,17 +65,11 @@ class IntMatrixPhase(wiring.Component):
         d: Signal
 
     def __init__(self, *, spec: IntPhaseSpec, pipeline: int = 0):
-        check_pipeline(pipeline, _PIPELINES)
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
-        ports = {
-            "a": In(data.ArrayLayout(8, spec.k)),
-            "b": In(data.ArrayLayout(8, spec.k)),
-            "c": In(32),
-            "d": Out(32),
-        }
+        self.spec = spec
+        ports = dot_ports(spec.k, (8, 8), 32)
         if spec.phases > 1:
             ports["phase"] = In((spec.phases - 1).bit_length())
-        super().__init__(ports)
+        super().__init__(ports, pipeline=pipeline, depths=_PIPELINES)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 
 from vitruvian.golden.fp.spec import IntDotSpec
 
 from .parts.carrysave import Row, add_rows, compress, reduce_spans
-from .parts.multiply import check_multiplier
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages
+from .parts.unit import PipelinedUnit, dot_ports
 
 #: The stage boundaries that have registers at each pipeline depth. With a carry-save tree, ``tree``
 #: is a level inside the tree and ``sum`` holds the two rows of the result. In a DSP block chain,
@@ -49,7 +48,7 @@ def int_ranks(pipeline: int, multiplier: str) -> tuple[str, ...]:
     return _PIPELINES[pipeline]
 
 
-class IntDotProduct(wiring.Component):
+class IntDotProduct(PipelinedUnit):
     """Dot product of 8-bit integers, bit-exact with ``golden.fp.int_dot``.
 
     Without DSP blocks the unit never forms a single product. Two products share their rows: bit j
@@ -106,21 +105,14 @@ class IntDotProduct(wiring.Component):
         multiplier: str = "booth",
         addend_cycles: int = 0,
     ):
-        check_pipeline(pipeline, _PIPELINES)
-        self.multiplier = check_multiplier(multiplier)
-        self.addend_cycles = addend_cycles
-        self._ranks = int_ranks(pipeline, multiplier)
-        self.spec = spec
-        self.pipeline = pipeline
-        self.latency = pipeline
+        self.spec, self.addend_cycles = spec, addend_cycles
         super().__init__(
-            {
-                "a": In(data.ArrayLayout(8, spec.k)),
-                "b": In(data.ArrayLayout(8, spec.k)),
-                "c": In(32),
-                "d": Out(32),
-            }
+            dot_ports(spec.k, (8, 8), 32),
+            pipeline=pipeline,
+            depths=_PIPELINES,
+            multiplier=multiplier,
         )
+        self._ranks = int_ranks(pipeline, multiplier)
 
     @property
     def sum_bits(self) -> int:

@@ -3,22 +3,22 @@
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
 from .core.finish import ROUNDINGS, Exact, finish
-from .parts.multiply import check_multiplier, multiply
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.multiply import multiply
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit
 from .parts.unpack import unpack
 
 #: The stage boundaries that have registers at each pipeline depth.
 _STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
 
 
-class Multiplier(wiring.Component):
+class Multiplier(PipelinedUnit):
     """Multiplier ``d = a * b`` of IEEE 754, bit-exact with ``golden.fp.mul``.
 
     Parameters
@@ -71,15 +71,16 @@ class Multiplier(wiring.Component):
         self.format = as_format(format)
         self.output = self.format if output is None else as_format(output, "output")
         one_of("rounding", rounding, (*ROUNDINGS, "RTO"))
-        check_pipeline(pipeline, _STAGES)
-        self.multiplier = check_multiplier(multiplier)
-        self.rounding, self.pipeline, self.latency = rounding, pipeline, pipeline
+        self.rounding = rounding
         super().__init__(
             {
                 "a": In(self.format.storage_bits),
                 "b": In(self.format.storage_bits),
                 "d": Out(self.output.storage_bits),
-            }
+            },
+            pipeline=pipeline,
+            depths=_STAGES,
+            multiplier=multiplier,
         )
 
     def elaborate(self, platform: object) -> Module:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
@@ -14,12 +13,12 @@ from vitruvian.hdl.fp.core.products import product_lane
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
-from .parts.multiply import check_multiplier
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages
+from .parts.unit import PipelinedUnit
 from .parts.unpack import Unpacked, unpack
 
 
-class MultiDot(wiring.Component):
+class MultiDot(PipelinedUnit):
     """Fused dot product in any of several precisions, with one multiplier array for all of them.
 
     Lane ``l`` of a precision with ``w``-bit storage reads the bits ``l*w … l*w+w-1`` of the operand
@@ -89,13 +88,10 @@ class MultiDot(wiring.Component):
         addend_cycles: int = 0,
         mixed: bool = False,
     ):
-        check_pipeline(pipeline, DEEP_PIPELINES)
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
-        self.multiplier = check_multiplier(multiplier)
-        self.saturate, self.pipeline, self.latency = saturate, pipeline, pipeline
-        self.addend_cycles, self.mixed = addend_cycles, mixed
+        self.saturate, self.addend_cycles, self.mixed = saturate, addend_cycles, mixed
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -112,7 +108,7 @@ class MultiDot(wiring.Component):
             members["precision"] = In((len(self.precisions) - 1).bit_length())
             if mixed:
                 members["precision_b"] = members["precision"]
-        super().__init__(members)
+        super().__init__(members, pipeline=pipeline, depths=DEEP_PIPELINES, multiplier=multiplier)
 
     def _check(self) -> None:
         """Raise ValueError if the specs differ in what they must share."""

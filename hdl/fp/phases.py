@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.machines.spec import TERMS, PhaseSpec
 
 from .parts.align import maximum, shift_right
 from .parts.carrysave import Row, add_rows, reduce_rows
 from .parts.normalise import normalise
-from .parts.pipeline import PipelineStages, check_pipeline
+from .parts.pipeline import PipelineStages
+from .parts.unit import PipelinedUnit, dot_ports
 from .parts.unpack import store
 
 #: The boundaries that have registers at each pipeline depth.
@@ -56,7 +57,7 @@ class _Number:
     field: Value
 
 
-class MatrixPhase(wiring.Component):
+class MatrixPhase(PipelinedUnit):
     """One phase of MVMUL: 16 products of slices are added to Dst.
 
     It is bit-exact with a phase of ``golden.machines.phase_dot``.
@@ -113,20 +114,14 @@ class MatrixPhase(wiring.Component):
                 f"output must be {' or '.join(allowed)} for {spec.input.name}, "
                 f"not {spec.output.name!r}"
             )
-        check_pipeline(pipeline, PIPELINES)
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
+        self.spec = spec
         bits = spec.shared_bits or spec.input.storage_bits
-        ports = {
-            "a": In(data.ArrayLayout(bits, TERMS)),
-            "b": In(data.ArrayLayout(bits, TERMS)),
-            "c": In(spec.output.storage_bits),
-            "d": Out(spec.output.storage_bits),
-        }
+        ports = dot_ports(TERMS, (bits, bits), spec.output.storage_bits)
         if spec.shared_bits is not None:
             ports |= {"scale_a": In(8), "scale_b": In(8)}
         if spec.phases > 1:
             ports["phase"] = In((spec.phases - 1).bit_length())
-        super().__init__(ports)
+        super().__init__(ports, pipeline=pipeline, depths=PIPELINES)
 
     @property
     def base(self) -> int:

@@ -1,18 +1,19 @@
 """Dot product of a block with one scale for each operand: MXFP8, MXFP6, and MXFP4 of K = 32."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from amaranth.hdl import Module, Signal, Value
-from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.hdl.fp.core.products import product_lane
 
 from .core.geometry import check_rule
 from .core.scaled import ScaledCore, ScaledGeometry
-from .parts.multiply import check_multiplier
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, check_pipeline
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages
+from .parts.unit import DotUnit
 from .parts.unpack import unpack
 
 
@@ -41,7 +42,7 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
         raise ValueError(f"output must be a format with infinity, not {spec.output.name!r}")
 
 
-class ScaledDot(wiring.Component):
+class ScaledDot(DotUnit):
     """Dot product D = C + 2^(scales) · sum(A[k] * B[k]), bit-exact with ``golden.fp.fused_dot``.
 
     Parameters
@@ -76,35 +77,27 @@ class ScaledDot(wiring.Component):
         If the pipeline depth or the multiplier is unknown, or if the rule is another one.
     """
 
-    a: data.View
-    b: data.View
     scale_a: Signal
     scale_b: Signal
-    c: Signal
-    d: Signal
 
-    def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
-        check_pipeline(pipeline, DEEP_PIPELINES)
+    def check(self) -> None:
+        """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
+        spec = self.spec
         check_scaled(spec, "together")
         assert spec.scale is not None
         if spec.scale.fraction_bits or spec.scale.subnormals:
             raise ValueError(f"scale must be a power of two, not {spec.scale.name!r}")
         if spec.block != spec.k:
             raise ValueError(f"block must be k = {spec.k}, not {spec.block!r}")
-        self.spec = spec
-        self.multiplier = check_multiplier(multiplier)
-        self.pipeline = pipeline
-        self.latency = pipeline
-        super().__init__(
-            {
-                "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
-                "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
-                "scale_a": In(spec.scale.width),
-                "scale_b": In(spec.scale.width),
-                "c": In(spec.output.storage_bits),
-                "d": Out(spec.output.storage_bits),
-            }
-        )
+
+    def depths(self) -> Mapping[int, object]:
+        """Return the stage boundaries with registers at each depth of the pipeline."""
+        return DEEP_PIPELINES
+
+    def scale_ports(self) -> dict[str, wiring.Member]:
+        """Return a port for the scale of A and one for that of B."""
+        assert self.spec.scale is not None
+        return dict.fromkeys(("scale_a", "scale_b"), In(self.spec.scale.width))
 
     @property
     def geometry(self) -> ScaledGeometry:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.spec import DotSpec
@@ -13,14 +13,15 @@ from vitruvian.hdl.fp.core.products import lane
 from ..fp.core.dotcore import DotCore
 from ..fp.core.geometry import Geometry, ShortWindow, SmallResult, check_rule, with_floor
 from ..fp.multidot import check_floor, choose, widen
-from ..fp.parts.multiply import check_multiplier, multiply
-from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages, check_pipeline
+from ..fp.parts.multiply import multiply
+from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages
+from ..fp.parts.unit import PipelinedUnit
 from ..fp.parts.unpack import Unpacked, unpack
 from .lanes import bus_layout, lanes_of, significand_bits
 from .products import limb_products
 
 
-class LaneDot(wiring.Component):
+class LaneDot(PipelinedUnit):
     """Fused dot product of decoded lanes; n lanes together may hold the limbs of a wide operand.
 
     A product of wide operands takes n consecutive cycles (``hdl.m3xu.products``); only the output
@@ -109,7 +110,6 @@ class LaneDot(wiring.Component):
         multiplier: str = "booth",
         fast: bool = False,
     ):
-        check_pipeline(pipeline, RETIMED if fast else PIPELINES)
         check_rule(spec)
         if spec.window is None:
             raise ValueError("spec must have a window, not None")
@@ -121,8 +121,7 @@ class LaneDot(wiring.Component):
                 raise ValueError(f"limbs must divide {k} lanes and be at least 2, not {n!r}")
         self.spec, self.a_bits, self.b_bits = spec, tuple(a_bits), b_bits
         self.limbs, self.chopped, self.smaller = tuple(limbs), chopped, small
-        self.multiplier = check_multiplier(multiplier)
-        self.pipeline, self.latency, self.fast = pipeline, pipeline, fast
+        self.fast = fast
         members = {
             "a": In(bus_layout(exponent_bits, significand_bits(self.a_bits, recoded=fast))),
             "b": In(bus_layout(exponent_bits, [b_bits] * k)),
@@ -135,7 +134,8 @@ class LaneDot(wiring.Component):
             members["chop"] = In(1)
         if small is not None:
             members["small"] = In(1)
-        super().__init__(members)
+        depths = RETIMED if fast else PIPELINES
+        super().__init__(members, pipeline=pipeline, depths=depths, multiplier=multiplier)
 
     @property
     def geometry(self) -> Geometry:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat
@@ -16,8 +16,9 @@ from vitruvian.hdl.fp.core.products import lane
 from ..fp.core.dotcore import DotCore
 from ..fp.core.geometry import Bypass, BypassResult, Geometry, Lane, check_rule
 from ..fp.dot import geometry_of
-from ..fp.parts.multiply import check_multiplier, multiply
-from ..fp.parts.pipeline import PIPELINES, PipelineStages, check_pipeline
+from ..fp.parts.multiply import multiply
+from ..fp.parts.pipeline import PIPELINES, PipelineStages
+from ..fp.parts.unit import PipelinedUnit
 from ..fp.parts.unpack import Unpacked, unpack
 from .mode import bits, bits_layout, operations_of
 from .operand import check_format, lane_layout
@@ -28,7 +29,7 @@ from .winner import less as less_than
 _EARLY = 2
 
 
-class SemiringDot(wiring.Component):
+class SemiringDot(PipelinedUnit):
     """Fused dot product and semirings, bit-exact with ``golden.simd2.mmo``.
 
     Parameters
@@ -85,15 +86,13 @@ class SemiringDot(wiring.Component):
         pipeline: int = 0,
         multiplier: str = "booth",
     ):
-        check_pipeline(pipeline)
         check_rule(spec)
         self.operations = operations_of(operations)
         own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
         if own != ("floor", "RNE", "ieee", None) or spec.window is None:
             raise ValueError(f"spec must be of the preset ieee, not {spec!r}")
         check_format(spec.input)
-        self.multiplier = check_multiplier(multiplier)
-        self.spec, self.pipeline, self.latency = spec, pipeline, pipeline
+        self.spec = spec
         lanes = data.ArrayLayout(lane_layout(spec.input, self.operations), spec.k)
         super().__init__(
             {
@@ -103,7 +102,9 @@ class SemiringDot(wiring.Component):
                 "c": In(spec.output.storage_bits),
                 "d": Out(spec.output.storage_bits),
                 "true": Out(int(Op.ORAND in self.operations)),
-            }
+            },
+            pipeline=pipeline,
+            multiplier=multiplier,
         )
 
     @property

@@ -6,11 +6,10 @@ from amaranth.lib import data, enum
 
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.sparse.names import FORMATS, KINDS, PLUS, TIMES
 
 from ..fp.parts.multiply import check_multiplier
 
-#: Formats of the cores, as in ``golden.sparse.operators``.
-FORMATS = ("fp16", "bf16", "fp32")
 #: Largest number of lanes of a core.
 MOST_LANES = 64
 _MOST_DEPTH_BITS = 12
@@ -19,25 +18,25 @@ DEPTHS = tuple(1 << n for n in range(1, _MOST_DEPTH_BITS + 1))
 
 
 class Plus(enum.Enum, shape=2):
-    """The reduction ⊕ of a semiring, in the order of ``golden.sparse.operators.PLUS``."""
+    """The reduction ⊕ of a semiring."""
 
-    ADD = 0
-    MIN = 1
-    MAX = 2
-    OR = 3
+    ADD = PLUS.index("add")
+    MIN = PLUS.index("min")
+    MAX = PLUS.index("max")
+    OR = PLUS.index("or")
 
 
 class Times(enum.Enum, shape=3):
-    """The operator ⊗ of a semiring, in the order of ``golden.sparse.operators.TIMES``."""
+    """The operator ⊗ of a semiring."""
 
-    MUL = 0
-    ADD = 1
-    MIN = 2
-    MAX = 3
-    AND = 4
-    ARIL = 5
-    SUB = 6
-    OR = 7
+    MUL = TIMES.index("mul")
+    ADD = TIMES.index("add")
+    MIN = TIMES.index("min")
+    MAX = TIMES.index("max")
+    AND = TIMES.index("and")
+    ARIL = TIMES.index("aril")
+    SUB = TIMES.index("sub")
+    OR = TIMES.index("or")
 
 
 def check_power(thing: str, value: int, least: int, most: int) -> None:
@@ -52,8 +51,8 @@ def check_lanes(thing: str, value: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OSConfig:
-    """The size of an output-stationary core.
+class SparseConfig:
+    """What all sparse cores have: lanes of one format.
 
     Parameters
     ----------
@@ -85,6 +84,16 @@ class OSConfig:
         return as_format(self.format)
 
     @property
+    def values(self) -> data.ArrayLayout:
+        """The layout of a number in each lane."""
+        return data.ArrayLayout(self.number.storage_bits, self.lanes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OSConfig(SparseConfig):
+    """The size of an output-stationary core."""
+
+    @property
     def beat(self) -> data.StructLayout:
         """The layout of a beat: a matrix value and a vector element in each lane, with marks.
 
@@ -107,47 +116,28 @@ class OSConfig:
 class Kind(enum.Enum, shape=2):
     """The kinds of beats of an input-stationary core."""
 
-    ADD = 0
-    WRITE = 1
-    READ = 2
+    ADD = KINDS.index("add")
+    WRITE = KINDS.index("write")
+    READ = KINDS.index("read")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ISConfig:
+class ISConfig(SparseConfig):
     """The size of an input-stationary core.
 
     Parameters
     ----------
-    lanes : int
-        Number of processing elements and of banks, a power of two from 1 to 64.
+    lanes, format, multiplier
+        As in ``SparseConfig``; there are as many banks as lanes.
     depth : int
         Results in a bank, a power of two from 2 to 4096.
-    format : str
-        Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
-    multiplier : {"booth", "dsp"}
-        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
     """
 
-    lanes: int = 8
     depth: int = 64
-    format: str = "fp32"
-    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
-        check_lanes("lanes", self.lanes)
+        super().__post_init__()
         check_power("depth", self.depth, 2, 1 << _MOST_DEPTH_BITS)
-        one_of("format", self.format, FORMATS)
-        check_multiplier(self.multiplier)
-
-    @property
-    def number(self) -> FloatFormat:
-        """The format of all numbers."""
-        return as_format(self.format)
 
     @property
     def bank_bits(self) -> int:
@@ -182,8 +172,3 @@ class ISConfig:
                 "times": Times,
             }
         )
-
-    @property
-    def values(self) -> data.ArrayLayout:
-        """The layout of the results of a group of columns."""
-        return data.ArrayLayout(self.number.storage_bits, self.lanes)

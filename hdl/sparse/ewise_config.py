@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.common.validate import check_int, one_of
-from vitruvian.golden.fp.formats import FloatFormat, as_format
+from vitruvian.golden.sparse.names import OPERATIONS
 
-from ..fp.parts.multiply import check_multiplier
-from .config import FORMATS, check_lanes
+from .config import SparseConfig
 
 #: Numbers of registers and of instructions that a core can have.
 REGISTERS = (4, 8, 16, 32, 64)
@@ -16,24 +15,24 @@ STORES = (8, 16, 32, 64, 128, 256)
 
 
 class Operation(enum.Enum, shape=4):
-    """The kinds of instructions, in the order of ``golden.sparse.programs.OPERATIONS``."""
+    """The kinds of instructions."""
 
-    LOAD = 0
-    STORE = 1
-    COPY = 2
-    ABS = 3
-    NOT = 4
-    EXCHANGE = 5
-    WHERE = 6
-    EQUAL = 7
-    ADD = 8
-    SUB = 9
-    MUL = 10
-    LESS = 11
-    MIN = 12
-    MAX = 13
-    AND = 14
-    OR = 15
+    LOAD = OPERATIONS.index("load")
+    STORE = OPERATIONS.index("store")
+    COPY = OPERATIONS.index("copy")
+    ABS = OPERATIONS.index("abs")
+    NOT = OPERATIONS.index("not")
+    EXCHANGE = OPERATIONS.index("exchange")
+    WHERE = OPERATIONS.index("where")
+    EQUAL = OPERATIONS.index("equal")
+    ADD = OPERATIONS.index("add")
+    SUB = OPERATIONS.index("sub")
+    MUL = OPERATIONS.index("mul")
+    LESS = OPERATIONS.index("less")
+    MIN = OPERATIONS.index("min")
+    MAX = OPERATIONS.index("max")
+    AND = OPERATIONS.index("and")
+    OR = OPERATIONS.index("or")
 
 
 class Command(enum.Enum, shape=1):
@@ -44,46 +43,27 @@ class Command(enum.Enum, shape=1):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EwiseConfig:
+class EwiseConfig(SparseConfig):
     """The size of an element-wise core.
 
     Parameters
     ----------
-    lanes : int
-        Number of processing elements, a power of two from 1 to 64.
+    lanes, format, multiplier
+        As in ``SparseConfig``.
     registers : int
         Vector registers, a power of two from 4 to 64.
     instructions : int
         Size of the program store, a power of two from 8 to 256.
-    format : str
-        Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
-    multiplier : {"booth", "dsp"}
-        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
     """
 
-    lanes: int = 8
     registers: int = 16
     instructions: int = 64
-    format: str = "fp32"
-    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
-        check_lanes("lanes", self.lanes)
+        super().__post_init__()
         for name, allowed in (("registers", REGISTERS), ("instructions", STORES)):
             check_int(name, getattr(self, name), 1)
             one_of(name, getattr(self, name), allowed)
-        one_of("format", self.format, FORMATS)
-        check_multiplier(self.multiplier)
-
-    @property
-    def number(self) -> FloatFormat:
-        """The format of all numbers."""
-        return as_format(self.format)
 
     @property
     def register_bits(self) -> int:
@@ -120,11 +100,6 @@ class EwiseConfig:
                 "instruction": self.instruction,
             }
         )
-
-    @property
-    def values(self) -> data.ArrayLayout:
-        """The layout of an item of an input stream."""
-        return data.ArrayLayout(self.number.storage_bits, self.lanes)
 
     @property
     def results(self) -> data.StructLayout:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum
 
 from vitruvian.common.validate import check_int
-from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-from .config import ISConfig, OSConfig, Plus, Times, check_lanes, check_power
+from .config import ISConfig, OSConfig, Plus, SparseConfig, Times, check_power
 from .ewise_config import EwiseConfig
 
 #: Largest numbers of rows, of elements in CSR space, and of beats in CSC space.
@@ -41,13 +40,13 @@ class Kind(enum.Enum, shape=2):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OEIConfig:
+class OEIConfig(SparseConfig):
     """The size of a pipeline that multiplies a vector twice by a matrix that it reads once.
 
     Parameters
     ----------
-    lanes : int
-        Elements of a beat and of each core, a power of two from 1 to 64.
+    lanes, format, multiplier
+        As in ``SparseConfig``; a beat and each core have as many elements.
     rows : int
         Largest number of rows and columns of the matrix, a power of two from 2·lanes to 1024.
     columns : int
@@ -58,40 +57,23 @@ class OEIConfig:
         Beats in CSC space, from 1 to 1024.
     registers, instructions : int
         Registers and size of the program store of the element-wise core.
-    format : str
-        Format of all numbers, ``fp16``, ``bf16`` or ``fp32``.
-    multiplier : {"booth", "dsp"}
-        Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter has the wrong type or is out of range.
     """
 
-    lanes: int = 8
     rows: int = 64
     columns: int = 8
     capacity: int = 256
     beats: int = 16
     registers: int = 16
     instructions: int = 64
-    format: str = "fp32"
-    multiplier: str = "booth"
 
     def __post_init__(self) -> None:
-        check_lanes("lanes", self.lanes)
+        super().__post_init__()
         check_power("rows", self.rows, 2 * self.lanes, MOST_ROWS)
         check_power("columns", self.columns, self.lanes, self.rows)
         check_power("capacity", self.capacity, 2 * self.lanes, MOST_ELEMENTS)
         check_int("beats", self.beats, 1, MOST_BEATS)
-        # The element-wise core checks its part, the format and the form of the multipliers.
+        # The element-wise core checks its part.
         _ = self.ewise
-
-    @property
-    def number(self) -> FloatFormat:
-        """The format of all numbers."""
-        return as_format(self.format)
 
     @property
     def os(self) -> OSConfig:
@@ -192,11 +174,6 @@ class OEIConfig:
                 "counts": data.ArrayLayout(self.count_bits, self.lanes),
             }
         )
-
-    @property
-    def values(self) -> data.ArrayLayout:
-        """The layout of a group of elements of a vector."""
-        return data.ArrayLayout(self.number.storage_bits, self.lanes)
 
     @property
     def command(self) -> data.StructLayout:

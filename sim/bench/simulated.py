@@ -5,7 +5,9 @@ cycle through cocotb and a simulator, with fewer vectors.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from vitruvian.hdl.catalogue import UNITS
@@ -62,6 +64,52 @@ def run_row(
         mismatches=len(result.failures),
         examples=tuple(f"{test}: {message}" for test, message in result.failures.items()),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedUnit:
+    """A unit of the catalogue whose bench has the parameters ``configuration`` and ``count``.
+
+    Parameters
+    ----------
+    unit, label : str
+        Name of the unit in the catalogue, and in the names of rows.
+    bench : module
+        The module with the bench.
+    share, least : float, int
+        Share of the requested vectors that is the bench's ``count``, and its smallest value.
+    weight : int
+        Weight of the rows.
+    what : str
+        What the bench checks, in the names of rows.
+    """
+
+    unit: str
+    label: str
+    bench: ModuleType
+    share: float
+    least: int
+    weight: int
+    what: str
+
+    def run(self, configuration: Mapping[str, Any], vectors: int, seed: int) -> Result:
+        """Run the bench on one configuration."""
+        count = max(int(vectors * self.share), self.least)
+        parameters = {"unit": self.unit, "configuration": configuration, "count": count}
+        unit = UNITS[self.unit]
+        component, arguments = unit.component(unit.default(configuration))
+        return run_row(unit_verilog(component, **arguments), self.bench.__name__, parameters, seed)
+
+    def checks(self) -> Iterator[Check]:
+        """Yield a row for every configuration that the catalogue wants simulated."""
+        for configuration in UNITS[self.unit].simulated:
+            text = "".join(f" {key}={value}" for key, value in configuration.items())
+            yield Check(
+                unit=self.label,
+                configuration=f"cocotb{text}: {self.what}",
+                run=partial(self.run, configuration),
+                weight=self.weight,
+            )
 
 
 def _run_dot(parameters: dict[str, Any], vectors: int, seed: int) -> Result:

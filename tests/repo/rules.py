@@ -40,6 +40,7 @@ PARAMETER_MODULES = (
     "golden.machines.spec",
     "golden.machines.table",
     "golden.simd2.op",
+    "golden.sparse.names",
 )
 
 #: What golden may use besides the standard library.

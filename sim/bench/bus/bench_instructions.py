@@ -10,7 +10,7 @@ import numpy as np
 from cocotb.triggers import ClockCycles
 
 from vitruvian.hdl.mma.issue import fetch_layout, opcodes_of
-from vitruvian.sim.bench.bus.bench_stream import Bench
+from vitruvian.sim.bench.bus.bench_stream import AxiStreamBench
 from vitruvian.sim.bench.m3xu.mma import draw_opcodes
 from vitruvian.sim.rtl.mma import (
     beats_of,
@@ -23,7 +23,7 @@ from vitruvian.sim.rtl.mma import (
 )
 
 
-async def _run(bench: Bench) -> None:
+async def _run(bench: AxiStreamBench) -> None:
     """Run random instructions; compare the requests, the packets and the results."""
     config = bench.core.matrix_unit
     rng = np.random.default_rng(bench.rng.getrandbits(31))
@@ -63,7 +63,9 @@ async def _run(bench: Bench) -> None:
 async def random_instructions(dut: Any, pausing: str) -> None:
     """Run instructions while ports pause; an illegal one is reported and dropped."""
     names = ("instruction", "fetch", "a", "b", "c", "d")
-    bench = Bench(dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8}))
+    bench = AxiStreamBench(
+        dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8})
+    )
     await bench.reset()
     await _run(bench)
     assert not bench.events["event_command_invalid"]
@@ -76,7 +78,7 @@ async def random_instructions(dut: Any, pausing: str) -> None:
 @cocotb.test()
 async def reset_in_the_middle(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
-    bench = Bench(dut, d=0.3, fetch=0.2)
+    bench = AxiStreamBench(dut, d=0.3, fetch=0.2)
     for _ in range(4):
         await bench.reset()
         task = cocotb.start_soon(_run(bench))

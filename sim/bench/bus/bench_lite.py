@@ -3,24 +3,20 @@
 Parameters: those of ``sim.bench.bus.cores.component_of``, and the number of products, ``beats``.
 """
 
-import logging
 import random
 from typing import Any
 
 import cocotb
-from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotb.triggers import ClockCycles, with_timeout
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.registers import MAP, constants, registers_of
+from vitruvian.sim.bench.bus.axi_bench import PERIOD_NS, AxiBench, pauses
 from vitruvian.sim.bench.bus.beats import Beat, make_beats
-from vitruvian.sim.bench.bus.bench_stream import pauses
 from vitruvian.sim.bench.bus.cores import component_of
-from vitruvian.sim.bench.harness import parameters, seed_of
-from vitruvian.sim.bench.scoreboard import Scoreboard
+from vitruvian.sim.bench.harness import parameters
 
-_PERIOD_NS = 10
 #: Polls of status after which a result must have come.
 _POLLS = 200
 
@@ -30,69 +26,36 @@ def unit_of(values: dict[str, Any]) -> LiteUnit:
     return component_of(values, "axi-lite")
 
 
-class _Bench:
+class AxiLiteBench(AxiBench):
     """A unit behind an AXI4-Lite master whose channels pause at random."""
 
     def __init__(self, dut: Any, rate: float):
-        values = parameters()
-        self.dut, self.seed = dut, seed_of()
-        self.rng = random.Random(self.seed)
-        self.unit = unit_of(values)
-        self.core, self.count = self.unit.core, values["beats"]
-        self.board = Scoreboard("d_data", seed=self.seed)
-        self.cycle = 0
+        super().__init__(dut, unit_of(parameters()), counted="beats", output="d_data")
         #: Cycles from the transfer of an address to the value of a read.
         self.latencies: set[int] = set()
-        logging.getLogger("cocotb").setLevel(logging.WARNING)
-        dut.aresetn.value = 0
-        Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
         bus = AxiLiteBus.from_prefix(dut, "s_axi")
         self.master: Any = AxiLiteMaster(bus, dut.aclk, dut.aresetn, reset_active_level=False)
         write, read = self.master.write_if, self.master.read_if
-        channels = (
-            write.aw_channel,
-            write.w_channel,
-            write.b_channel,
-            read.ar_channel,
-            read.r_channel,
-        )
-        for channel in channels if rate else ():
+        writing = (write.aw_channel, write.w_channel, write.b_channel)
+        for channel in (*writing, read.ar_channel, read.r_channel) if rate else ():
             channel.set_pause_generator(pauses(random.Random(self.rng.random()), rate))
         cocotb.start_soon(self._watch())
 
     async def _watch(self) -> None:
-        """Check that a response stays until it is taken."""
-        kept: dict[str, str | None] = {"b": None, "r": None}
+        """Measure the latencies of reads; check that a response stays until it is taken."""
         asked = 0
         while True:
-            await RisingEdge(self.dut.aclk)
-            self.cycle += 1
-            if int(self.dut.s_axi_arvalid.value) and int(self.dut.s_axi_arready.value):
+            running = await self.tick()
+            if all(self.handshake("s_axi_ar", "")):
                 asked = self.cycle
             elif asked and int(self.dut.s_axi_rvalid.value):
                 self.latencies.add(self.cycle - asked)
                 asked = 0
-            for channel in kept:
-                valid, ready, reply = (
-                    getattr(self.dut, f"s_axi_{channel}{word}").value
-                    for word in ("valid", "ready", "resp")
-                )
-                offer = None
-                if int(valid) and int(self.dut.aresetn.value):
-                    offer = f"{reply} {self.dut.s_axi_rdata.value if channel == 'r' else ''}"
-                before = kept[channel] if int(self.dut.aresetn.value) else None
-                assert before is None or before == offer, (
-                    f"{channel} must keep its response {before}, not change it to {offer}, "
-                    f"in cycle {self.cycle} (seed {self.seed})"
-                )
-                kept[channel] = None if int(ready) else offer
-
-    async def reset(self) -> None:
-        """Reset the unit and the master."""
-        self.dut.aresetn.value = 0
-        await ClockCycles(self.dut.aclk, 3)
-        self.dut.aresetn.value = 1
-        await RisingEdge(self.dut.aclk)
+            for channel in ("b", "r") if running else ():
+                valid, ready = self.handshake(f"s_axi_{channel}", "")
+                reply = getattr(self.dut, f"s_axi_{channel}resp").value
+                offer = f"{reply} {self.dut.s_axi_rdata.value if channel == 'r' else ''}"
+                self.check_offer(channel, offer if valid else None, ready)
 
     async def write(self, name: str, value: int) -> None:
         """Write a register, which must be allowed."""
@@ -101,11 +64,11 @@ class _Bench:
     async def write_at(self, address: int, octets: bytes) -> AxiResp:
         """Write bytes to an address and return the response."""
         done = self.master.write(address, octets)
-        return (await with_timeout(done, 5000 * _PERIOD_NS, "ns")).resp
+        return (await with_timeout(done, 5000 * PERIOD_NS, "ns")).resp
 
     async def read_at(self, address: int) -> tuple[int, AxiResp]:
         """Return the value at an address, and the response."""
-        done = await with_timeout(self.master.read(address, 4), 5000 * _PERIOD_NS, "ns")
+        done = await with_timeout(self.master.read(address, 4), 5000 * PERIOD_NS, "ns")
         return int.from_bytes(done.data, "little"), done.resp
 
     async def read(self, name: str) -> int:
@@ -145,7 +108,7 @@ class _Bench:
 @cocotb.parametrize(rate=(0.0, 0.4))
 async def random_beats(dut: Any, rate: float) -> None:
     """Send beats and read their results, without and with pauses of all channels."""
-    bench = _Bench(dut, rate)
+    bench = AxiLiteBench(dut, rate)
     await bench.reset()
     beats = bench.beats()
     for beat in beats:
@@ -159,7 +122,7 @@ async def random_beats(dut: Any, rate: float) -> None:
 @cocotb.test()
 async def reset_in_the_middle(dut: Any) -> None:
     """Check that nothing of a beat is left after a reset of the port or of the unit."""
-    bench = _Bench(dut, 0.2)
+    bench = AxiLiteBench(dut, 0.2)
     await bench.reset()
     for index, beat in enumerate(bench.beats(beats=1)):
         task = cocotb.start_soon(bench.send(beat))
@@ -181,7 +144,7 @@ async def reset_in_the_middle(dut: Any) -> None:
 @cocotb.test()
 async def every_address_answers(dut: Any) -> None:
     """Check the response of every address, and that of every set of strobes."""
-    bench = _Bench(dut, 0.2)
+    bench = AxiLiteBench(dut, 0.2)
     await bench.reset()
     for name, value in constants(bench.core).items():
         assert await bench.read(name) == value, name
@@ -211,7 +174,7 @@ async def every_address_answers(dut: Any) -> None:
 @cocotb.test()
 async def reads_and_writes_at_once(dut: Any) -> None:
     """Check that reads and writes that overlap all get their responses."""
-    bench = _Bench(dut, 0.3)
+    bench = AxiLiteBench(dut, 0.3)
     await bench.reset()
     constant = constants(bench.core)
 

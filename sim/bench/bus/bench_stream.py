@@ -3,25 +3,21 @@
 Parameters: those of ``sim.bench.bus.cores.component_of``, and the number of ``commands``.
 """
 
-import logging
 import random
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, SimTimeoutError, with_timeout
 from cocotbext.axi import AxiStreamBus, AxiStreamFrame, AxiStreamSink, AxiStreamSource
 
 from vitruvian.hdl.bus.axi import StreamUnit
+from vitruvian.sim.bench.bus.axi_bench import PERIOD_NS, AxiBench, pauses
 from vitruvian.sim.bench.bus.commands import Packets, command_word, make_packets, most_tiles
 from vitruvian.sim.bench.bus.cores import component_of
-from vitruvian.sim.bench.harness import parameters, seed_of
-from vitruvian.sim.bench.scoreboard import Scoreboard
+from vitruvian.sim.bench.harness import parameters
 
-_PERIOD_NS = 10
 #: Cycles within which a packet must come.
 _LIMIT = 5000
 
@@ -31,34 +27,16 @@ def unit_of(values: dict[str, Any]) -> StreamUnit:
     return component_of(values, "axi-stream")
 
 
-def pauses(rng: random.Random, rate: float) -> Iterator[bool]:
-    """Yield for each cycle whether a channel pauses: mostly single cycles, at times long runs."""
-    while True:
-        if rng.random() >= rate:
-            yield False
-        else:
-            yield from [True] * (rng.randrange(32) if rng.random() < 1 / 32 else 1)
-
-
-class Bench:
+class AxiStreamBench(AxiBench):
     """A unit between sources and sinks; the rates are those of the pauses of the ports."""
 
     def __init__(self, dut: Any, **rates: float):
-        values = parameters()
-        self.dut, self.seed = dut, seed_of()
-        self.rng = random.Random(self.seed)
-        self.unit = unit_of(values)
-        self.core = self.unit.core
-        self.count = values["commands"]
-        self.board = Scoreboard("m_axis_d", seed=self.seed, digits=self.core.word_bits // 4)
-        self.sent = 0
-        self.cycle = 0
+        unit = unit_of(parameters())
+        digits = unit.core.word_bits // 4
+        super().__init__(dut, unit, counted="commands", output="m_axis_d", digits=digits)
         self.events = dict.fromkeys(self.unit.events, 0)
         #: Cycles of the transfers of each port.
         self.transfers: dict[str, list[int]] = {c.name: [] for c in self.unit.channels}
-        logging.getLogger("cocotb").setLevel(logging.WARNING)
-        dut.aresetn.value = 0
-        Clock(dut.aclk, _PERIOD_NS, unit="ns").start()
         self.sources: dict[str, AxiStreamSource] = {}
         self.sinks: dict[str, AxiStreamSink] = {}
         for channel in self.unit.channels:
@@ -73,40 +51,29 @@ class Bench:
         cocotb.start_soon(self._watch())
 
     async def _watch(self) -> None:
-        """Count cycles, events and transfers; check that outputs stay until they are taken."""
-        kept: str | None = None
+        """Count events and transfers; check that results stay until they are taken."""
         while True:
-            await RisingEdge(self.dut.aclk)
-            self.cycle += 1
-            if not int(self.dut.aresetn.value):
-                kept = None
+            if not await self.tick():
                 continue
             for name in self.events:
                 self.events[name] += int(getattr(self.dut, name).value)
             for channel in self.unit.channels:
-                valid, ready = (
-                    int(getattr(self.dut, f"{channel.prefix}_t{word}").value)
-                    for word in ("valid", "ready")
-                )
+                valid, ready = self.handshake(channel.prefix, "_t")
                 if valid and ready:
                     self.transfers[channel.name].append(self.cycle)
-                if channel.name != "d":
-                    continue
-                last = self.dut.m_axis_d_tlast.value
-                offer = f"{self.dut.m_axis_d_tdata.value} {last}" if valid else None
-                assert kept is None or offer == kept, (
-                    f"m_axis_d must keep its offer {kept}, not change it to {offer}, "
-                    f"in cycle {self.cycle} (seed {self.seed})"
-                )
-                kept = offer if not ready else None
+                if channel.name == "d":
+                    last = self.dut.m_axis_d_tlast.value
+                    offer = f"{self.dut.m_axis_d_tdata.value} {last}" if valid else None
+                    self.check_offer(channel.prefix, offer, ready)
 
     async def reset(self, cycles: int = 3) -> None:
         """Reset the unit; everything in it and in front of it is lost."""
+        models = (*self.sources.values(), *self.sinks.values())
         self.dut.aresetn.value = 0
-        for model in (*self.sources.values(), *self.sinks.values()):
+        for model in models:
             model.clear()
         await ClockCycles(self.dut.aclk, cycles)
-        for model in (*self.sources.values(), *self.sinks.values()):
+        for model in models:
             model.clear()
         self.board.forget()
         self.dut.aresetn.value = 1
@@ -134,7 +101,7 @@ class Bench:
         """Return the next packet of an output."""
         try:
             received = self.sinks[name].recv()
-            frame: AxiStreamFrame = await with_timeout(received, _LIMIT * _PERIOD_NS, "ns")
+            frame: AxiStreamFrame = await with_timeout(received, _LIMIT * PERIOD_NS, "ns")
         except SimTimeoutError:
             counts = {name: len(cycles) for name, cycles in self.transfers.items()}
             raise AssertionError(
@@ -160,7 +127,9 @@ class Bench:
 async def random_commands(dut: Any, pausing: str) -> None:
     """Send all kinds of commands while one of the ports pauses, or all of them."""
     names = ("d", "command", "a", "b", "c", "index")
-    bench = Bench(dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8}))
+    bench = AxiStreamBench(
+        dut, **(dict.fromkeys(names, 0.3) if pausing == "all" else {pausing: 0.8})
+    )
     await bench.reset()
     bench.send(bench.make(bench.count))
     await bench.receive()
@@ -171,7 +140,7 @@ async def random_commands(dut: Any, pausing: str) -> None:
 @cocotb.test()
 async def reset_in_the_middle(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
-    bench = Bench(dut, d=0.5, a=0.2, c=0.3)
+    bench = AxiStreamBench(dut, d=0.5, a=0.2, c=0.3)
     came = 0
     for _ in range(8):
         await bench.reset(bench.rng.randrange(1, 4))
@@ -188,7 +157,7 @@ async def reset_in_the_middle(dut: Any) -> None:
 @cocotb.test()
 async def every_cycle_takes_a_beat(dut: Any) -> None:
     """Check that a beat is taken in every cycle if there are enough tiles, and the latency."""
-    bench = Bench(dut)
+    bench = AxiStreamBench(dut)
     await bench.reset()
     tiles = most_tiles(bench.core)
     for beats in (12, 1):
@@ -212,7 +181,7 @@ async def every_cycle_takes_a_beat(dut: Any) -> None:
 @cocotb.test()
 async def mistakes_set_events(dut: Any) -> None:
     """Check the events of wrong commands and of tlast, and that the unit goes on."""
-    bench = Bench(dut)
+    bench = AxiStreamBench(dut)
     core = bench.core
     await bench.reset()
     wrong = [

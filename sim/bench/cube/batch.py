@@ -7,7 +7,8 @@ import numpy as np
 
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.matrix import cube_config
-from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
+from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
@@ -22,7 +23,7 @@ SHARE_OF_ONE, SHARE_OF_ALL = 1 / 16, 1 / 8
 
 
 def run_unit(
-    config: MatrixUnitConfig,
+    config: TileConfig,
     precisions: Sequence[str] | None,
     vectors: int,
     seed: int,
@@ -120,13 +121,13 @@ def checks() -> Iterator[Check]:
             )
 
 
-def build_seconds(config: MatrixUnitConfig) -> int:
+def build_seconds(config: TileConfig) -> int:
     """Return the approximate duration of the first build of a unit in seconds."""
     return 10 + config.macs // 80 + (10 if config.wide else 0)
 
 
 def run_share(
-    config: MatrixUnitConfig,
+    config: TileConfig,
     share: float,
     vectors: int,
     seed: int,

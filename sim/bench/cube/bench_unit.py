@@ -4,6 +4,7 @@ Parameters: ``preset``, ``changes`` (of the configuration), ``beats``.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,96 +12,110 @@ import cocotb
 import numpy as np
 
 from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, MatrixUnitConfig, Start
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
 
 from .traffic import Traffic, make_traffic
 
+#: Stall rates of the rounds: each stream stalls in turn, and then all of them.
+_ROUNDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"o": 0.8},
+    {"i": 0.7},
+    {"c": 0.9},
+    {"inputs": 0.3, "outputs": 0.3},
+)
 
-def configuration(values: dict[str, Any]) -> MatrixUnitConfig:
+
+def configuration(values: Mapping[str, Any]) -> MatrixUnitConfig:
     """Return the configuration that a bench's parameters describe."""
     return replace((CONFIGS | BLACKWELL)[values["preset"]], **values.get("changes", {}))
 
 
-class _Bench:
-    def __init__(self, dut: Any, *, i: float = 0.0, c: float = 0.0, o: float = 0.0):
-        values = parameters()
-        self.config, self.beats = configuration(values), values["beats"]
-        face = interface_of(MatrixUnit(config=self.config))
-        self.harness = Harness(dut, face)
-        self.board = Scoreboard("o", seed=self.harness.seed, digits=self.config.word_bits // 4)
-        self.taken: list[int] = []  # cycle of each beat
-        self.emits: list[bool] = []  # whether each beat emits
-        self.result_cycles: list[int] = []  # cycle of each result
-        streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
-        self.driver = StreamDriver(
-            self.harness,
-            streams["i"],
-            stall_rate=i,
-            offering=self.expect_real_parts,
-            taken=self.expect,
-        )
-        self.c = StreamDriver(self.harness, streams["c"], stall_rate=c)
-        self.monitor = StreamMonitor(
-            self.harness, streams["o"], stall_rate=o, received=self.receive
-        )
+def unit_of(values: Mapping[str, Any]) -> MatrixUnit:
+    """Return the component that a bench's parameters describe."""
+    return MatrixUnit(config=configuration(values))
+
+
+class CubeBench(StreamBench[Traffic]):
+    """A matrix unit; the result of a beat is expected from the time when the unit takes it.
+
+    Attributes
+    ----------
+    emits : list of bool
+        For each beat that the unit has taken: True if it sends its result.
+    results : deque
+        Results of the beats that the unit has not taken.
+    """
+
+    unit_of = staticmethod(unit_of)
+    counted = "beats"
+
+    def __init__(self, dut: Any, **stalls: float):
+        super().__init__(dut, **stalls)
+        self.quiet_cycles = 2 * self.config.latency_cycles + 40
+        self.emits: list[bool] = []
         self.results: deque[Any] = deque()
 
-    def send(self, traffic: Traffic) -> None:
-        """Queue traffic. The result of a beat is expected from the time when the unit takes it."""
-        self.driver.send(traffic.beat(index) for index in range(len(traffic)))
-        self.c.send(traffic.c.tolist())
-        self.results.extend(traffic.d.tolist())
-
-    def make(self, beats: int, **options: Any) -> Traffic:
-        """Return new traffic from the bench's random numbers.
+    def stimuli(self, count: int | None = None, **options: Any) -> Traffic:
+        """Return random beats.
 
         With ``plain=True``, the traffic has only precisions that take a single step in each beat.
         """
         if options.pop("plain", False):
             options["precisions"] = [p for p in self.config.precisions if self.config.steps(p) == 1]
         seed = self.harness.rng.getrandbits(32)
-        return make_traffic(self.config, beats=beats, seed=seed, **options)
+        return make_traffic(self.config, beats=count or self.count, seed=seed, **options)
 
-    def expect_real_parts(self, item: dict[str, Any]) -> None:
+    def items(self, traffic: Traffic) -> dict[str, Any]:
+        """Return the beats and the fractals of C."""
+        return {"i": map(traffic.beat, range(len(traffic))), "c": traffic.c.tolist()}
+
+    def expect(self, traffic: Traffic) -> None:
+        """Keep the results until the unit takes their beats."""
+        self.results.extend(traffic.d.tolist())
+
+    def cycles(self) -> int:
+        """Return the limit, which grows with the latency."""
+        return super().cycles() * (self.config.latency_cycles + 1)
+
+    def outstanding(self) -> int:
+        """Return the number of results to come, also those of beats that wait."""
+        return super().outstanding() + len(self.results)
+
+    def offering(self, name: str, item: dict[str, Any]) -> None:
         """Expect the real parts of a complex beat, which may come before the beat is taken."""
+        if name != "i" or not item["emit"]:
+            return
         precision = self.config.precisions[item["precision"]]
-        if item["emit"] and precision in self.config.complex_precisions:
-            operation = f"{precision} beat {len(self.taken)}, real parts, slot {item['slot']}"
-            self.board.expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
+        if precision in self.config.complex_precisions:
+            self._expect_next(f"{precision} beat {len(self.emits)}, real parts", item)
 
-    def expect(self, item: dict[str, Any]) -> None:
-        """Record a beat that the unit has taken, and expect its result or its imaginary parts."""
-        self.taken.append(self.harness.cycle)
-        self.emits.append(bool(item["emit"]))
+    def take(self, name: str, item: dict[str, Any]) -> None:
+        """Record a beat, and expect its result or its imaginary parts."""
+        super().take(name, item)
+        if name != "i":
+            return
         if item["emit"]:
             precision = self.config.precisions[item["precision"]]
             start = Start(item["start"]).name
-            operation = f"{precision} beat {len(self.taken) - 1}, {start}, slot {item['slot']}"
-            self.board.expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
+            self._expect_next(f"{precision} beat {len(self.emits)}, {start}", item)
+        self.emits.append(bool(item["emit"]))
 
-    def receive(self, value: Any, cycle: int) -> None:
-        """Compare a result with the expected one."""
-        self.result_cycles.append(cycle)
-        self.board.check(value, cycle)
+    def _expect_next(self, beat: str, item: dict[str, Any]) -> None:
+        operation = f"{beat}, slot {item['slot']}"
+        self.boards["o"].expect(self.results.popleft(), operation, a=item["a"], b=item["b"])
 
-    def reset(self) -> None:
+    def forget(self) -> None:
         """Drop the beats in the unit and their expected results."""
-        self.board.forget()
+        super().forget()
         self.results.clear()
-        self.taken.clear()
         self.emits.clear()
-        self.result_cycles.clear()
 
-    async def drain(self) -> None:
-        """Run until all results have come, and then for cycles in which no result may come."""
-        limit = 200 * (len(self.driver.queue) + 10) * (self.config.latency_cycles + 1)
-        await self.harness.run_until(
-            lambda: not (self.driver.queue or self.c.queue or self.board.queue), limit=limit
-        )
-        await self.harness.step(2 * self.config.latency_cycles + 40)
+    async def run(self, traffic: Traffic) -> None:
+        """Start the unit, send traffic and compare all results."""
+        await self.start()
+        self.send(traffic)
+        await self.drain()
 
     def check_latency(self, waits: int = 0) -> None:
         """Check that every result came exactly one latency after its beat, as without stalls.
@@ -110,72 +125,40 @@ class _Bench:
         waits : int
             Number of cycles that a beat may have waited in registers.
         """
-        starts = [cycle for cycle, emits in zip(self.taken, self.emits, strict=True) if emits]
+        beats = zip(self.taken["i"], self.emits, strict=True)
+        starts = [cycle for cycle, emits in beats if emits]
         latency = self.config.latency_cycles
-        taken = {end - start for start, end in zip(starts, self.result_cycles, strict=True)}
+        taken = {end - start for start, end in zip(starts, self.given["o"], strict=True)}
         assert min(taken) == latency, f"latencies were {sorted(taken)}"
         assert max(taken) <= latency + waits, f"latencies were {sorted(taken)}"
 
     def check_rate(self, beats: int, cycles: int, *, skip: int = 0) -> None:
         """Check that the unit took ``beats`` beats in every ``cycles`` cycles behind ``skip``."""
         # The first two beats that wait do so in registers, where they have been taken already.
-        taken = self.taken[skip + 2 * self.config.buffered :]
+        taken = self.taken["i"][skip + 2 * self.config.buffered :]
         spans = {b - a for a, b in zip(taken, taken[beats:], strict=False)}
         assert spans == {cycles}, f"{beats} beats went in {sorted(spans)} cycles, not {cycles}"
-
-    def finish(self, traffic: Traffic) -> None:
-        """Check that all results of the traffic have been compared."""
-        assert len(self.taken) == len(traffic) and len(self.result_cycles) == len(traffic.d)
-        self.board.finish(at_least=len(traffic.d))
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
     """Send all kinds of beats while each stream stalls in turn."""
-    for rates in (
-        {},
-        {"o": 0.8},
-        {"i": 0.7},
-        {"c": 0.9},
-        {"i": 0.3, "c": 0.3, "o": 0.3},
-    ):
-        bench = _Bench(dut, **rates)
-        await bench.harness.start()
-        traffic = bench.make(bench.beats)
-        bench.send(traffic)
-        await bench.drain()
-        bench.finish(traffic)
+    await random_rounds(CubeBench, dut, _ROUNDS)
 
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
-    bench = _Bench(dut, i=0.1, c=0.2, o=0.5)
-    await bench.harness.start()
-    for _ in range(8):
-        bench.send(bench.make(50))
-        await bench.harness.step(bench.harness.rng.randrange(1, 60))
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        bench.reset()
-    traffic = bench.make(bench.beats)
-    bench.send(traffic)
-    await bench.drain()
-    bench.finish(traffic)
-    assert bench.monitor.count > len(traffic.d), "some results must have come before the resets"
+    await random_resets(CubeBench(dut, i=0.1, c=0.2, o=0.5), cycles=(1, 60), count=50)
 
 
 @cocotb.test()
 async def tiles_back_to_back(dut: Any) -> None:
     """Check latency and rate for tiles of one beat that use the slots in turn."""
-    bench = _Bench(dut)
+    bench = CubeBench(dut)
     slots = bench.config.slot_count
-    await bench.harness.start()
-    traffic = bench.make(
-        bench.beats, slots=np.arange(bench.beats) % slots, lengths=(1,), emit_rate=1.0, plain=True
-    )
-    bench.send(traffic)
-    await bench.drain()
-    bench.finish(traffic)
+    turns = np.arange(bench.count) % slots
+    await bench.run(bench.stimuli(slots=turns, lengths=(1,), emit_rate=1.0, plain=True))
     occupied = bench.config.occupied_cycles
     waits, least = 0, slots
     if bench.config.buffered:
@@ -190,19 +173,10 @@ async def tiles_back_to_back(dut: Any) -> None:
 @cocotb.test()
 async def accumulation_at_full_rate(dut: Any) -> None:
     """Check that long sums in pipeline + 1 slots take a beat in every cycle."""
-    bench = _Bench(dut)
+    bench = CubeBench(dut)
     slots = min(bench.config.pipeline + 1, bench.config.slot_count)
-    await bench.harness.start()
-    traffic = bench.make(
-        bench.beats,
-        slots=np.arange(bench.beats) % slots,
-        lengths=(bench.beats,),
-        emit_rate=0.0,
-        plain=True,
-    )
-    bench.send(traffic)
-    await bench.drain()
-    bench.finish(traffic)
+    turns, lengths = np.arange(bench.count) % slots, (bench.count,)
+    await bench.run(bench.stimuli(slots=turns, lengths=lengths, emit_rate=0.0, plain=True))
     bench.check_latency()
     bench.check_rate(slots, max(slots, bench.config.pipeline + 1))
 
@@ -210,19 +184,12 @@ async def accumulation_at_full_rate(dut: Any) -> None:
 @cocotb.test()
 async def every_step_is_used(dut: Any) -> None:
     """Check that a long sum in a precision of several steps has no idle steps."""
-    for precision in _Bench(dut).config.wide:
-        bench = _Bench(dut)
+    for precision in CubeBench(dut).config.wide:
+        bench = CubeBench(dut)
         pairs = max(bench.config.slot_count // 2, 1)
-        await bench.harness.start()
-        traffic = bench.make(
-            bench.beats,
-            # A complex sum also uses the odd slot of its pair.
-            slots=2 * (np.arange(bench.beats) % pairs),
-            lengths=(bench.beats,),
-            emit_rate=0.0,
-            precisions=[precision],
+        # A complex sum also uses the odd slot of its pair.
+        turns, lengths = 2 * (np.arange(bench.count) % pairs), (bench.count,)
+        await bench.run(
+            bench.stimuli(slots=turns, lengths=lengths, emit_rate=0.0, precisions=[precision])
         )
-        bench.send(traffic)
-        await bench.drain()
-        bench.finish(traffic)
         bench.check_rate(1, bench.config.steps(precision))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.mixed import MixedUnitConfig
 from vitruvian.hdl.cube.ports import Start
+from vitruvian.hdl.cube.tile import TileConfig
 
 #: Share of the runs whose sums are subnormal or overflow.
 AT_THE_ENDS = 0.2
@@ -64,7 +64,7 @@ class Schedule:
 
 def draw_schedule(
     rng: np.random.Generator,
-    config: MatrixUnitConfig,
+    config: TileConfig,
     *,
     beats: int,
     precisions: Sequence[str] | None,
@@ -119,12 +119,12 @@ def draw_schedule(
     )
 
 
-def complex_codes(config: MatrixUnitConfig) -> list[int]:
+def complex_codes(config: TileConfig) -> list[int]:
     """Return the codes of the unit's complex precisions."""
     return [config.precisions.index(name) for name in config.complex_precisions]
 
 
-def mma_code(config: MatrixUnitConfig) -> int:
+def mma_code(config: TileConfig) -> int:
     """Return the code of the operation mma."""
     return config.operations.index("mma") if config.one_pair else 0
 
@@ -146,7 +146,7 @@ def _starts(rng: np.random.Generator, slot: np.ndarray, step: np.ndarray) -> np.
 
 def _precisions(
     rng: np.random.Generator,
-    config: MatrixUnitConfig,
+    config: TileConfig,
     run: np.ndarray,
     precisions: Sequence[str] | None,
 ) -> np.ndarray:
@@ -173,7 +173,7 @@ def _ranges(rng: np.random.Generator, run: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _operations(
     rng: np.random.Generator,
-    config: MatrixUnitConfig,
+    config: TileConfig,
     run: np.ndarray,
     operations: Sequence[str] | None,
 ) -> np.ndarray:

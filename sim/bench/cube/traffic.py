@@ -22,6 +22,7 @@ from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.mixed import MixedUnitConfig
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.sim.rtl.tiles import bus_words
 
 from .blocks import block_results, draw_blocks, packed
@@ -54,7 +55,7 @@ class Traffic:
         One for each sum of a beat that emits.
     """
 
-    config: MatrixUnitConfig
+    config: TileConfig
     a: np.ndarray
     b: np.ndarray
     index: np.ndarray
@@ -116,13 +117,13 @@ class Traffic:
         } | {name: int(getattr(self, name)[index]) for name in fields}
 
 
-def _bits_of_b(config: MatrixUnitConfig) -> int:
+def _bits_of_b(config: TileConfig) -> int:
     """Return the bits of the precision of B in a beat, 0 if it is that of A."""
     return config.precision_bits if isinstance(config, MixedUnitConfig) else 0
 
 
 def make_traffic(
-    config: MatrixUnitConfig,
+    config: TileConfig,
     *,
     beats: int,
     seed: int,
@@ -168,11 +169,9 @@ def make_traffic(
     return compute_traffic(rng, config, schedule)
 
 
-def compute_traffic(
-    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
-) -> Traffic:
+def compute_traffic(rng: np.random.Generator, config: TileConfig, schedule: Schedule) -> Traffic:
     """Return traffic that follows a schedule, with random operands and golden's results."""
-    if config.semirings and not config.one_pair:
+    if isinstance(config, MatrixUnitConfig) and config.semirings and not config.one_pair:
         a, b, c, d, index = compute_semirings(rng, config, schedule)
     else:
         index = np.zeros((len(schedule), config.m, 0), np.uint8)
@@ -204,7 +203,7 @@ class _Factors:
 
 
 def _compute(
-    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
+    rng: np.random.Generator, config: TileConfig, schedule: Schedule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return random operands, and the contents of the slots after each sum.
 
@@ -240,7 +239,7 @@ def _compute(
     return a, b, c, _accumulate(config, schedule, c, factors)
 
 
-def _rule_of(config: MatrixUnitConfig, code: int) -> tuple[str, DotSpec | IntDotSpec]:
+def _rule_of(config: TileConfig, code: int) -> tuple[str, DotSpec | IntDotSpec]:
     """Return the precision of A and the arithmetic of the beats of a kind."""
     if isinstance(config, MixedUnitConfig):
         a, b = (config.precisions[i] for i in divmod(code, len(config.precisions)))
@@ -249,7 +248,7 @@ def _rule_of(config: MatrixUnitConfig, code: int) -> tuple[str, DotSpec | IntDot
 
 
 def _draw(
-    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule, code: int
+    rng: np.random.Generator, config: TileConfig, schedule: Schedule, code: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw the operands A and B of the beats in a precision, and C of each of their sums."""
     name, spec = _rule_of(config, code)
@@ -275,7 +274,7 @@ def _draw(
 
 
 def _factors(
-    config: MatrixUnitConfig, schedule: Schedule, code: int, x: np.ndarray, y: np.ndarray
+    config: TileConfig, schedule: Schedule, code: int, x: np.ndarray, y: np.ndarray
 ) -> _Factors:
     """Return the operands of each sum of the beats in a precision.
 
@@ -296,7 +295,7 @@ def _factors(
 
 
 def _accumulate(
-    config: MatrixUnitConfig, schedule: Schedule, c: np.ndarray, factors: dict[int, _Factors]
+    config: TileConfig, schedule: Schedule, c: np.ndarray, factors: dict[int, _Factors]
 ) -> np.ndarray:
     """Return the contents of each sum's slot after the sum, (sums, m, n)."""
     beat = schedule.beat

@@ -5,6 +5,7 @@ Parameters: ``unit``, a name in the catalogue; ``configuration``, a partial conf
 """
 
 from collections import deque
+from collections.abc import Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -14,25 +15,24 @@ import numpy as np
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.scu import Col2Im, ConversionConfig
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.harness import parameters
+from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
+from vitruvian.sim.rtl.ports import Stream
 
 from .memory import Memory, number
 from .traffic import Instruction, additions, bit_patterns, loads, overlapping
 
 #: The stall rates of the streams in the rounds of a test, and the latency of the memory.
-_ROUNDS: tuple[tuple[dict[str, float], int], ...] = (
-    ({}, 1),
-    ({"o": 0.7}, 2),
-    ({"i": 0.8, "rows": 0.5}, 1),
-    ({"fetch": 0.7}, 5),
-    ({"i": 0.3, "o": 0.3, "fetch": 0.3, "rows": 0.3, "fractals": 0.5}, 3),
+_ROUNDS: tuple[dict[str, Any], ...] = (
+    {},
+    {"o": 0.7, "latency": 2},
+    {"i": 0.8, "rows": 0.5},
+    {"fetch": 0.7, "latency": 5},
+    {"i": 0.3, "o": 0.3, "fetch": 0.3, "rows": 0.3, "fractals": 0.5, "latency": 3},
 )
 
 
-def unit_of(values: dict[str, Any]) -> Any:
+def unit_of(values: Mapping[str, Any]) -> Any:
     """Return the component that a bench's parameters describe."""
     unit = UNITS[values["unit"]]
     component, arguments = unit.component(unit.default(values.get("configuration", {})))
@@ -41,57 +41,61 @@ def unit_of(values: dict[str, Any]) -> Any:
     return component(**arguments)
 
 
-class _Bench:
-    """A unit between a memory, drivers of commands and fractals, and a monitor of ``o``."""
+class ConversionBench(StreamBench[list[Instruction]]):
+    """A unit between a memory, drivers of commands and fractals, and a monitor of ``o``.
 
-    def __init__(self, dut: Any, stalls: dict[str, float], latency: int):
-        self.unit, self.count = unit_of(parameters()), parameters()["count"]
-        self.config: ConversionConfig = self.unit.config
-        face = interface_of(self.unit)
-        streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
-        self.harness = Harness(dut, face)
-        self.rng = np.random.default_rng(self.harness.rng.getrandbits(32))
-        self.board = Scoreboard("o", seed=self.harness.seed, digits=2 * self.config.c0_bytes)
-        self.memory = Memory(self.harness, self.config, streams, latency=latency, stalls=stalls)
-        self.commands = StreamDriver(
-            self.harness, streams["i"], stall_rate=stalls.get("i", 0.0), taken=self.taken
-        )
-        self.fractals = None
+    Parameters
+    ----------
+    latency : int
+        Cycles from a request to the memory to its answer.
+
+    Attributes
+    ----------
+    golden : (2**address_bits, c0_bytes) ndarray of uint8
+        What the memory must hold after all instructions that were sent.
+    waiting : deque of (Instruction, list)
+        The instructions that the unit has not taken, and their beats.
+    """
+
+    unit_of = staticmethod(unit_of)
+    elsewhere = frozenset({"fetch", "rows"})
+    quiet_cycles = 60
+
+    def __init__(self, dut: Any, *, latency: int = 1, **stalls: float):
+        self.latency = latency
+        super().__init__(dut, **stalls)
+        self.adds = isinstance(self.unit, Col2Im)
         self.dtype = np.dtype(np.uint16)
-        if isinstance(self.unit, Col2Im):
+        if self.adds:
             self.dtype = np.dtype(f"f{self.unit.format.storage_bits // 8}")
-            rate = stalls.get("fractals", 0.0)
-            self.fractals = StreamDriver(self.harness, streams["fractals"], stall_rate=rate)
-        self.monitor = StreamMonitor(
-            self.harness,
-            streams["o"],
-            stall_rate=stalls.get("o", 0.0),
-            received=self.receive,
-        )
         self.channels = self.config.c0_bytes // self.dtype.itemsize
         size = (len(self.memory.content), self.channels)
         self.memory.store(0, bit_patterns(self.rng, size, self.dtype))
-        # What the memory must hold after all instructions that were sent.
         self.golden = self.memory.content.copy()
         self.waiting: deque[tuple[Instruction, list[Any]]] = deque()
-        self.starts: list[int] = []  # the cycle in which each command was taken
-        self.ends: list[int] = []  # the cycle of each item of ``o``
 
-    def instructions(self, count: int) -> list[Instruction]:
-        """Return new random instructions for the unit."""
-        if self.fractals is None:
+    def surround(self, streams: Mapping[str, Stream]) -> None:
+        """Add the memory, which answers before a beat of the same cycle is written to it."""
+        self.memory = Memory(
+            self.harness, self.config, streams, latency=self.latency, stalls=self.rates
+        )
+
+    def stimuli(self, count: int | None = None) -> list[Instruction]:
+        """Return random instructions."""
+        count = count or self.count
+        if not self.adds:
             return list(loads(self.config, count, self.rng))
         parts = additions(self.config, count, self.rng)
         return [*overlapping(self.rng), *islice(chain.from_iterable(parts), count)]
 
-    def send(self, instructions: list[Instruction]) -> None:
-        """Queue instructions, with their fractals, and with what golden expects of them."""
-        for instruction in instructions:
-            rows = self._added(instruction) if self.fractals else self._loaded(instruction)
+    def send(self, traffic: list[Instruction]) -> None:
+        """Queue instructions with their fractals, and keep the beats that golden expects."""
+        for instruction in traffic:
+            rows = self._added(instruction) if self.adds else self._loaded(instruction)
             step = self.config.rows
             beats = [rows[n : n + step] for n in range(0, len(rows), step)]
             self.waiting.append((instruction, beats))
-            self.commands.send([instruction.command()])
+            self.drivers["i"].send([instruction.command()])
 
     def _loaded(self, instruction: Instruction) -> list[Any]:
         """Return the rows of fractals of an Im2Col load."""
@@ -100,11 +104,10 @@ class _Bench:
 
     def _added(self, instruction: Instruction) -> list[Any]:
         """Send the fractals of a Col2Im and return its writes, (address, row) or None."""
-        assert self.fractals is not None
         rows = bit_patterns(self.rng, (ROWS * instruction.repeat, self.channels), self.dtype)
         payload = [number(row) for row in rows]
         step = self.config.rows
-        self.fractals.send(payload[n : n + step] for n in range(0, len(payload), step))
+        self.drivers["fractals"].send(payload[n : n + step] for n in range(0, len(payload), step))
         held, self.memory.content = self.memory.content, self.golden
         image = self.memory.load(instruction.base, instruction.shape, self.dtype)
         self.memory.store(instruction.base, instruction.added(image, rows))
@@ -113,65 +116,54 @@ class _Bench:
         places = zip(walk.address.tolist(), walk.inside.tolist(), strict=True)
         return [(a, number(self.golden[a])) if inside else None for a, inside in places]
 
-    def taken(self, _command: dict[str, int]) -> None:
+    def outstanding(self) -> int:
+        """Return the number of beats to come, also those of instructions that wait."""
+        return super().outstanding() + sum(len(beats) for _, beats in self.waiting)
+
+    def busy(self) -> bool:
+        """Return True while instructions wait, or beats are still to come."""
+        return bool(self.waiting or self.boards["o"].queue)
+
+    def take(self, name: str, item: Any) -> None:
         """Expect the beats of a command that the unit has taken."""
-        instruction, beats = self.waiting.popleft()
-        self.starts.append(self.harness.cycle)
-        for beat in beats:
-            self.board.expect(beat, f"{instruction}")
+        super().take(name, item)
+        if name == "i":
+            instruction, beats = self.waiting.popleft()
+            for beat in beats:
+                self.boards["o"].expect(beat, f"{instruction}")
 
-    def receive(self, value: Any, cycle: int) -> None:
-        """Compare a beat with the expected one, and write it to the memory if it is a write."""
-        self.ends.append(cycle)
-        if self.fractals is not None:
-            self.memory.write(value)
-            pixels = value["pixels"]
-            writes = zip(pixels["address"], pixels["inside"], value["rows"], strict=True)
-            value = [(address, row) if inside else None for address, inside, row in writes]
-        self.board.check(value, cycle)
+    def compared(self, name: str, value: Any) -> Any:
+        """Return a beat; one of a Col2Im is written to the memory first."""
+        if not self.adds:
+            return value
+        self.memory.write(value)
+        pixels = value["pixels"]
+        writes = zip(pixels["address"], pixels["inside"], value["rows"], strict=True)
+        return [(address, row) if inside else None for address, inside, row in writes]
 
-    def reset(self) -> None:
+    def forget(self) -> None:
         """Forget what was sent; the memory keeps the writes that were done."""
-        self.board.forget()
+        super().forget()
         self.waiting.clear()
-        self.starts.clear()
-        self.ends.clear()
         self.golden = self.memory.content.copy()
 
     async def drain(self) -> None:
         """Run until all beats have come, and then for cycles in which none may come."""
-        beats = sum(len(beats) for _, beats in self.waiting) + len(self.board.queue)
-        await self.harness.run_until(
-            lambda: not (self.waiting or self.board.queue), limit=100 * (beats + 20)
-        )
-        await self.harness.step(60)
-        self.board.finish(at_least=beats)
+        await super().drain()
         assert (self.memory.content == self.golden).all(), "the memory must be as golden's"
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
     """Send random instructions while each stream stalls in turn."""
-    for stalls, latency in _ROUNDS:
-        bench = _Bench(dut, stalls, latency)
-        await bench.harness.start()
-        bench.send(bench.instructions(bench.count))
-        await bench.drain()
+    await random_rounds(ConversionBench, dut, _ROUNDS)
 
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier beat."""
-    bench = _Bench(dut, {"i": 0.1, "o": 0.3, "rows": 0.2}, 2)
-    await bench.harness.start()
-    for _ in range(8):
-        bench.send(bench.instructions(6))
-        await bench.harness.step(bench.harness.rng.randrange(1, 90))
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        bench.reset()
-    bench.send(bench.instructions(bench.count))
-    await bench.drain()
-    assert bench.monitor.count > len(bench.ends), "some beats must have come before the resets"
+    bench = ConversionBench(dut, i=0.1, o=0.3, rows=0.2, latency=2)
+    await random_resets(bench, cycles=(1, 90), count=6)
 
 
 @cocotb.test()
@@ -179,14 +171,14 @@ async def full_rate(dut: Any) -> None:
     """Check latency and rate with every latency of the memory that ``ahead`` covers."""
     config = unit_of(parameters()).config
     for latency in range(1, config.ahead):
-        bench = _Bench(dut, {}, latency)
-        await bench.harness.start()
-        instructions = bench.instructions(bench.count)
+        bench = ConversionBench(dut, latency=latency)
+        await bench.start()
+        instructions = bench.stimuli()
         bench.send(instructions)
         await bench.drain()
         # The queue hides one cycle of the memory.
         wait = bench.unit.latency + latency - 1
-        start = bench.starts[0]
+        start = bench.taken["i"][0]
         expected: list[int] = []
         starts: list[int] = []
         for instruction in instructions:
@@ -194,7 +186,7 @@ async def full_rate(dut: Any) -> None:
             beats = instruction.repeat * config.beats
             expected += range(start + wait, start + wait + beats)
             # Loads follow each other without a gap; a Col2Im waits for the writes before it.
-            start += beats if bench.fractals is None else wait + beats
-        assert bench.ends == expected, "every beat must come in its cycle"
-        if bench.fractals is not None:
-            assert bench.starts == starts, "a command must be taken after the last write"
+            start += wait + beats if bench.adds else beats
+        assert bench.given["o"] == expected, "every beat must come in its cycle"
+        if bench.adds:
+            assert bench.taken["i"] == starts, "a command must be taken after the last write"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.sparse.cores import os_columns
-from vitruvian.golden.sparse.operators import PLUS, TIMES
+from vitruvian.golden.sparse.names import PLUS, TIMES
 from vitruvian.golden.sparse.rows import is_rows
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.sparse import ISConfig, ISCore, OSConfig, OSCore

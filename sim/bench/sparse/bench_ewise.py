@@ -19,97 +19,44 @@ from vitruvian.golden.sparse.programs import (
     SparseInstruction,
     run,
 )
-from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.sparse import EwiseCore
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import StreamBench, from_catalogue, random_rounds
 
 from .ewise_traffic import EwiseTraffic, command_items, random_traffic
 
-#: The stall rates of the inputs and the outputs in the rounds of a test.
-_ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
+unit_of = from_catalogue("sparse-ewise", EwiseCore)
 
 
-def unit_of(values: dict[str, Any]) -> EwiseCore:
-    """Return the core that a bench's parameters describe."""
-    unit = UNITS["sparse-ewise"]
-    core = unit.build(unit.default(values.get("configuration", {})))
-    assert isinstance(core, EwiseCore)
-    return core
+class EwiseBench(StreamBench[EwiseTraffic]):
+    """An element-wise core between drivers of commands and vectors and monitors of its stores."""
 
+    unit_of = staticmethod(unit_of)
 
-class _Bench:
-    """A core between drivers and monitors."""
+    def stimuli(self, count: int | None = None) -> EwiseTraffic:
+        """Return random programs and their operands."""
+        return random_traffic(self.rng, self.config, count or self.count)
 
-    def __init__(self, dut: Any, stalls: tuple[float, float]):
-        self.unit, self.count = unit_of(parameters()), parameters()["count"]
-        self.config = self.unit.config
-        face = interface_of(self.unit)
-        self.harness = Harness(dut, face)
-        self.rng = np.random.default_rng(self.harness.rng.getrandbits(32))
-        digits = self.config.number.storage_bits // 4
-        self.starts: list[int] = []  # the cycle in which the core took each command
-        self.ends: dict[str, list[int]] = {name: [] for name in OUTPUTS}
-        by_name = {stream.name: stream for stream in (*face.streams_in, *face.streams_out)}
-        self.commands = StreamDriver(
-            self.harness,
-            by_name["command"],
-            stall_rate=stalls[0],
-            taken=lambda _: self.starts.append(self.harness.cycle),
-        )
-        self.vectors = {
-            name: StreamDriver(self.harness, by_name[name], stall_rate=stalls[0]) for name in INPUTS
-        }
-        self.boards: dict[str, Scoreboard] = {}
-        for name in OUTPUTS:
-            self.boards[name] = Scoreboard(name, seed=self.harness.seed, digits=digits)
-            StreamMonitor(
-                self.harness,
-                by_name[name],
-                stall_rate=stalls[1],
-                received=lambda value, cycle, name=name: self.receive(name, value, cycle),
-            )
+    def items(self, traffic: EwiseTraffic) -> dict[str, Any]:
+        """Return the commands, and the vectors that the programs load."""
+        vectors = {name: traffic.inputs[name].tolist() for name in INPUTS}
+        return {"command": command_items(traffic.commands), **vectors}
 
-    def receive(self, name: str, value: Any, cycle: int) -> None:
-        """Compare an item of an output stream."""
-        self.ends[name].append(cycle)
-        self.boards[name].check([*value["values"], value["present"]], cycle)
-
-    def send(self, traffic: EwiseTraffic) -> None:
-        """Queue commands, vectors, and the items that golden expects."""
-        self.commands.send(command_items(traffic.commands))
-        for name in INPUTS:
-            self.vectors[name].send(traffic.inputs[name].tolist())
+    def expect(self, traffic: EwiseTraffic) -> None:
+        """Expect the vectors that the programs store."""
         for name in OUTPUTS:
             masks = traffic.present[name] @ (1 << np.arange(self.config.lanes))
             for n, (row, mask) in enumerate(zip(traffic.values[name], masks, strict=True)):
                 self.boards[name].expect([*row.tolist(), int(mask)], f"store {n}")
 
-    def random(self, count: int) -> EwiseTraffic:
-        return random_traffic(self.rng, self.config, count)
-
-    async def drain(self) -> None:
-        """Run until all items have come, and then for cycles in which none may come."""
-        waiting = {name: len(board.queue) for name, board in self.boards.items()}
-        limit = 200 * (len(self.commands.queue) + 20)
-        await self.harness.run_until(
-            lambda: not any(board.queue for board in self.boards.values()), limit=limit
-        )
-        await self.harness.step(40)
-        for name, board in self.boards.items():
-            board.finish(at_least=waiting[name])
+    def compared(self, name: str, value: Any) -> list[int]:
+        """Return the elements of a vector, and which of them are present."""
+        return [*value["values"], value["present"]]
 
 
 @cocotb.test()
 async def random_programs(dut: Any) -> None:
     """Run random programs while the inputs, the outputs or both stall."""
-    for stalls in _ROUNDS:
-        bench = _Bench(dut, stalls)
-        await bench.harness.start()
-        bench.send(bench.random(bench.count))
-        await bench.drain()
+    await random_rounds(EwiseBench, dut)
 
 
 def _program(store: dict[int, SparseInstruction], address: int) -> list[SparseInstruction]:
@@ -178,22 +125,19 @@ async def reset_in_mid_flight(dut: Any) -> None:
 
     After each reset, a program stores all registers.
     """
-    bench = _Bench(dut, (0.0, 0.0))
-    await bench.harness.start()
+    bench = EwiseBench(dut)
+    await bench.start()
     config, cuts = bench.config, 0
     for _ in range(12):
-        traffic = bench.random(bench.count)
-        bench.starts.clear()
+        traffic = bench.stimuli()
         bench.send(traffic)
         # The commands before the second step write the store and load all registers.
         least = next(n for n, c in enumerate(traffic.commands) if isinstance(c, ProgramStep))
         least += config.registers + 2
         await bench.harness.step(least + bench.harness.rng.randrange(4 * bench.count))
-        end = bench.harness.cycle
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        for board in bench.boards.values():
-            board.forget()
-        done, cut = _executed(traffic.commands, bench.starts, end)
+        end, starts = bench.harness.cycle, bench.taken["command"].copy()
+        await bench.reset()
+        done, cut = _executed(traffic.commands, starts, end)
         cuts += cut
         blank = np.zeros((config.registers, config.lanes), traffic.inputs["x"].dtype)
         outcome = run(done, blank, traffic.inputs, config.format)
@@ -214,18 +158,19 @@ async def reset_in_mid_flight(dut: Any) -> None:
             )
         )
         await bench.drain()
+        bench.forget()
     assert cuts > 2, "some resets must have stopped a program"
 
 
 @cocotb.test()
 async def full_rate(dut: Any) -> None:
     """Check the cycle in which the core takes each command, and that of every item."""
-    bench = _Bench(dut, (0.0, 0.0))
-    await bench.harness.start()
-    traffic = bench.random(bench.count)
+    bench = EwiseBench(dut)
+    await bench.start()
+    traffic = bench.stimuli()
     bench.send(traffic)
     await bench.drain()
-    cycle = bench.starts[0]
+    cycle = bench.taken["command"][0]
     starts: list[int] = []
     ends: dict[str, list[int]] = {name: [] for name in OUTPUTS}
     store: dict[int, SparseInstruction] = {}
@@ -240,5 +185,5 @@ async def full_rate(dut: Any) -> None:
             if i.op == "store":
                 ends[OUTPUTS[i.d]].append(cycle + n + bench.unit.latency)
         cycle += len(program)
-    assert bench.starts == starts, "the core must take every command in its cycle"
-    assert bench.ends == ends, "every item must come in its cycle"
+    assert bench.taken["command"] == starts, "the core must take every command in its cycle"
+    assert bench.given == ends, "every item must come in its cycle"

@@ -10,27 +10,14 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from vitruvian.golden.sparse.operators import PLUS, TIMES
-from vitruvian.golden.sparse.rows import KINDS, is_rows
-from vitruvian.hdl.catalogue import UNITS
+from vitruvian.golden.sparse.names import KINDS, PLUS, TIMES
+from vitruvian.golden.sparse.rows import is_rows
 from vitruvian.hdl.sparse import ISCore
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import StreamBench, from_catalogue, random_rounds
 
 from .traffic import RowBeats, rows
 
-#: The stall rates of the input and the output in the rounds of a test.
-_ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
-
-
-def unit_of(values: dict[str, Any]) -> ISCore:
-    """Return the core that a bench's parameters describe."""
-    unit = UNITS["sparse-is"]
-    core = unit.build(unit.default(values.get("configuration", {})))
-    assert isinstance(core, ISCore)
-    return core
+unit_of = from_catalogue("sparse-is", ISCore)
 
 
 def _results(beats: RowBeats, start: np.ndarray, format: str) -> tuple[np.ndarray, np.ndarray]:
@@ -46,89 +33,62 @@ def _round_of_lane(beats: RowBeats, t: int, lanes: int) -> np.ndarray:
     return ((bank[:, None] == bank) & earlier & beats.present[t]).sum(axis=1)
 
 
-class _Bench:
-    """A core between a driver and a monitor."""
+class ISBench(StreamBench[RowBeats]):
+    """A core of input-stationary products between a driver and a monitor.
 
-    def __init__(self, dut: Any, stalls: tuple[float, float]):
-        self.unit, self.count = unit_of(parameters()), parameters()["count"]
-        self.config = self.unit.config
-        face = interface_of(self.unit)
-        self.harness = Harness(dut, face)
-        self.rng = np.random.default_rng(self.harness.rng.getrandbits(32))
-        digits = self.config.number.storage_bits // 4
-        self.board = Scoreboard("o", seed=self.harness.seed, digits=digits)
-        self.starts: list[int] = []  # the cycle in which the core took each beat
-        self.ends: list[int] = []  # the cycle of each item
-        self.driver = StreamDriver(
-            self.harness,
-            face.streams_in[0],
-            stall_rate=stalls[0],
-            taken=lambda _: self.starts.append(self.harness.cycle),
-        )
-        self.monitor = StreamMonitor(
-            self.harness, face.streams_out[0], stall_rate=stalls[1], received=self.receive
-        )
+    Attributes
+    ----------
+    results : ndarray
+        Golden's results before the next beats. The first beats after a start write all of them.
+    """
 
-    @property
-    def zeros(self) -> np.ndarray:
-        """Results for golden to start with; the first beats write all of them."""
-        size = self.config.lanes * self.config.depth
-        return np.zeros(size, self.random(0).a.dtype)
+    unit_of = staticmethod(unit_of)
 
-    def random(self, count: int) -> RowBeats:
+    def __init__(self, dut: Any, **stalls: float):
+        super().__init__(dut, **stalls)
+        self.results = np.zeros(self.config.lanes * self.config.depth, self.stimuli(0).a.dtype)
+
+    def stimuli(self, count: int | None = None) -> RowBeats:
         """Return random beats between beats that write and read all columns."""
         c = self.config
+        count = self.count if count is None else count
         return rows(self.rng, count, c.lanes, c.lanes * c.depth, c.format)
 
-    def send(self, beats: RowBeats, start: np.ndarray) -> None:
-        """Queue beats, and what golden expects them to read."""
-        reads, _ = _results(beats, start, self.config.format)
-        self.driver.send(
-            {
-                "lanes": {
-                    "a": beats.a[t].tolist(),
-                    "column": beats.columns[t].tolist(),
-                    "present": beats.present[t].tolist(),
-                },
-                "x": int(beats.x[t]),
-                "kind": KINDS.index(beats.kinds[t]),
-                "plus": PLUS.index(beats.plus[t]),
-                "times": TIMES.index(beats.times[t]),
-            }
-            for t in range(len(beats.a))
-        )
-        for t, row in zip(np.flatnonzero(beats.kinds == "read"), reads, strict=True):
-            self.board.expect(row.tolist(), f"read in beat {t}", column=beats.columns[t, :1])
+    def items(self, traffic: RowBeats) -> dict[str, Any]:
+        """Return the beats."""
+        lanes = {"a": traffic.a, "column": traffic.columns, "present": traffic.present}
+        return {
+            "i": [
+                {
+                    "lanes": {name: values[t].tolist() for name, values in lanes.items()},
+                    "x": int(traffic.x[t]),
+                    "kind": KINDS.index(traffic.kinds[t]),
+                    "plus": PLUS.index(traffic.plus[t]),
+                    "times": TIMES.index(traffic.times[t]),
+                }
+                for t in range(len(traffic.a))
+            ]
+        }
 
-    def receive(self, value: Any, cycle: int) -> None:
-        """Compare an item."""
-        self.ends.append(cycle)
-        self.board.check(value, cycle)
-
-    async def drain(self) -> None:
-        """Run until all items have come, and then for cycles in which none may come."""
-        waiting = len(self.board.queue)
-        limit = 100 * (len(self.driver.queue) + 20)
-        await self.harness.run_until(lambda: not self.board.queue, limit=limit)
-        await self.harness.step(40)
-        self.board.finish(at_least=waiting)
+    def expect(self, traffic: RowBeats) -> None:
+        """Expect an item for each beat that reads."""
+        reads, _ = _results(traffic, self.results, self.config.format)
+        for t, row in zip(np.flatnonzero(traffic.kinds == "read"), reads, strict=True):
+            column = traffic.columns[t, :1]
+            self.boards["o"].expect(row.tolist(), f"read in beat {t}", column=column)
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
     """Send random beats while the input, the output or both stall."""
-    for stalls in _ROUNDS:
-        bench = _Bench(dut, stalls)
-        await bench.harness.start()
-        bench.send(bench.random(bench.count), bench.zeros)
-        await bench.drain()
+    await random_rounds(ISBench, dut)
 
 
 def _written(beats: RowBeats, starts: list[int], last: int, lanes: int) -> RowBeats:
     """Return the part of beats whose products are written by the end of cycle ``last``."""
     present = np.zeros_like(beats.present)
     for t, start in enumerate(starts):
-        # Rank 1 has the beat in the next cycle, and a product is written in the one after its turn.
+        # Stage 1 has the beat in the next cycle, and a product is written one cycle after its turn.
         written = start + 2 + _round_of_lane(beats, t, lanes) <= last
         present[t] = beats.present[t] & written
     return replace(beats, present=present)
@@ -140,12 +100,12 @@ async def reset_in_mid_flight(dut: Any) -> None:
 
     Beats that only write and add run until a reset in a random cycle. Then every column is read.
     """
-    bench = _Bench(dut, (0.1, 0.0))
-    await bench.harness.start()
+    bench = ISBench(dut, inputs=0.1)
+    await bench.start()
     lanes = bench.config.lanes
-    groups, results, lost = bench.config.depth, bench.zeros, 0
+    groups, lost = bench.config.depth, 0
     for n in range(40):
-        beats = bench.random(bench.count)
+        beats = bench.stimuli()
         count = len(beats.a) - groups
         kinds = np.where(beats.kinds == "read", "add", beats.kinds)[:count]
         if n:
@@ -160,46 +120,44 @@ async def reset_in_mid_flight(dut: Any) -> None:
             plus=beats.plus[:count],
             times=beats.times[:count],
         )
-        bench.starts.clear()
-        bench.send(moving, results)
+        bench.send(moving)
         least = 2 * groups if n == 0 else 1
         await bench.harness.step(least + bench.harness.rng.randrange(1, bench.count))
-        end = bench.harness.cycle
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
+        end, starts = bench.harness.cycle, bench.taken["i"].copy()
+        await bench.reset()
         # The harness withdraws its offers one cycle before the reset.
-        done = _written(moving, bench.starts, end + 1, lanes)
-        lost += int(moving.present[: len(bench.starts)].sum() - done.present.sum())
-        _, results = _results(done, results, bench.config.format)
+        done = _written(moving, starts, end + 1, lanes)
+        lost += int(moving.present[: len(starts)].sum() - done.present.sum())
+        _, bench.results = _results(done, bench.results, bench.config.format)
         tail = slice(len(beats.a) - groups, None)
-        reads = RowBeats(
-            **{name: getattr(beats, name)[tail] for name in RowBeats.__dataclass_fields__}
-        )
-        bench.send(reads, results)
+        reads = {name: getattr(beats, name)[tail] for name in RowBeats.__dataclass_fields__}
+        bench.send(RowBeats(**reads))
         await bench.drain()
+        bench.forget()
     assert lost > 5, "some products must have been in flight at a reset"
 
 
 @cocotb.test()
 async def full_rate(dut: Any) -> None:
     """Check the cycle in which the core takes each beat, and that of every item."""
-    bench = _Bench(dut, (0.0, 0.0))
-    await bench.harness.start()
-    beats = bench.random(bench.count)
-    bench.send(beats, bench.zeros)
+    bench = ISBench(dut)
+    await bench.start()
+    beats = bench.stimuli()
+    bench.send(beats)
     await bench.drain()
     lanes = bench.config.lanes
-    cycle = bench.starts[0]
+    cycle = bench.taken["i"][0]
     starts: list[int] = []
     ends: list[int] = []
     for t in range(len(beats.a)):
         starts.append(cycle)
         if beats.kinds[t] == "read":
-            # A read waits in rank 1 while the item of the read before is on its way.
+            # A read waits in the first stage while the item of the read before is on its way.
             granted = max(cycle + 1, ends[-1] if ends else 0)
             ends.append(granted + bench.unit.latency - 1)
             cycle = granted
         else:
             most = _round_of_lane(beats, t, lanes)[beats.present[t]].max(initial=0)
             cycle += 1 + int(most)
-    assert bench.starts == starts, "the core must take every beat in its cycle"
-    assert bench.ends == ends, "every item must come in its cycle"
+    assert bench.taken["i"] == starts, "the core must take every beat in its cycle"
+    assert bench.given["o"] == ends, "every item must come in its cycle"

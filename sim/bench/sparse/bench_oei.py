@@ -10,26 +10,18 @@ import cocotb
 import numpy as np
 
 from vitruvian.golden.sparse.buffer import csc_beats, csr_beats
-from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.sparse.oei import OEIPipeline
 from vitruvian.hdl.sparse.oei_config import Refusal
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import (
+    StreamBench,
+    from_catalogue,
+    random_resets,
+    random_rounds,
+)
 
 from .passes import Pass, commands, csc_payload, random_passes
 
-#: The stall rates of the inputs and the outputs in the rounds of a test.
-_ROUNDS = ((0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3))
-
-
-def unit_of(values: dict[str, Any]) -> OEIPipeline:
-    """Return the pipeline that a bench's parameters describe."""
-    unit = UNITS["sparse-oei"]
-    pipeline = unit.build(unit.default(values.get("configuration", {})))
-    assert isinstance(pipeline, OEIPipeline)
-    return pipeline
+unit_of = from_catalogue("sparse-oei", OEIPipeline)
 
 
 def _items(payload: Any) -> list[Any]:
@@ -46,45 +38,29 @@ def _present(values: Any, present: Any) -> list[int | None]:
     return [value if there else None for value, there in zip(values, present, strict=True)]
 
 
-class _Bench:
+class OEIBench(StreamBench[list[Pass]]):
     """A pipeline between drivers of commands and beats and monitors of z, y and the status."""
 
-    def __init__(self, dut: Any, stalls: tuple[float, float]):
-        self.unit, self.count = unit_of(parameters()), parameters()["count"]
-        self.config = self.unit.config
-        face = interface_of(self.unit)
-        self.harness = Harness(dut, face)
-        self.rng = np.random.default_rng(self.harness.rng.getrandbits(32))
-        digits = self.config.number.storage_bits // 4
-        self.drivers = {
-            stream.name: StreamDriver(self.harness, stream, stall_rate=stalls[0])
-            for stream in face.streams_in
-        }
-        self.boards: dict[str, Scoreboard] = {}
-        for stream in face.streams_out:
-            board = Scoreboard(stream.name, seed=self.harness.seed, digits=digits)
-            self.boards[stream.name] = board
-            StreamMonitor(self.harness, stream, stall_rate=stalls[1], received=self.receiver(board))
+    unit_of = staticmethod(unit_of)
 
-    def receiver(self, board: Scoreboard) -> Any:
-        """Return the function that receives a stream's items."""
+    def stimuli(self, count: int | None = None, *, refused: bool = False) -> list[Pass]:
+        """Return random passes; the matrices of ``refused`` ones do not fit into the buffer."""
+        return random_passes(self.rng, self.config, count or self.count, refused=refused)
 
-        def receive(value: Any, cycle: int) -> None:
-            if isinstance(value, dict):
-                lanes = [value["present"] >> k & 1 for k in range(self.config.lanes)]
-                value = _present(value["values"], lanes)
-            board.check(value, cycle)
-
-        return receive
-
-    def send(self, passes: list[Pass], status: Refusal = Refusal.NONE) -> None:
-        """Queue passes, and what golden expects; ``status`` is the end of a last refused pass."""
+    def items(self, traffic: list[Pass]) -> dict[str, Any]:
+        """Return the commands, the beats of the matrices, and the vectors."""
         c = self.config
-        self.drivers["command"].send(commands(passes, c))
-        for each in passes:
-            beats = csc_beats(each.columns, c.lanes, c.columns)
-            self.drivers["i"].send(_items(csc_payload([beats], c)))
-            self.drivers["v"].send(each.v.tolist())
+        beats = [csc_beats(each.columns, c.lanes, c.columns) for each in traffic]
+        return {
+            "command": commands(traffic, c),
+            "i": [item for each in beats for item in _items(csc_payload([each], c))],
+            "v": [group for each in traffic for group in each.v.tolist()],
+        }
+
+    def expect(self, traffic: list[Pass]) -> None:
+        """Expect the results of passes; a pass whose matrix does not fit ends with SPACE."""
+        c = self.config
+        for each in traffic:
             plan = csr_beats(each.columns, c.lanes, c.columns, c.capacity)
             # In the step that is refused, the element-wise core finishes the sub-tensor before.
             per_sub = c.columns // c.lanes
@@ -99,73 +75,56 @@ class _Bench:
             if not each.refused:
                 for group in each.y.reshape(-1, c.lanes).tolist():
                     self.boards["y"].expect(group, "group of y")
-            self.boards["status"].expect(status.value if each.refused else 0, "status")
+            status = Refusal.SPACE if each.refused else Refusal.NONE
+            self.boards["status"].expect(status.value, "status")
 
-    def forget(self) -> None:
-        """Expect nothing any more, after a reset."""
-        for board in self.boards.values():
-            board.forget()
+    def busy(self) -> bool:
+        """Return True while results are to come; a refused pass leaves items untaken."""
+        return bool(self.outstanding())
 
-    async def drain(self) -> None:
-        """Run until all results have come, and then for cycles in which none may come."""
-        limit = 40 * sum(len(driver.queue) for driver in self.drivers.values()) + 2000
-        await self.harness.run_until(
-            lambda: not any(board.queue for board in self.boards.values()), limit=limit
+    def compared(self, name: str, value: Any) -> Any:
+        """Return the elements of an item that are present, or the value of another output."""
+        if not isinstance(value, dict):
+            return value
+        return _present(
+            value["values"], [value["present"] >> k & 1 for k in range(self.config.lanes)]
         )
-        await self.harness.step(40)
-        for board in self.boards.values():
-            board.finish(at_least=0)
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
     """Run random passes while the inputs, the outputs or both stall."""
-    for stalls in _ROUNDS:
-        bench = _Bench(dut, stalls)
-        await bench.harness.start()
-        bench.send(random_passes(bench.rng, bench.config, bench.count))
-        await bench.drain()
-        assert bench.boards["y"].checked, "some results must have come"
+    await random_rounds(OEIBench, dut)
 
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
     """Check that a reset leaves an empty pipeline in any step of a pass."""
-    bench = _Bench(dut, (0.1, 0.3))
-    await bench.harness.start()
-    for _ in range(8):
-        bench.send(random_passes(bench.rng, bench.config, bench.count))
-        await bench.harness.step(bench.harness.rng.randrange(1, 600))
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        bench.forget()
-    assert bench.boards["z"].checked, "some results must have come before the resets"
-    bench.send(random_passes(bench.rng, bench.config, bench.count))
-    await bench.drain()
+    await random_resets(OEIBench(dut, inputs=0.1, outputs=0.3), cycles=(1, 600))
 
 
 @cocotb.test()
 async def matrices_that_do_not_fit(dut: Any) -> None:
     """Check that a pass ends with SPACE exactly if golden says so, and that a reset helps."""
-    bench = _Bench(dut, (0.1, 0.1))
-    await bench.harness.start()
+    bench = OEIBench(dut, inputs=0.1, outputs=0.1)
+    await bench.start()
     for _ in range(max(bench.count // 2, 3)):
-        bench.send(random_passes(bench.rng, bench.config, 1, refused=True), Refusal.SPACE)
+        bench.send(bench.stimuli(1, refused=True))
         await bench.drain()
-        await bench.harness.reset()
-        bench.forget()
-    bench.send(random_passes(bench.rng, bench.config, bench.count))
+        await bench.reset()
+    bench.send(bench.stimuli())
     await bench.drain()
 
 
 @cocotb.test()
 async def wrong_beats(dut: Any) -> None:
     """Check the refusal of a row with too many elements, and of a beat with two sub-tensors."""
-    bench = _Bench(dut, (0.0, 0.0))
+    bench = OEIBench(dut)
     c = bench.config
-    await bench.harness.start()
+    await bench.start()
     for reason in (Refusal.ROW, Refusal.BORDER):
-        given = random_passes(bench.rng, c, 1)[0]
-        sent = commands([given], c)
+        one = bench.stimuli(1)[0]
+        sent = commands([one], c)
         if reason == Refusal.ROW:
             columns = [[(1, 0)], *([] for _ in range(c.columns - 1))]
             for item in sent:
@@ -176,12 +135,10 @@ async def wrong_beats(dut: Any) -> None:
             columns = [[] for _ in range(c.columns + 1)]
             beats = _items(csc_payload([csc_beats(columns, c.lanes, 2 * c.columns)], c))
             beats[-2], beats[-1] = beats[-1], beats[-2]
-        bench.drivers["command"].send(sent)
-        bench.drivers["v"].send(given.v.tolist())
-        bench.drivers["i"].send(beats)
+        for name, items in (("command", sent), ("v", one.v.tolist()), ("i", beats)):
+            bench.drivers[name].send(items)
         bench.boards["status"].expect(reason.value, "status")
         await bench.drain()
-        await bench.harness.reset()
-        bench.forget()
-    bench.send(random_passes(bench.rng, c, bench.count))
+        await bench.reset()
+    bench.send(bench.stimuli())
     await bench.drain()

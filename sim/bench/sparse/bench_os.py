@@ -10,126 +10,85 @@ import cocotb
 import numpy as np
 
 from vitruvian.golden.sparse.cores import os_columns
-from vitruvian.golden.sparse.operators import PLUS, TIMES
-from vitruvian.hdl.catalogue import UNITS
+from vitruvian.golden.sparse.names import PLUS, TIMES
 from vitruvian.hdl.sparse import OSCore
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import (
+    StreamBench,
+    from_catalogue,
+    random_resets,
+    random_rounds,
+)
 
 from .traffic import Beats, columns, lengths
 
-#: The stall rates of the input and the output in the rounds of a test.
-_ROUNDS = ((0.0, 0.0), (0.7, 0.0), (0.0, 0.7), (0.4, 0.4))
+unit_of = from_catalogue("sparse-os", OSCore)
 
 
-def unit_of(values: dict[str, Any]) -> OSCore:
-    """Return the core that a bench's parameters describe."""
-    unit = UNITS["sparse-os"]
-    core = unit.build(unit.default(values.get("configuration", {})))
-    assert isinstance(core, OSCore)
-    return core
+class OSBench(StreamBench[Beats]):
+    """A core of output-stationary products between a driver and a monitor."""
 
+    unit_of = staticmethod(unit_of)
 
-class _Bench:
-    """A core between a driver and a monitor."""
-
-    def __init__(self, dut: Any, stalls: tuple[float, float]):
-        self.unit, self.count = unit_of(parameters()), parameters()["count"]
-        self.config = self.unit.config
-        face = interface_of(self.unit)
-        self.harness = Harness(dut, face)
-        self.rng = np.random.default_rng(self.harness.rng.getrandbits(32))
-        digits = self.config.number.storage_bits // 4
-        self.board = Scoreboard("o", seed=self.harness.seed, digits=digits)
-        self.starts: list[int] = []  # the cycle in which the core took each beat
-        self.ends: list[int] = []  # the cycle of each output
-        self.driver = StreamDriver(
-            self.harness,
-            face.streams_in[0],
-            stall_rate=stalls[0],
-            taken=lambda _: self.starts.append(self.harness.cycle),
-        )
-        self.monitor = StreamMonitor(
-            self.harness, face.streams_out[0], stall_rate=stalls[1], received=self.receive
-        )
-
-    def send(self, count: int) -> Beats:
-        """Queue the beats of random columns, and what golden expects of them."""
+    def stimuli(self, count: int | None = None) -> Beats:
+        """Return the beats of random columns."""
         lanes = self.config.lanes
-        beats = columns(self.rng, lengths(self.rng, count, lanes), lanes, self.config.format)
+        lasting = lengths(self.rng, count or self.count, lanes)
+        return columns(self.rng, lasting, lanes, self.config.format)
+
+    def items(self, traffic: Beats) -> dict[str, Any]:
+        """Return the beats."""
+        lanes = {k: getattr(traffic, k).tolist() for k in ("a", "b", "present", "last")}
+        return {
+            "i": [
+                {
+                    "lanes": {k: v[t] for k, v in lanes.items()},
+                    "plus": PLUS.index(traffic.plus[t]),
+                    "times": TIMES.index(traffic.times[t]),
+                }
+                for t in range(len(traffic.last))
+            ]
+        }
+
+    def expect(self, traffic: Beats) -> None:
+        """Expect an output for each beat in which a column ends."""
+        b = traffic
         values, beat, lane = os_columns(
-            beats.a, beats.b, beats.present, beats.last, beats.plus, beats.times, self.config.format
+            b.a, b.b, b.present, b.last, b.plus, b.times, self.config.format
         )
-        lanes_of = {k: getattr(beats, k).tolist() for k in ("a", "b", "present", "last")}
-        for t in range(len(beats.last)):
-            names = {"plus": PLUS.index(beats.plus[t]), "times": TIMES.index(beats.times[t])}
-            self.driver.send(
-                [{"lanes": {k: v[t] for k, v in lanes_of.items()}, **names}],
-            )
-            if beats.last[t].any():
-                row: list[int | None] = [None] * lanes
-                for n in np.flatnonzero(beat == t):
-                    row[lane[n]] = int(values[n])
-                self.board.expect(
-                    row,
-                    f"{beats.plus[t]}-{beats.times[t]} in beat {t}",
-                    a=beats.a[t],
-                    b=beats.b[t],
-                    present=beats.present[t],
-                    last=beats.last[t],
-                )
-        return beats
+        for t in np.flatnonzero(b.last.any(axis=1)).tolist():
+            row: list[int | None] = [None] * self.config.lanes
+            for n in np.flatnonzero(beat == t):
+                row[lane[n]] = int(values[n])
+            operands = {name: getattr(b, name)[t] for name in ("a", "b", "present", "last")}
+            self.boards["o"].expect(row, f"{b.plus[t]}-{b.times[t]} in beat {t}", **operands)
 
-    def receive(self, value: Any, cycle: int) -> None:
-        """Compare the columns of an output; the values of other lanes are undefined."""
-        self.ends.append(cycle)
+    def compared(self, name: str, value: Any) -> list[int | None]:
+        """Return the columns of an output; the values of other lanes are undefined."""
         pairs = zip(value["value"], value["last"], strict=True)
-        self.board.check([code if last else None for code, last in pairs], cycle)
-
-    async def drain(self) -> None:
-        """Run until all outputs have come, and then for cycles in which none may come."""
-        waiting = len(self.board.queue)
-        limit = 100 * (len(self.driver.queue) + 20)
-        await self.harness.run_until(lambda: not self.board.queue, limit=limit)
-        await self.harness.step(40)
-        self.board.finish(at_least=waiting)
+        return [code if last else None for code, last in pairs]
 
 
 @cocotb.test()
 async def random_traffic(dut: Any) -> None:
     """Send random columns while the input, the output or both stall."""
-    for stalls in _ROUNDS:
-        bench = _Bench(dut, stalls)
-        await bench.harness.start()
-        bench.send(bench.count)
-        await bench.drain()
+    await random_rounds(OSBench, dut)
 
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
     """Check that a reset leaves an empty core, without the part of a column that was open."""
-    bench = _Bench(dut, (0.1, 0.3))
-    await bench.harness.start()
-    for _ in range(8):
-        bench.send(bench.count)
-        await bench.harness.step(bench.harness.rng.randrange(1, 60))
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        bench.board.forget()
-    assert bench.ends, "some outputs must have come before the resets"
-    bench.send(bench.count)
-    await bench.drain()
+    await random_resets(OSBench(dut, inputs=0.1, outputs=0.3), cycles=(1, 60))
 
 
 @cocotb.test()
 async def full_rate(dut: Any) -> None:
     """Check that the core takes a beat in every cycle, and the latency of every output."""
-    bench = _Bench(dut, (0.0, 0.0))
-    await bench.harness.start()
-    beats = bench.send(bench.count)
+    bench = OSBench(dut)
+    await bench.start()
+    beats = bench.stimuli()
+    bench.send(beats)
     await bench.drain()
-    first = bench.starts[0]
-    assert bench.starts == list(range(first, first + len(beats.last)))
-    ends = np.flatnonzero(beats.last.any(axis=1)) + first + bench.unit.latency
-    assert bench.ends == ends.tolist(), "every output must come in its cycle"
+    starts = bench.taken["i"]
+    assert starts == list(range(starts[0], starts[0] + len(beats.last)))
+    ends = np.flatnonzero(beats.last.any(axis=1)) + starts[0] + bench.unit.latency
+    assert bench.given["o"] == ends.tolist(), "every output must come in its cycle"

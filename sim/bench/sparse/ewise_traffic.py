@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.golden.sparse.names import OPERATIONS
 from vitruvian.golden.sparse.programs import (
     INPUTS,
-    OPERATIONS,
     OUTPUTS,
     ProgramStep,
     ProgramWrite,

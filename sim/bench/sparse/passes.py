@@ -11,7 +11,7 @@ from vitruvian.golden.fp.codec import code_dtype, to_float
 from vitruvian.golden.sparse.buffer import Column, CSCBeats, csc_beats, csr_beats
 from vitruvian.golden.sparse.compiler import SparseProgram, compile_nodes
 from vitruvian.golden.sparse.graph import Ewise, Reduce
-from vitruvian.golden.sparse.operators import PLUS, TIMES
+from vitruvian.golden.sparse.names import PLUS, TIMES
 from vitruvian.golden.sparse.pipeline import run_pass
 from vitruvian.golden.sparse.program_streams import streams
 from vitruvian.golden.sparse.programs import (

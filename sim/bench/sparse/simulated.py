@@ -1,45 +1,48 @@
-"""The cocotb benches of the sparse cores as rows of ``make sim``."""
+"""The cocotb benches of the sparse cores and of the OEI pipeline as rows of ``make sim``."""
 
 from collections.abc import Iterator
-from functools import partial
-from types import ModuleType
-from typing import Any
 
-from vitruvian.hdl.catalogue import UNITS
-from vitruvian.sim.bench.simulated import run_row
-from vitruvian.sim.rtl.alias import unit_verilog
+from vitruvian.sim.bench.simulated import SimulatedUnit
 from vitruvian.sim.verify.check import Check
-from vitruvian.sim.verify.compare import Result
 
-from . import bench_ewise, bench_is, bench_os
+from . import bench_control, bench_ewise, bench_is, bench_oei, bench_os
 
-#: Share of the requested vectors; a round has as many columns, beats or steps.
-SHARE = 1 / 2000
-#: The core of each unit in the names of rows, and its bench.
-_BENCHES = {
-    "sparse-os": ("OSCore", bench_os),
-    "sparse-ewise": ("EwiseCore", bench_ewise),
-    "sparse-is": ("ISCore", bench_is),
-}
-
-
-def _run(
-    name: str, bench: ModuleType, parameters: dict[str, Any], vectors: int, seed: int
-) -> Result:
-    parameters = parameters | {"count": max(int(vectors * SHARE), 40)}
-    unit = UNITS[name]
-    component, arguments = unit.component(unit.default(parameters["configuration"]))
-    return run_row(unit_verilog(component, **arguments), bench.__name__, parameters, seed)
+#: A round has as many columns, beats or steps as ``count`` says.
+_CORES = [
+    SimulatedUnit(
+        unit=unit,
+        label=label,
+        bench=bench,
+        share=1 / 2000,
+        least=40,
+        weight=10,
+        what="stalls, resets, rates",
+    )
+    for unit, label, bench in (
+        ("sparse-os", "sparse.OSCore", bench_os),
+        ("sparse-ewise", "sparse.EwiseCore", bench_ewise),
+        ("sparse-is", "sparse.ISCore", bench_is),
+    )
+]
+#: A round has as many passes.
+_PIPELINE = [
+    SimulatedUnit(
+        unit=unit,
+        label=label,
+        bench=bench,
+        share=1 / 20_000,
+        least=4,
+        weight=weight,
+        what="stalls, resets, refusals",
+    )
+    for unit, label, bench, weight in (
+        ("sparse-control", "sparse.PipelineControl", bench_control, 5),
+        ("sparse-oei", "sparse.OEIPipeline", bench_oei, 30),
+    )
+]
 
 
 def checks() -> Iterator[Check]:
     """Yield a row for every configuration of the catalogue that is simulated cycle by cycle."""
-    for name, (core, bench) in _BENCHES.items():
-        for configuration in UNITS[name].simulated:
-            label = "".join(f" {key}={value}" for key, value in configuration.items())
-            yield Check(
-                unit=f"sparse.{core}",
-                configuration=f"cocotb{label}: stalls, resets, rates",
-                run=partial(_run, name, bench, {"configuration": configuration}),
-                weight=10,
-            )
+    for unit in (*_CORES, *_PIPELINE):
+        yield from unit.checks()

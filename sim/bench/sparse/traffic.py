@@ -8,8 +8,7 @@ import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.sparse.operators import PLUS, TIMES
-from vitruvian.golden.sparse.rows import KINDS
+from vitruvian.golden.sparse.names import KINDS, PLUS, TIMES
 
 #: The semirings of Zhang 2024, §4.4.3, as pairs of ⊕ and ⊗.
 NAMED = (("add", "mul"), ("or", "and"), ("min", "add"), ("add", "aril"))

@@ -3,7 +3,7 @@
 Parameters: ``lanes``, ``groups``, ``commands``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -11,10 +11,7 @@ import cocotb
 import numpy as np
 
 from vitruvian.hdl.vector import Format, Operation, VectorConfig, VectorUnit
-from vitruvian.sim.bench.harness import Harness, parameters
-from vitruvian.sim.bench.scoreboard import Scoreboard
-from vitruvian.sim.bench.stream import StreamDriver, StreamMonitor
-from vitruvian.sim.rtl.emit import interface_of
+from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
 
 from .expected import Command, Machine
 from .stimuli import make_commands
@@ -22,84 +19,75 @@ from .stimuli import make_commands
 _REDUCTIONS = ("SUM", "LARGEST", "SMALLEST")
 
 
-def configuration(values: dict[str, Any]) -> VectorConfig:
+#: Stall rates of the rounds: each stream stalls in turn, and then all of them.
+_ROUNDS: tuple[dict[str, Any], ...] = (
+    {},
+    *({stream: rate} for stream, rate in (("o", 0.8), ("command", 0.8), ("a", 0.7), ("b", 0.7))),
+    {"inputs": 0.3, "outputs": 0.3},
+)
+
+
+def configuration(values: Mapping[str, Any]) -> VectorConfig:
     """Return the configuration that a bench's parameters describe."""
     return VectorConfig(lanes=values["lanes"], groups=tuple(values["groups"]))
 
 
-class _Bench:
-    def __init__(self, dut: Any, **rates: float):
-        values = parameters()
-        self.config, self.commands = configuration(values), values["commands"]
-        face = interface_of(VectorUnit(config=self.config))
-        self.harness = Harness(dut, face)
-        digits = 4 * self.config.lanes
-        self.board = Scoreboard("o", seed=self.harness.seed, digits=digits)
-        streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
-        self.taken: list[int] = []  # cycle in which each block of a was taken
-        self.result_cycles: list[int] = []
-        self.drivers = {
-            name: StreamDriver(
-                self.harness,
-                streams[name],
-                stall_rate=rates.get(name, 0.0),
-                taken=self.take if name == "a" else None,
-            )
-            for name in ("command", "a", "b")
-        }
-        self.monitor = StreamMonitor(
-            self.harness, streams["o"], stall_rate=rates.get("o", 0.0), received=self.receive
-        )
+def unit_of(values: Mapping[str, Any]) -> VectorUnit:
+    """Return the component that a bench's parameters describe."""
+    return VectorUnit(config=configuration(values))
+
+
+class VectorBench(StreamBench[list[Command]]):
+    """A vector unit beside golden's machine, which keeps the comparison bits between commands."""
+
+    unit_of = staticmethod(unit_of)
+    counted = "commands"
+    quiet_cycles = 60
+
+    def __init__(self, dut: Any, **stalls: float):
+        super().__init__(dut, **stalls)
         self.machine = Machine(self.config.lanes)
 
-    def take(self, item: Any) -> None:
-        """Record that the unit has taken a block of a."""
-        del item
-        self.taken.append(self.harness.cycle)
-
-    def receive(self, value: dict[str, Any], cycle: int) -> None:
-        """Compare a result block with the expected one; bytes that are not enabled do not count."""
-        self.result_cycles.append(cycle)
-        self.board.check(_kept(value["data"], value["enable"]), cycle)
-
-    def make(self, **options: Any) -> list[Command]:
-        """Return new commands from the bench's random numbers."""
+    def stimuli(self, count: int | None = None, **options: Any) -> list[Command]:
+        """Return random commands."""
         seed = self.harness.rng.getrandbits(32)
-        return make_commands(self.config, seed=seed, **{"count": self.commands, **options})
+        return make_commands(self.config, seed=seed, count=count or self.count, **options)
 
-    def send(self, commands: Sequence[Command]) -> int:
-        """Queue commands and expect their results; return the number of results."""
-        results = 0
-        for command in commands:
-            self.drivers["command"].send([_item(command)])
-            for name in "ab":
-                blocks = getattr(command, name)
-                if blocks is not None:
-                    self.drivers[name].send(int.from_bytes(b.tobytes(), "little") for b in blocks)
+    def items(self, traffic: list[Command]) -> dict[str, Any]:
+        """Return the commands and their blocks of operands."""
+        blocks = {
+            name: [
+                int.from_bytes(block.tobytes(), "little")
+                for command in traffic
+                if getattr(command, name) is not None
+                for block in getattr(command, name)
+            ]
+            for name in "ab"
+        }
+        return {"command": map(_item, traffic), **blocks}
+
+    def expect(self, traffic: list[Command]) -> None:
+        """Expect the blocks that the commands write."""
+        for command in traffic:
             for write in self.machine.run(command):
                 data = int.from_bytes(write.data.tobytes(), "little")
                 packed = np.packbits(write.enable, bitorder="little")
                 enable = int.from_bytes(packed.tobytes(), "little")
                 label = f"{command.operation.name} {command.format.name}"
-                self.board.expect(_kept(data, enable), label, scalar=command.scalar)
-                results += 1
-        return results
+                self.boards["o"].expect(_kept(data, enable), label, scalar=command.scalar)
 
-    async def drain(self) -> None:
-        """Run until all results have come, and then for cycles in which no result may come."""
-        waiting = sum(len(driver.queue) for driver in self.drivers.values())
-        await self.harness.run_until(
-            lambda: not (self.board.queue or any(d.queue for d in self.drivers.values())),
-            limit=400 * (waiting + 10),
-        )
-        await self.harness.step(60)
+    def cycles(self) -> int:
+        """Return the limit; the reductions of long blocks take many cycles."""
+        return 2 * super().cycles()
 
-    def reset(self) -> None:
+    def compared(self, name: str, value: Any) -> tuple[int, int]:
+        """Return a block; bytes that are not enabled do not count."""
+        return _kept(value["data"], value["enable"])
+
+    def forget(self) -> None:
         """Forget what the unit held, including the register of comparison bits."""
-        self.board.forget()
+        super().forget()
         self.machine = Machine(self.config.lanes)
-        self.taken.clear()
-        self.result_cycles.clear()
 
 
 def _kept(data: int, enable: int) -> tuple[int, int]:
@@ -128,71 +116,47 @@ def _item(command: Command) -> dict[str, int]:
 @cocotb.test()
 async def random_commands(dut: Any) -> None:
     """Send all operations while each stream stalls in turn."""
-    for rates in (
-        {},
-        {"o": 0.8},
-        {"command": 0.8},
-        {"a": 0.7},
-        {"b": 0.7},
-        {"command": 0.3, "a": 0.3, "b": 0.3, "o": 0.3},
-    ):
-        bench = _Bench(dut, **rates)
-        await bench.harness.start()
-        count = bench.send(bench.make())
-        await bench.drain()
-        bench.board.finish(at_least=count)
+    await random_rounds(VectorBench, dut, _ROUNDS)
 
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
     """Check that a reset at any time leaves an empty unit, which returns no earlier result."""
-    bench = _Bench(dut, command=0.1, a=0.2, b=0.2, o=0.5)
-    await bench.harness.start()
-    for _ in range(8):
-        bench.send(bench.make(count=20))
-        await bench.harness.step(bench.harness.rng.randrange(5, 60))
-        await bench.harness.reset(cycles=bench.harness.rng.randrange(1, 4))
-        bench.reset()
-    count = bench.send(bench.make())
-    await bench.drain()
-    bench.board.finish(at_least=count)
-    assert bench.monitor.count > count, "some results must have come before the resets"
+    bench = VectorBench(dut, command=0.1, a=0.2, b=0.2, o=0.5)
+    await random_resets(bench, cycles=(5, 60), count=20)
 
 
 @cocotb.test()
 async def one_repeat_in_every_cycle(dut: Any) -> None:
     """Check rate and latency of elementwise operations, within and between commands."""
-    bench = _Bench(dut)
+    bench = VectorBench(dut)
     skipped = ("COMPARE", "LOAD_BITS", "DUP", "SELECT")
     plain = [
         op
         for op in bench.config.operations
         if op.name not in skipped and not op.name.startswith(_REDUCTIONS)
     ]
-    await bench.harness.start()
+    await bench.start()
     # A command without repeats takes a cycle of its own.
-    commands = [c for c in bench.make(operations=plain) if c.repeat]
-    count = bench.send(commands)
+    bench.send([c for c in bench.stimuli(operations=plain) if c.repeat])
     await bench.drain()
-    bench.board.finish(at_least=count)
-    taken, given = bench.taken, bench.result_cycles
+    taken, given = bench.taken["a"], bench.given["o"]
     assert {b - a for a, b in pairwise(taken)} == {1}, "a repeat was delayed"
-    latency = VectorUnit(config=bench.config).latency
     waits = {end - start for start, end in zip(taken, given, strict=True)}
-    assert waits == {latency}, f"latencies were {sorted(waits)}"
+    assert waits == {bench.unit.latency}, f"latencies were {sorted(waits)}"
 
 
 @cocotb.test()
 async def cycles_of_reductions(dut: Any) -> None:
     """Check the number of cycles from repeat to repeat of each reduction."""
-    for op in (op for op in _Bench(dut).config.operations if op.name.startswith(_REDUCTIONS)):
+    operations = VectorBench(dut).config.operations
+    for op in (op for op in operations if op.name.startswith(_REDUCTIONS)):
         for format in Format:
-            bench = _Bench(dut)
-            await bench.harness.start()
-            commands = bench.make(operations=[op], formats=[format], count=8)
-            count = bench.send([c for c in commands if c.repeat])
+            bench = VectorBench(dut)
+            await bench.start()
+            commands = bench.stimuli(8, operations=[op], formats=[format])
+            bench.send([c for c in commands if c.repeat])
             await bench.drain()
-            bench.board.finish(at_least=count)
-            cycles = VectorUnit(config=bench.config).cycles(Operation[op.name], format)
-            gaps = {b - a for a, b in pairwise(bench.taken)}
+            cycles = bench.unit.cycles(Operation[op.name], format)
+            gaps = {b - a for a, b in pairwise(bench.taken["a"])}
             assert gaps <= {cycles}, f"{op.name} took {sorted(gaps)} cycles, not {cycles}"

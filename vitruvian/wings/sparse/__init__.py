@@ -19,7 +19,7 @@ WING = Wing(
         "units": ("vitruvian.hdl.sparse.catalogue", "vitruvian.hdl.sparse.catalogue_oei"),
         "checks": (
             *(f"{_BENCHES}.batch", f"{_BENCHES}.ewise_batch", f"{_BENCHES}.simulated"),
-            *(f"{_BENCHES}.oei", f"{_BENCHES}.oei_simulated"),
+            f"{_BENCHES}.oei",
         ),
         "vectors": (f"{_BENCHES}.vectors",),
         "header rules": ("vitruvian.flows.verilog.header_rules_sparse",),

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from vitruvian.golden.sparse.cores import os_columns
-from vitruvian.golden.sparse.operators import PLUS, TIMES, combine, identity, product
+from vitruvian.golden.sparse.names import PLUS, TIMES
+from vitruvian.golden.sparse.operators import combine, identity, product
 
 F32 = np.float32
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from vitruvian.hdl.cube import BLACKWELL, MatrixUnit
+from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit
 from vitruvian.hdl.cube.blocks import BlockDatapath
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.cube.batch import compare_traffic, run_unit
@@ -28,9 +28,6 @@ def test_the_scales_are_above_the_codes():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"preset": "h100"}, "preset must be 'b200' with block scales, not 'h100'"),
-        ({"output": "fp16"}, "output must be 'fp32' with block scales, not 'fp16'"),
-        ({"assignment": "edge"}, "assignment must be 'element' with block scales, not 'edge'"),
         ({"precisions": ("fp16",)}, "input must be one of fp4e2m1, not 'fp16'"),
         ({"precisions": ("fp4e2m1", "fp8e4m3")}, "precisions must be one format with block scales"),
         ({"k": 5}, "block must divide k = 20, not be 16"),
@@ -40,6 +37,12 @@ def test_the_scales_are_above_the_codes():
 def test_wrong_parameters(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(NVFP4, **changes)
+
+
+@pytest.mark.parametrize("name", ["preset", "output", "assignment", "fast", "window", "operations"])
+def test_parameters_of_other_units_do_not_exist(name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        replace(NVFP4, **{name: getattr(CONFIGS["tiny"], name)})
 
 
 def test_traffic_agrees_with_golden():

@@ -39,16 +39,21 @@ def test_only_such_units_have_a_precision_of_b():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"preset": "ieee"}, "preset must be a machine with a format for each side, not 'ieee'"),
+        ({"preset": "ieee"}, "preset must be one of .*, not 'ieee'"),
         ({"precisions": ("fp8e4m3", "int8")}, "precisions must be floating-point with a format"),
         ({"precisions": ("fp16", "bf16"), "preset": "a100"}, "formats of preset a100 must be"),
-        ({"assignment": "edge"}, "assignment must be 'element' with a format for each side"),
         ({"precisions": ("fp8e4m3", "fp16")}, "formats of preset b200 must be one of"),
     ],
 )
 def test_wrong_parameters(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(SMALL, **changes)
+
+
+@pytest.mark.parametrize("name", ["assignment", "fast", "window", "operations", "sparsity"])
+def test_parameters_of_other_units_do_not_exist(name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        replace(SMALL, **{name: getattr(CONFIGS["tiny"], name)})
 
 
 def test_wrong_specs():

@@ -5,9 +5,9 @@ import pytest
 from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
-from vitruvian.golden.sparse import operators
-from vitruvian.hdl.sparse import config
+from vitruvian.golden.sparse import names
 from vitruvian.hdl.sparse.buffer import DualBuffer
+from vitruvian.hdl.sparse.config import Plus, Times
 from vitruvian.hdl.sparse.oei_config import OEIConfig
 from vitruvian.sim.bench.sparse.frame import BufferFrame
 from vitruvian.sim.bench.sparse.oei import compare_buffer
@@ -98,8 +98,10 @@ def test_a_wrong_size_is_refused(changes, message):
     assert str(error.value) == message
 
 
-def test_the_formats_are_those_of_golden():
-    assert config.FORMATS == operators.FORMATS
+@pytest.mark.parametrize(("codes", "ordered"), [(Plus, names.PLUS), (Times, names.TIMES)])
+def test_hardware_has_every_operator_of_golden_under_its_code(codes, ordered):
+    assert [code.name.lower() for code in codes] == list(ordered)
+    assert [code.value for code in codes] == list(range(len(ordered)))
 
 
 def test_a_wrong_config_is_refused():

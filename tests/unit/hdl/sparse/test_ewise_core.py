@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In
 
 from vitruvian.golden.sparse.applications import labelprop
 from vitruvian.golden.sparse.dependency import pairs
+from vitruvian.golden.sparse.names import OPERATIONS
 from vitruvian.golden.sparse.passes import compile_pair
 from vitruvian.golden.sparse.program_streams import collect, execute_program, streams
 from vitruvian.golden.sparse.programs import (
-    OPERATIONS,
     OUTPUTS,
     ProgramStep,
     ProgramWrite,

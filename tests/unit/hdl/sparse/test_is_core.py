@@ -5,7 +5,7 @@ import pytest
 from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
-from vitruvian.golden.sparse.rows import KINDS
+from vitruvian.golden.sparse.names import KINDS
 from vitruvian.hdl.sparse import ISConfig, ISCore, Kind
 from vitruvian.sim.bench.sparse.batch import compare_rows
 from vitruvian.sim.bench.sparse.traffic import rows

@@ -6,7 +6,7 @@ from amaranth.hdl import Mux, Signal
 from amaranth.lib.wiring import In
 
 import vitruvian.hdl.sparse.os_core
-from vitruvian.golden.sparse.operators import FORMATS, PLUS, TIMES
+from vitruvian.golden.sparse.names import FORMATS, PLUS, TIMES
 from vitruvian.hdl.sparse import OSConfig, OSCore, Plus, Times
 from vitruvian.hdl.sparse import config as sizes
 from vitruvian.hdl.sparse.operators import identity_of

@@ -93,7 +93,7 @@ class Arithmetic:
         (..., M, N) ndarray of float32
         """
         rule = self._rule(*roles)
-        scale = rule.scale if isinstance(rule, DotSpec) else None
+        scale = rule.scales if isinstance(rule, DotSpec) else None
         factors: list[np.float32] = []
         operands: list[np.ndarray] = []
         for x, format in ((a, rule.input), (b, rule.input_b)):

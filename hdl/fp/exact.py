@@ -1,6 +1,5 @@
 """The exact dot product: a fixed-point sum over the whole range of the products, rounded once."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -89,10 +88,10 @@ class ExactDotProduct(wiring.Component):
         multiplier: str = "booth",
         max_sum_bits: int = MAX_SUM_BITS,
     ):
-        check_rule(replace(spec, zero="ieee"))
-        if spec.window is not None:
-            raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
-        if spec.rounding != "RNE" or spec.emax_floor is not None:
+        check_rule(spec.replace(zero="ieee"))
+        if spec.sum.window is not None:
+            raise ValueError(f"window must be None, not {spec.sum.window!r}; use DotProduct")
+        if spec.result.rounding != "RNE" or spec.sum.floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
         check_pipeline(pipeline, _STAGES)
         self.multiplier = check_multiplier(multiplier)
@@ -143,7 +142,7 @@ class ExactDotProduct(wiring.Component):
             window=fraction + out.fraction_bits + 2,
             sticky=True,
             output=out,
-            result_bits=self.spec.result_bits,
+            result_bits=self.spec.result.bits,
             exponent_min=1,
             exponent_max=1,
             offset=lowest + fraction + out.bias - 1,
@@ -194,11 +193,11 @@ class ExactDotProduct(wiring.Component):
         core = DotCore(
             m,
             geometry=self.geometry,
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
-            zero=spec.zero,
+            zero=spec.result.zero,
         )
         m.d.comb += self.d.eq(core.build([lane], unpack(m, c, spec.output, name="c")))
         return m

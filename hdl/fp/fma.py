@@ -1,6 +1,5 @@
 """A fused multiply-add with the flushing of subnormals that matrix units have."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -79,10 +78,8 @@ class FusedMultiplyAdd(wiring.Component):
 
     def _dot(self) -> DotProduct:
         """Return the dot product of one pair, without flushing that codes alone tell."""
-        unbounded = self.spec.flush_result == "unbounded"
-        rule = replace(
-            self.spec, flush=False, flush_result=self.spec.flush_result if unbounded else None
-        )
+        unbounded = self.spec.result.flush == "unbounded"
+        rule = self.spec.replace(flush=False, flush_result="unbounded" if unbounded else None)
         return DotProduct(spec=rule, pipeline=self.pipeline, multiplier=self.multiplier)
 
     def elaborate(self, platform: object) -> Module:
@@ -101,7 +98,7 @@ class FusedMultiplyAdd(wiring.Component):
             Value.cast(dot.a).eq(operands[0]),
             Value.cast(dot.b).eq(operands[1]),
             dot.c.eq(operands[2]),
-            self.d.eq(flushed(dot.d, out) if spec.flush_result else dot.d),
+            self.d.eq(flushed(dot.d, out) if spec.result.flush else dot.d),
         ]
         return m
 
@@ -116,7 +113,7 @@ def check_flushing(spec: DotSpec) -> None:
         of an operand are below the least normal number of the output.
     """
     # Truncated and odd results are below the least normal number if the exact ones are.
-    if spec.flush_result == "before" and spec.rounding == "RNE":
+    if spec.result.flush == "before" and spec.result.rounding == "RNE":
         raise ValueError("flush_result must be None or 'after' with RNE, not 'before'")
     for f in (spec.input, spec.input_b):
         kept = f.emin - f.fraction_bits >= spec.output.emin

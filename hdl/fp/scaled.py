@@ -1,6 +1,7 @@
 """Dot product of a block with one scale for each operand: MXFP8, MXFP6, and MXFP4 of K = 32."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data, wiring
@@ -22,20 +23,25 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
     Parameters
     ----------
     lanes : str
-        The value that ``spec.lanes`` must have.
+        The value that ``spec.sum.lanes`` must have.
 
     Raises
     ------
     ValueError
         If it is not.
     """
-    check_rule(replace(spec, scale=None, block=None, lanes="together"))
-    if spec.scale is None or spec.block is None:
+    check_rule(spec.replace(scale=None, block=None, lanes="together"))
+    if spec.scales is None:
         raise ValueError("spec must have a scale, not None")
-    for name, allowed in (("lanes", lanes), ("truncate", "magnitude"), ("zero", "positive")):
-        if getattr(spec, name) != allowed:
-            raise ValueError(f"{name} must be {allowed!r}, not {getattr(spec, name)!r}")
-    if spec.window is None:
+    for name, allowed in (
+        ("sum.lanes", lanes),
+        ("sum.truncate", "magnitude"),
+        ("result.zero", "positive"),
+    ):
+        found = attrgetter(name)(spec)
+        if found != allowed:
+            raise ValueError(f"{name} must be {allowed!r}, not {found!r}")
+    if spec.sum.window is None:
         raise ValueError("spec must have a window, not None")
     if not spec.output.has_infinity:
         raise ValueError(f"output must be a format with infinity, not {spec.output.name!r}")
@@ -86,11 +92,11 @@ class ScaledDot(wiring.Component):
     def __init__(self, *, spec: DotSpec, pipeline: int = 0, multiplier: str = "booth"):
         check_pipeline(pipeline, DEEP_PIPELINES)
         check_scaled(spec, "together")
-        assert spec.scale is not None
-        if spec.scale.fraction_bits or spec.scale.subnormals:
-            raise ValueError(f"scale must be a power of two, not {spec.scale.name!r}")
-        if spec.block != spec.k:
-            raise ValueError(f"block must be k = {spec.k}, not {spec.block!r}")
+        assert spec.scales is not None
+        if spec.scales.format.fraction_bits or spec.scales.format.subnormals:
+            raise ValueError(f"scale must be a power of two, not {spec.scales.format.name!r}")
+        if spec.scales.block != spec.k:
+            raise ValueError(f"block must be k = {spec.k}, not {spec.scales.block!r}")
         self.spec = spec
         self.multiplier = check_multiplier(multiplier)
         self.pipeline = pipeline
@@ -99,8 +105,8 @@ class ScaledDot(wiring.Component):
             {
                 "a": In(data.ArrayLayout(spec.input.storage_bits, spec.k)),
                 "b": In(data.ArrayLayout(spec.input_b.storage_bits, spec.k)),
-                "scale_a": In(spec.scale.width),
-                "scale_b": In(spec.scale.width),
+                "scale_a": In(spec.scales.format.width),
+                "scale_b": In(spec.scales.format.width),
                 "c": In(spec.output.storage_bits),
                 "d": Out(spec.output.storage_bits),
             }
@@ -110,29 +116,29 @@ class ScaledDot(wiring.Component):
     def geometry(self) -> ScaledGeometry:
         """The widths of the back end."""
         spec = self.spec
-        assert spec.scale is not None and spec.window is not None
+        assert spec.scales is not None and spec.sum.window is not None
         biases = spec.input.bias + spec.input_b.bias
-        floor = spec.output.emin if spec.emax_floor is None else spec.emax_floor
+        floor = spec.output.emin if spec.sum.floor is None else spec.sum.floor
         return ScaledGeometry(
             lanes=spec.k,
-            window=spec.window,
+            window=spec.sum.window,
             sticky=False,
             output=spec.output,
-            result_bits=spec.result_bits,
+            result_bits=spec.result.bits,
             # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=spec.input.emax + spec.input_b.emax + biases,
             # The scale is the sum of two codes, so both biases of it are subtracted here.
-            offset=spec.output.bias - biases - 2 * spec.scale.bias,
+            offset=spec.output.bias - biases - 2 * spec.scales.format.bias,
             sum_limit=4 * spec.k + 2,
-            scale_max=2 * spec.scale.max_finite,
+            scale_max=2 * spec.scales.format.max_finite,
             zero_code=floor + spec.output.bias,
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec = self.spec
-        assert spec.scale is not None and spec.scale.nan is not None
+        assert spec.scales is not None and spec.scales.format.nan is not None
         fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
 
@@ -154,17 +160,19 @@ class ScaledDot(wiring.Component):
                 )
             )
         scales = [operand(self.scale_a, "scale_a"), operand(self.scale_b, "scale_b")]
-        scale = Signal(spec.scale.width + 1)
+        scale = Signal(spec.scales.format.width + 1)
         no_number = Signal(name="scale_nan")
         m.d.comb += [
             scale.eq(scales[0] + scales[1]),
-            no_number.eq((scales[0] == spec.scale.nan) | (scales[1] == spec.scale.nan)),
+            no_number.eq(
+                (scales[0] == spec.scales.format.nan) | (scales[1] == spec.scales.format.nan)
+            ),
         ]
         core = ScaledCore(
             m,
             geometry=self.geometry,
             scale=scale,
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,

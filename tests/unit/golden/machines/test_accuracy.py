@@ -55,7 +55,7 @@ def test_errors_agree_with_fractions(stem, distribution):
 def test_a_wider_window_has_smaller_errors():
     row = find("h100_mma_fp16_fp32")
     errors = [
-        accuracy.errors(replace(row, rule=replace(row.rule, window=window)), "normal", rows=50)
+        accuracy.errors(replace(row, rule=row.rule.replace(window=window)), "normal", rows=50)
         for window in (13, 20, 25)
     ]
     means = [each.mean_relative for each in errors]

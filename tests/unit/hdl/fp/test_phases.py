@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.fp.formats import FORMATS
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.machines import PhaseSpec, compute, find
 from vitruvian.hdl.fp import phases
 from vitruvian.hdl.fp.phases import PIPELINES, MatrixPhase
@@ -22,12 +22,12 @@ COUNT = 20_000
 def rule(stem: str, **changes) -> PhaseSpec:
     found = find(stem).rule
     assert isinstance(found, PhaseSpec)
-    return replace(found, **changes)
+    return found.replace(**changes)
 
 
 def vectors(spec: PhaseSpec):
     """Return stratified operands; in a third of the rows the products cancel or are few."""
-    stand_in = DotSpec(input=spec.input, output=spec.output, k=16, window=24)
+    stand_in = dot_spec(input=spec.input, output=spec.output, k=16, window=24)
     a, b, c = dot_vectors(stand_in, COUNT, seed=SEED)
     rng = np.random.default_rng(SEED)
     few = rng.random(COUNT) < 0.3
@@ -122,7 +122,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 
 def test_wrong_parameters_are_refused():
     with pytest.raises(ValueError, match="output must be fp32 or bf16 for bf16, not 'fp16'"):
-        MatrixPhase(spec=replace(rule("wh_mvmul_bf16_fp32_lofi"), output=FORMATS["fp16"]))
+        MatrixPhase(spec=rule("wh_mvmul_bf16_fp32_lofi").replace(output=FORMATS["fp16"]))
     spec = rule("wh_mvmul_bf16_fp32_lofi")
     with pytest.raises(ValueError, match="pipeline must be one of 0, 1, 2, 3, not 4"):
         MatrixPhase(spec=spec, pipeline=4)

@@ -12,7 +12,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from vitruvian.flows.formal.harness import Harness
 from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import dot_spec, ieee_window
+from vitruvian.golden.fp.spec import dot_spec
+from vitruvian.golden.fp.window import ieee_window
 from vitruvian.hdl.fp.core import dotcore, finish, terms
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.mul import Multiplier

@@ -476,7 +476,7 @@ def dot_spec(
             result=Result(
                 format=out,
                 rounding=rounding,
-                bits=result_bits,
+                bits=result_bits,  # pyright: ignore
                 nan=nan,
                 zero=zero,
                 flush=flush_result,

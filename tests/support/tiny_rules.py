@@ -70,10 +70,16 @@ def at_an_edge(rng: np.random.Generator, rule: DotSpec) -> DotSpec | None:
     rules = [rule.replace(**{name: value}) for value in values]
     left = [
         sum(dropped[name] == value for name, value in each.items())
-        for each, dropped in ((each.parameters(), canonical(each).parameters()) for each in rules)
+        for each, dropped in ((each.parameters(), _canonical(each).parameters()) for each in rules)
     ]
     edges = [i + (left[i] > left[i + 1]) for i in range(len(rules) - 1) if left[i] != left[i + 1]]
     return rules[edges[rng.integers(len(edges))]] if edges else None
+
+
+def _canonical(rule: DotSpec) -> DotSpec:
+    found = canonical(rule)
+    assert isinstance(found, DotSpec)
+    return found
 
 
 def operands(

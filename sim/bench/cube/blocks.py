@@ -33,8 +33,9 @@ def draw_blocks(
     a : (count, m, K + K / block) ndarray of uint8
     b : (count, n, K + K / block) ndarray of uint8
     """
-    assert spec.scales is not None and spec.scales.format.nan is not None
+    assert spec.scales is not None
     count, scale = len(centre), spec.scales.format
+    assert scale.nan is not None
     sides = list(draw_operands(rng, spec, np.zeros(count, int), m, n))
     part = centre // 2 + rng.integers(-4, 5, count)
     most = scale.max_finite >> scale.fraction_bits

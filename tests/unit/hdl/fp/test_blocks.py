@@ -37,9 +37,7 @@ def test_the_rules_are_those_of_the_table_of_machines(stem, arguments):
         (block_spec("mxf4", k=32), 5),
         (block_spec("nvf4_ue4m3", k=32), 3),
     ],
-    ids=lambda value: (
-        f"{value.input}-{value.scales.format}" if isinstance(value, DotSpec) else None
-    ),
+    ids=lambda value: f"{value.input}-{value.scales}" if isinstance(value, DotSpec) else None,
 )
 def test_random_operands_agree_with_golden(spec, pipeline):
     result = run_blocks("blocks", spec, 20_000, SEED, pipeline=pipeline)
@@ -103,7 +101,7 @@ class _WithoutFloor(ScaledDot):
 class _WiderWindow(GroupDot):
     @property
     def geometry(self):
-        return super().geometry.replace(window=super().geometry.window + 1)
+        return replace(super().geometry, window=super().geometry.window + 1)
 
 
 class _LessHeadroom(GroupDot):

@@ -23,7 +23,7 @@ COUNT = 20_000
 def rule(stem: str, **changes) -> ChainSpec:
     found = find(stem).rule
     assert isinstance(found, ChainSpec)
-    return found.replace(**changes)
+    return replace(found, **changes)
 
 
 def vectors(spec: ChainSpec, k: int):
@@ -56,7 +56,7 @@ def differing(spec: ChainSpec, k: int, pipeline: int = 0, multiplier: str = "boo
 )
 def test_a_chain_equals_golden(stem, k, pipeline):
     spec = rule(stem)
-    assert differing(spec if spec.k is None else spec.replace(k=k), k, pipeline) == 0
+    assert differing(spec if spec.k is None else replace(spec, k=k), k, pipeline) == 0
 
 
 @pytest.mark.parametrize("stem", ["avx512_vdpbf16ps", "arm_bfdot_ebf0"])
@@ -126,7 +126,7 @@ def test_tiny_results_are_judged_with_unbounded_exponents(stem):
     a, b = ((x | rng.integers(0, 128, (2, COUNT))).astype(np.uint16).T for x in (a, b))
     spec = rule(stem)
     if spec.k != 2:  # here C comes last, so each chain begins with the product 2^−63 · 2^−63
-        spec = spec.replace(k=4)
+        spec = replace(spec, k=4)
         a, b = (np.concatenate([np.full_like(x, 0x2000), x], axis=1) for x in (a, b))
     expected = np.asarray(compute(spec, a, b, c))
     after = replace(spec, step=spec.step.replace(flush_result="after"))

@@ -22,7 +22,7 @@ COUNT = 20_000
 def rule(stem: str, **changes) -> PhaseSpec:
     found = find(stem).rule
     assert isinstance(found, PhaseSpec)
-    return found.replace(**changes)
+    return replace(found, **changes)
 
 
 def vectors(spec: PhaseSpec):
@@ -122,7 +122,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 
 def test_wrong_parameters_are_refused():
     with pytest.raises(ValueError, match="output must be fp32 or bf16 for bf16, not 'fp16'"):
-        MatrixPhase(spec=rule("wh_mvmul_bf16_fp32_lofi").replace(output=FORMATS["fp16"]))
+        MatrixPhase(spec=replace(rule("wh_mvmul_bf16_fp32_lofi"), output=FORMATS["fp16"]))
     spec = rule("wh_mvmul_bf16_fp32_lofi")
     with pytest.raises(ValueError, match="pipeline must be one of 0, 1, 2, 3, not 4"):
         MatrixPhase(spec=spec, pipeline=4)

@@ -196,7 +196,7 @@ def test_an_exact_addition_needs_all_of_its_window(monkeypatch):
     monkeypatch.setattr(
         vitruvian.hdl.fp.dot,
         "geometry_after",
-        lambda products: exact(products).replace(window=exact(products).window - 1),
+        lambda products: replace(exact(products), window=exact(products).window - 1),
     )
     assert (rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c) != expected).any()
 

@@ -120,6 +120,6 @@ def test_errors_of_parameters():
     with pytest.raises(ValueError, match="without a floating precision"):
         MatrixUnitConfig(m=1, n=1, k=4, precisions=("int8",), assignment="edge")
     with pytest.raises(ValueError, match="output must have 32 bits with int8"):
-        ALL.replace(output="fp64")
+        replace(ALL, output="fp64")
     with pytest.raises(ValueError, match="precision must be one of"):
         replace(ALL, precisions=("fp8e4m3", "fp64"))

@@ -183,7 +183,7 @@ def test_properties_of_a_unit():
 )
 def test_errors_of_a_configuration(changes, message):
     with pytest.raises(ValueError, match=message):
-        SMALL.replace(**changes)
+        replace(SMALL, **changes)
 
 
 def test_a_unit_with_products_only_needs_lanes_for_one_product():

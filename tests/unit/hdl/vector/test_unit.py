@@ -62,7 +62,7 @@ def test_one_bit_less_gives_wrong_results():
     """The comparison can fail: with the same offsets no width can be smaller."""
     design = DESIGNS[ALL.functions]
     for name in ("bits", "argument_bits", "constant_bits"):
-        narrower = design.replace(**{name: getattr(design, name) - 1})
+        narrower = replace(design, **{name: getattr(design, name) - 1})
         assert wrong(narrower) != (0, 0), name
     assert wrong(replace(design, exp_offsets=()))[0] and wrong(replace(design, ln_offsets=()))[1]
 

@@ -1,6 +1,6 @@
 """The busy times of a unit's instructions add up to the time in which any of them runs."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +25,7 @@ def run_of(parts, units, kinds):
         if isinstance(value, np.ndarray) and len(value) == len(LOWERED)
     }
     cut |= {"first": np.array([0, count]), "unit": np.array(units, np.int8)}
-    lowered = LOWERED.replace(**cut | {"kind": np.array(kinds, np.int8)})
+    lowered = replace(LOWERED, **cut | {"kind": np.array(kinds, np.int8)})
     begin = np.array([b for b, _ in parts])
     end = begin + np.array([n for _, n in parts])
     return lowered, engine.Times(begin, end, begin, end)

@@ -110,7 +110,7 @@ def test_a_difference_is_noticed(what):
             changed[:-1], changed[-1:] = value[1:], value[:1]
         else:
             changed = value + (1 if what in ("rate", "totals", "places") else 10**12)
-        other = lowered.replace(**{what: changed})
+        other = dataclasses.replace(lowered, **{what: changed})
         actual = engine.run(lowered, check=False)
         times = as_arrays(run_reference(other))
         noticed += not all(

@@ -1,5 +1,6 @@
 """Launches with more blocks than cores: in rounds, in time and in data."""
 
+import dataclasses
 from itertools import pairwise
 
 import numpy as np
@@ -203,7 +204,7 @@ def test_a_wrong_order_of_rounds_is_noticed():
     lowered, _ = lower(scalar_program([3000, 1000, 2000, 1000, 2000]))
     ends = engine.run(lowered).end
     for change in ({"places": 3}, {"handover": 0}, {"places": 0}):
-        other = lowered.replace(**change)
+        other = dataclasses.replace(lowered, **change)
         assert not np.array_equal(engine.run(other).end, ends)
 
 

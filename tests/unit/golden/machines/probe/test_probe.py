@@ -52,10 +52,12 @@ def test_a_neighbouring_value_is_told_apart(stem, parameter, other):
     machine = find(stem)
     rule = machine.rule
     if parameter == "product_overflow":
+        assert isinstance(rule, DotSpec)
         rule = rule.replace(product_overflow=False)  # fp16 products do not overflow
         wrong = rule.replace(accumulate="tree")
     else:
         wrong = changed(rule, parameter, other)
+        assert wrong is not None
     assert Scorer(results_of(rule, machine)).count(wrong) > 0
 
 

@@ -272,7 +272,7 @@ def test_a_mistake_in_the_geometry_changes_the_result(monkeypatch, change):
 )
 def test_sizes_that_cannot_be_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        S.replace(**change)
+        replace(S, **change)
 
 
 def test_chips_tilings_and_data_that_cannot_be_are_refused():

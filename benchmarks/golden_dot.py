@@ -74,7 +74,7 @@ def main(argv=None):
     for preset, input, output, k in CASES:
         spec = PRESETS[preset].spec(input, output, k=k)
         rate = measure(spec, options.seconds, rng)
-        window = "-" if spec.window is None else spec.window
+        window = "-" if spec.sum.window is None else spec.sum.window
         print(f"{preset:8}{input:9}{output:8}{spec.k:3}  {window!s:>6}  {rate / 1e6:14.2f}")
         rows.append(
             {
@@ -82,7 +82,7 @@ def main(argv=None):
                 "input": input,
                 "output": output,
                 "k": spec.k,
-                "window": spec.window,
+                "window": spec.sum.window,
                 "dots_per_second": rate,
             }
         )

@@ -36,7 +36,7 @@ def operands(rule, size):
     """Return codes of two square matrices, and the scales of their blocks if the rule has some."""
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((2, size, size))
-    if getattr(rule, "scale", None) is None:
+    if getattr(rule, "scales", None) is None:
         pairs = ((a, rule.input), (b, rule.input_b))
         return [from_float(x.ravel(), f).reshape(size, size) for x, f in pairs], {}
     x = quantise(a, block_format(rule, rule.input))

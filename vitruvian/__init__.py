@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vitruvian.common.errors import UserError
     from vitruvian.golden.cube import mmad
-    from vitruvian.golden.fp import DotSpec, fused_dot
+    from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot
     from vitruvian.golden.machines.presets import PRESETS
     from vitruvian.golden.simd2 import mmo
     from vitruvian.products import gemm
@@ -24,6 +24,7 @@ __all__ = [
     "PRESETS",
     "UserError",
     "compile_unit",
+    "dot_spec",
     "fused_dot",
     "gemm",
     "load_chip",
@@ -39,6 +40,7 @@ _HOMES = {
     "PRESETS": "golden.machines",
     "UserError": "common.errors",
     "compile_unit": "sim.rtl",
+    "dot_spec": "golden.fp",
     "fused_dot": "golden.fp",
     "gemm": "products",
     "mmad": "golden.cube",

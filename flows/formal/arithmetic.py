@@ -12,7 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from vitruvian.flows.formal.harness import Harness
 from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.fp.window import ieee_window
 from vitruvian.hdl.fp.core import dotcore, finish, terms
 from vitruvian.hdl.fp.dot import DotProduct
@@ -109,7 +109,7 @@ def _multiply(
 def _dot(h: Harness, *, format: str, output: str) -> None:
     """Compare a dot product of two pairs with C = ±0 to the exact sum, rounded once."""
     f, out = FORMATS[format], FORMATS[output]
-    spec = DotSpec(input=f, output=out, k=2, window=ieee_window(f, out))
+    spec = dot_spec(input=f, output=out, k=2, window=ieee_window(f, out))
     unit = DotProduct(spec=spec)
     h.add(unit, driven=[unit.c])
     m, c_sign = h.m, h.free("c_sign")

@@ -52,7 +52,7 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
     a, b : sequence of Value
         Codes of the operands.
     """
-    out, window = spec.output, spec.window
+    out, window = spec.output, spec.sum.window
     assert window is not None and out.infinity is not None
     pairs = [(Number(x, spec.input), Number(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
     fraction = spec.input.fraction_bits + spec.input_b.fraction_bits

@@ -291,32 +291,34 @@ def _products(k: int, a: str, b: str) -> str:
 
 def _scales(spec: DotSpec) -> str:
     """Return the end of a sentence about the scales of a rule."""
-    if spec.scale is None:
+    if spec.scales is None:
         return ""
-    text = f"; each {spec.block} values of a, and of b, share a factor of {spec.scale.name}"
-    text += f" (code {spec.scale.nan:#04x} is NaN)"
-    if spec.lanes == "sixteens":
+    scale, block = spec.scales.format, spec.scales.block
+    text = f"; each {block} values of a, and of b, share a factor of {scale.name}"
+    text += f" (code {scale.nan:#04x} is NaN)"
+    if spec.sum.lanes == "sixteens":
         text += "; 16 products are added exactly, and their scaled sum is a term"
     return text
 
 
 def _rule(spec: DotSpec) -> Iterator[str]:
     """Yield the window, the rounding and the NaN code of a fused dot product."""
-    if spec.window is None:
+    if spec.sum.window is None:
         yield "Window: none; nothing is cut."
     else:
         cut = {
             "magnitude": "magnitudes are chopped",
             "floor": "terms are chopped toward minus infinity, and one sticky bit is kept below",
             "odd": "magnitudes are chopped, and the last bit of one that lost bits is set",
-        }[spec.truncate]
-        yield f"Window: {spec.window} fraction bits below the largest exponent of a term;"
+        }[spec.sum.truncate]
+        yield f"Window: {spec.sum.window} fraction bits below the largest exponent of a term;"
         yield f"  {cut}."
-    if spec.emax_floor is not None and spec.scale is not None:
-        yield f"  The largest exponent counts as {spec.emax_floor} if it is smaller."
-    rounding = _ROUNDINGS[spec.rounding]
+    if spec.sum.floor is not None and spec.scales is not None:
+        yield f"  The largest exponent counts as {spec.sum.floor} if it is smaller."
+    rounding = _ROUNDINGS[spec.result.rounding]
     too_large = "NaN" if spec.output.infinity is None else "infinity"
-    yield f"Rounding: once, {spec.rounding} ({rounding}), to {spec.result_bits} fraction bits;"
+    result = spec.result
+    yield f"Rounding: once, {result.rounding} ({rounding}), to {result.bits} fraction bits;"
     yield f"  overflow gives {too_large}."
     yield from _steps(spec)
     digits = -(-spec.output.storage_bits // 4)
@@ -325,24 +327,24 @@ def _rule(spec: DotSpec) -> Iterator[str]:
 
 def _steps(spec: DotSpec) -> Iterator[str]:
     """Yield the steps of a machine's rule that a plain fused dot product does not have."""
-    if spec.is_plain and spec.zero != "exact":
+    if spec.is_plain and spec.result.zero != "exact":
         return
-    yield f"Sign of a zero: {_ZEROS[spec.zero]}."
-    if spec.convert is not None:
-        yield f"Operands: converted to {spec.convert.name} first, RNE."
+    yield f"Sign of a zero: {_ZEROS[spec.result.zero]}."
+    if spec.a.convert is not None:
+        yield f"Operands: converted to {spec.a.convert.name} first, RNE."
     if spec.flush:
         yield f"Operands and c below the least normal {spec.output.name} number are zeros."
-    if spec.flush_result is not None:
+    if spec.result.flush is not None:
         yield f"Results below the least normal {spec.output.name} number are zeros."
-    if spec.product_exponent == "leading":
+    if spec.products.exponent == "leading":
         yield "Exponent of a product: that of its leading one."
-    if spec.slices is not None:
+    if spec.products.slices is not None:
         yield "Significands: cut into slices; the product of each of these pairs is a term:"
-        yield "  " + ", ".join(f"{p:#x} x {q:#x}" for p, q in spec.slices) + "."
-    if spec.lanes == "halves":
+        yield "  " + ", ".join(f"{p:#x} x {q:#x}" for p, q in spec.products.slices) + "."
+    if spec.sum.lanes == "halves":
         yield "Order: products k mod 4 in {0, 1} are summed first; the others and this sum follow."
-    if spec.accumulate == "after":
+    if spec.addend.how == "after":
         yield "c: added exactly to the sum of the cut products; the largest exponent ignores c."
-    if spec.accumulate == "late":
-        last = "RTO" if spec.rounding == "RTO" else "RNE"
+    if spec.addend.how == "late":
+        last = "RTO" if spec.result.rounding == "RTO" else "RNE"
         yield f"c: added last to the rounded sum of the products, {last}, zeros as in IEEE 754."

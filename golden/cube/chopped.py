@@ -34,14 +34,16 @@ def fits_chopped(spec: DotSpec) -> bool:
     It must be one of the plain rules of tensor cores: truncated magnitudes, every zero +0, and
     either RZ with FP32 results or RNE with FP16 results.
     """
-    if not spec.is_plain or spec.window is None or spec.truncate != "magnitude":
+    if not spec.is_plain or spec.sum.window is None or spec.sum.truncate != "magnitude":
         return False
     rounding = {"fp32": "RZ", "fp16": "RNE"}.get(spec.output.name)
-    if spec.zero != "positive" or spec.rounding != rounding or spec.emax_floor is None:
+    if spec.result.zero != "positive" or spec.result.rounding != rounding or spec.sum.floor is None:
         return False
-    if spec.output.name == "fp16" and spec.result_bits != spec.output.fraction_bits:
+    if spec.output.name == "fp16" and spec.result.bits != spec.output.fraction_bits:
         return False
-    return all(_is_narrow(f) for f in (spec.input, spec.input_b)) and spec.window <= _INT_BITS - 4
+    return (
+        all(_is_narrow(f) for f in (spec.input, spec.input_b)) and spec.sum.window <= _INT_BITS - 4
+    )
 
 
 def _is_narrow(format: FloatFormat) -> bool:
@@ -109,15 +111,15 @@ def chopped_mmad(
 
 def loop_numbers(spec: DotSpec, narrow: bool) -> tuple[int, int, int, int, int, bool, int, int]:
     """Return the last arguments of ``chopped_compiled.rows``; ``narrow``: products are FP32."""
-    assert spec.window is not None and spec.emax_floor is not None
+    assert spec.sum.window is not None and spec.sum.floor is not None
     return (
         spec.k,
-        spec.window,
-        spec.emax_floor,
+        spec.sum.window,
+        spec.sum.floor,
         spec.output.emin,
-        spec.result_bits,
+        spec.result.bits,
         spec.output.name == "fp16",
-        1 << (_INT_BITS - 2 - spec.window),
+        1 << (_INT_BITS - 2 - spec.sum.window),
         _REACH if narrow else 2 * _REACH,
     )
 

@@ -140,9 +140,9 @@ def mmad_any(
 
 def fits(spec: DotSpec | IntDotSpec, terms: int) -> TypeGuard[DotSpec]:
     """Return True if ``compiled_mmad`` can hold the sums of a spec, for K = ``terms``."""
-    if not isinstance(spec, DotSpec) or spec.window is None:
+    if not isinstance(spec, DotSpec) or spec.sum.window is None:
         return False
-    if not spec.is_plain or spec.zero == "exact":
+    if not spec.is_plain or spec.result.zero == "exact":
         return False
     widest = max(f.fraction_bits for f in (spec.input, spec.input_b, spec.output))
     return widest <= 52 and sum_bits(spec, min(spec.k, terms)) <= 126

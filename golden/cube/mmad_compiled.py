@@ -144,16 +144,16 @@ def _decode(codes: np.ndarray, format: FloatFormat) -> _Operand:
 @lru_cache(64)
 def _rule(spec: DotSpec) -> _Rule:
     out = spec.output
-    assert spec.window is not None  # as ``fits`` demands
+    assert spec.sum.window is not None  # as ``fits`` demands
     return _Rule(
         k=spec.k,
-        floor=spec.truncate == "floor",
-        nearest=spec.rounding == "RNE",
-        window=spec.window,
-        emax_floor=-(1 << 30) if spec.emax_floor is None else spec.emax_floor,
+        floor=spec.sum.truncate == "floor",
+        nearest=spec.result.rounding == "RNE",
+        window=spec.sum.window,
+        emax_floor=-(1 << 30) if spec.sum.floor is None else spec.sum.floor,
         fraction_p=spec.input.fraction_bits + spec.input_b.fraction_bits,
         fraction_c=out.fraction_bits,
-        result_bits=spec.result_bits,
+        result_bits=spec.result.bits,
         emin=out.emin,
         emax=out.emax,
         exponent_ones=out.exponent_ones,
@@ -163,7 +163,7 @@ def _rule(spec: DotSpec) -> _Rule:
         max_finite=np.uint64(out.max_finite),
         overflow=np.uint64(out.overflow if out.has_infinity else spec.nan_code),
         nan=np.uint64(spec.nan_code),
-        minus_zero=spec.zero == "ieee",
+        minus_zero=spec.result.zero == "ieee",
     )
 
 

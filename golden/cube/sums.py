@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.fp.codec import as_codes, to_float
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 
 _LOOKED_UP_BITS = 16  # widest codes that are decoded with a table
 
@@ -22,9 +22,9 @@ def is_short(spec: DotSpec) -> bool:
     The accuracy must be that of the ``ieee`` presets: floor with sticky, RNE, all result bits, the
     signs of zeros as in IEEE 754, no floor of E_max. Both operands have the same format.
     """
-    if spec.window is None or spec.window + spec.k.bit_length() > 54:
+    if spec.sum.window is None or spec.sum.window + spec.k.bit_length() > 54:
         return False
-    plain = DotSpec(input=spec.input, output="fp32", k=spec.k, window=spec.window)
+    plain = dot_spec(input=spec.input, output="fp32", k=spec.k, window=spec.sum.window)
     return spec == plain
 
 
@@ -87,10 +87,10 @@ def sums(kind: str, a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) 
         a, b, c = b.T, a.T, c.T
     a, b, d = np.ascontiguousarray(a), np.ascontiguousarray(b), np.array(c, order="C")
     if kind == "sqdiff":
-        norms(a, b, d, spec.k, spec.window)
+        norms(a, b, d, spec.k, spec.sum.window)
     else:
         compute = squares if kind == "squares" else products
-        compute(a, b, d, spec.k, spec.window, spec.input.emin)
+        compute(a, b, d, spec.k, spec.sum.window, spec.input.emin)
     return d.T if swap else d
 
 

@@ -20,7 +20,7 @@ from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
 from vitruvian.golden.fp.intdot import int_dot
 from vitruvian.golden.fp.round import ROUNDINGS
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.fp.window import ieee_window
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "add",
     "compare",
     "convert",
+    "dot_spec",
     "fma",
     "from_float",
     "from_int",

@@ -16,7 +16,7 @@ from vitruvian.golden.fp.convert import convert
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 from vitruvian.golden.fp.plain import evaluate_plain
 from vitruvian.golden.fp.round import check_rounding
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.fp.window import ieee_window
 
 #: Result of ``compare`` if an operand is a NaN
@@ -56,7 +56,7 @@ def fma(
     f = as_format(format)
     out = f if output is None else as_format(output, "output")
     check_rounding(rounding)
-    spec = DotSpec(input=f, output=out, k=1, window=ieee_window(f, out))
+    spec = dot_spec(input=f, output=out, k=1, window=ieee_window(f, out))
     a, b, c = np.broadcast_arrays(as_codes(a, f, "a"), as_codes(b, f, "b"), as_codes(c, out, "c"))
     d = evaluate_plain(a.reshape(-1, 1), b.reshape(-1, 1), c.reshape(-1), spec, rounding, "ieee")
     return d.reshape(a.shape)[()]

@@ -36,8 +36,8 @@ def fused_dot(
         Parameters of a block. If K is at most ``spec.k``, it is one block of K terms. Otherwise K
         must be a multiple of ``spec.k``; the blocks follow in ascending k, and the D of a block is
         the C of the next.
-    scale_a, scale_b : (..., K / block) array_like of uint8, ``spec.scale`` codes, optional
-        Scales of the blocks of A and B; given exactly if ``spec.scale`` is.
+    scale_a, scale_b : (..., K / block) array_like of uint8, ``spec.scales.format`` codes, optional
+        Scales of the blocks of A and B; given exactly if ``spec.scales`` is.
 
     Returns
     -------
@@ -73,11 +73,10 @@ def fused_dot(
         return fast.reshape(lead)[()]
     for start in range(0, terms, spec.k):
         block = slice(start, start + spec.k)
-        if spec.scale is None or scales_a is None or scales_b is None:
+        if spec.scales is None or scales_a is None or scales_b is None:
             d = evaluate(a[:, block], b[:, block], d, spec)
         else:
-            assert spec.block is not None
-            scales = slice(start // spec.block, (start + spec.k) // spec.block)
+            scales = slice(start // spec.scales.block, (start + spec.k) // spec.scales.block)
             d = evaluate(
                 a[:, block],
                 b[:, block],
@@ -99,18 +98,20 @@ def _block_scales(
     ValueError
         If scales are missing, of the wrong shape or not wanted, or if K is no multiple of a block.
     """
-    if spec.scale is None or spec.block is None:
+    if spec.scales is None:
         if scale is not None:
             raise ValueError(f"{name} must be None, because the rule has no scales")
         return None
-    if terms % spec.block:
-        raise ValueError(f"K must be a multiple of the block of {spec.block}, not {terms!r}")
+    if terms % spec.scales.block:
+        raise ValueError(f"K must be a multiple of the block of {spec.scales.block}, not {terms!r}")
     if scale is None:
-        raise ValueError(f"{name} must be {spec.scale} codes, one for each {spec.block} values")
+        raise ValueError(
+            f"{name} must be {spec.scales.format} codes, one for each {spec.scales.block} values"
+        )
     codes = np.asarray(scale)
     if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() <= 255):
-        raise ValueError(f"{name} must be {spec.scale} codes from 0 to 255")
-    shape = (*lead, terms // spec.block)
+        raise ValueError(f"{name} must be {spec.scales.format} codes from 0 to 255")
+    shape = (*lead, terms // spec.scales.block)
     try:
         return np.broadcast_to(codes, shape).reshape(-1, shape[-1]).astype(np.uint8)
     except ValueError:

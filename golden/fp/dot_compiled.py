@@ -61,8 +61,8 @@ def compiled_sum(terms: Terms, spec: DotSpec) -> tuple[np.ndarray, np.ndarray, n
     rule = _Rule(
         fraction_p=spec.input.fraction_bits + spec.input_b.fraction_bits,
         fraction_c=spec.output.fraction_bits,
-        window=-1 if spec.window is None else spec.window,
-        floor=spec.truncate == "floor",
+        window=-1 if spec.sum.window is None else spec.sum.window,
+        floor=spec.sum.truncate == "floor",
     )
     fields = {
         name: np.ascontiguousarray(field, np.int64 if name.startswith("sig") else np.int32)

@@ -15,7 +15,7 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.plain import evaluate_plain, sum_bits
 from vitruvian.golden.fp.round import bit_length, jam, round_pack
 from vitruvian.golden.fp.scales import unpack_scale
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.fp.window import ieee_window
 
 _NONE = -(1 << 20)  # the largest exponent of no terms
@@ -60,7 +60,7 @@ def evaluate(
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
-    scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scale`` codes, optional
+    scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scales.format`` codes, optional
 
     Returns
     -------
@@ -71,22 +71,22 @@ def evaluate(
     ValueError
         If the rule has no window, or if the sum of these formats does not fit into 62 bits.
     """
-    if spec.accumulate == "late":
-        inner = replace(spec, accumulate="tree")
-        nothing = spec.output.negative_zero if spec.zero == "ieee" else 0
+    if spec.addend.how == "late":
+        inner = spec.replace(accumulate="tree")
+        nothing = spec.output.negative_zero if spec.result.zero == "ieee" else 0
         total = evaluate(a, b, np.full_like(c, nothing), inner, scale_a, scale_b)
-        rounding = "RTO" if spec.rounding == "RTO" else "RNE"
-        return add_rounded(total, c, replace(spec, rounding=rounding))
-    if spec.lanes == "halves":
+        rounding = "RTO" if spec.result.rounding == "RTO" else "RNE"
+        return add_rounded(total, c, spec.replace(rounding=rounding))
+    if spec.sum.lanes == "halves":
         terms: int = a.shape[1]
         first = np.arange(terms) % 4 < 2
-        inner = replace(spec, lanes="together")
+        inner = spec.replace(lanes="together")
         for half in (first, ~first):
             c = evaluate(a[:, half], b[:, half], c, inner)
         return c
     if spec.is_plain:
         return evaluate_plain(a, b, c, spec)
-    if spec.window is None:
+    if spec.sum.window is None:
         raise ValueError(
             f"window must be an int for a rule with {', '.join(spec.changes)}, not None"
         )
@@ -95,15 +95,15 @@ def evaluate(
 
     z = _decode(c, spec.output, spec)
     products = _multiply(a, b, spec)
-    if spec.scale is not None:
+    if spec.scales is not None:
         assert scale_a is not None and scale_b is not None
         products = _scaled(products, spec, scale_a, scale_b)
-    total = _aligned_sum if spec.accumulate == "aligned" else _windowed_sum
+    total = _aligned_sum if spec.addend.how == "aligned" else _windowed_sum
     d = _round(*total(products, z, spec), spec)
     zero = ~products.significand.any(axis=1) & (z.significand == 0) & ~products.present.any(axis=1)
-    minus = products.all_negative & z.sign & (spec.zero == "ieee")
+    minus = products.all_negative & z.sign & (spec.result.zero == "ieee")
     d[zero] = np.where(minus, spec.output.negative_zero, 0)[zero]
-    if spec.zero == "positive":
+    if spec.result.zero == "positive":
         d[d == spec.output.negative_zero] = 0
     return _with_specials(d, products, z, spec)
 
@@ -111,15 +111,15 @@ def evaluate(
 def add_rounded(x: np.ndarray, y: np.ndarray, spec: DotSpec) -> np.ndarray:
     """Return x + y of ``spec.output`` codes, rounded and flushed as ``spec`` says."""
     out = spec.output
-    plain = DotSpec(
+    plain = dot_spec(
         input=out,
         output=out,
         k=1,
         window=ieee_window(out, out),
-        rounding=spec.rounding,
-        nan=spec.nan,
+        rounding=spec.result.rounding,
+        nan=spec.result.nan,
         flush=spec.flush,
-        flush_result=spec.flush_result,
+        flush_result=spec.result.flush,
     )
     one = np.full((len(x), 1), out.one, code_dtype(out))
     return evaluate(one, x[:, None], y, plain)
@@ -136,9 +136,9 @@ def _decode(codes: np.ndarray, format: FloatFormat, spec: DotSpec) -> Unpacked:
 
 def _operand(codes: np.ndarray, format: FloatFormat, spec: DotSpec) -> tuple[Unpacked, FloatFormat]:
     """Decode operands in the format in which they are multiplied, and return that format too."""
-    if spec.convert is None or spec.convert == format:
+    if spec.a.convert is None or spec.a.convert == format:
         return _decode(codes, format, spec), format
-    return _decode(convert(codes, format, spec.convert), spec.convert, spec), spec.convert
+    return _decode(convert(codes, format, spec.a.convert), spec.a.convert, spec), spec.a.convert
 
 
 def _multiply(a: np.ndarray, b: np.ndarray, spec: DotSpec) -> _Products:
@@ -153,12 +153,14 @@ def _multiply(a: np.ndarray, b: np.ndarray, spec: DotSpec) -> _Products:
     zero_a = (x.significand == 0) & ~x.infinity
     zero_b = (y.significand == 0) & ~y.infinity
     nan = x.nan | y.nan | (infinity & (zero_a | zero_b))
-    if spec.product_overflow:
+    if spec.products.overflow:
         infinity = infinity | ((product != 0) & (leading > spec.output.emax))
-    parts = [(x.significand & p) * (y.significand & q) for p, q in spec.slices or ((-1, -1),)]
+    parts = [
+        (x.significand & p) * (y.significand & q) for p, q in spec.products.slices or ((-1, -1),)
+    ]
     return _Products(
         np.concatenate([np.where(sign, -part, part) for part in parts], axis=1),
-        np.tile(leading if spec.product_exponent == "leading" else exponent, len(parts)),
+        np.tile(leading if spec.products.exponent == "leading" else exponent, len(parts)),
         np.tile(last, len(parts)),
         np.tile(product != 0, len(parts)),
         np.asarray(sign.all(axis=1)),
@@ -171,10 +173,10 @@ def _multiply(a: np.ndarray, b: np.ndarray, spec: DotSpec) -> _Products:
 def _scaled(p: _Products, spec: DotSpec, scale_a: np.ndarray, scale_b: np.ndarray) -> _Products:
     """Multiply the terms by their scales, after they are added in groups if the rule says so."""
     n, terms = p.significand.shape
-    assert spec.scale is not None and spec.block is not None
-    x, y = unpack_scale(scale_a, spec.scale), unpack_scale(scale_b, spec.scale)
+    assert spec.scales is not None
+    x, y = unpack_scale(scale_a, spec.scales.format), unpack_scale(scale_b, spec.scales.format)
     size = 1
-    if spec.lanes == "sixteens":
+    if spec.sum.lanes == "sixteens":
         size = _GROUP
         # The scale is outside, so the sum is formed at the least exponent that a product can have.
         least = spec.input.emin + spec.input_b.emin
@@ -188,14 +190,14 @@ def _scaled(p: _Products, spec: DotSpec, scale_a: np.ndarray, scale_b: np.ndarra
             last=np.full_like(values, least),
             present=present,
         )
-    each = spec.block // size  # terms that share a scale
+    each = spec.scales.block // size  # terms that share a scale
     factor = np.repeat(x.significand * y.significand, each, axis=1)
     exponent = np.repeat(x.exponent + y.exponent, each, axis=1)
     return replace(
         p,
         significand=p.significand * factor,
         exponent=p.exponent + exponent,
-        last=p.last + exponent - 2 * spec.scale.fraction_bits,
+        last=p.last + exponent - 2 * spec.scales.format.fraction_bits,
         present=p.present & (factor != 0),
         nan=p.nan | x.nan.any(axis=1) | y.nan.any(axis=1),
     )
@@ -222,23 +224,23 @@ def _windowed_sum(
     p: _Products, z: Unpacked, spec: DotSpec
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add the terms, truncated at one E_max, and C; return sign, magnitude and last exponent."""
-    assert spec.window is not None
+    assert spec.sum.window is not None
     last_c = z.exponent - spec.output.fraction_bits
     addend = np.where(z.sign, -z.significand, z.significand)
     emax = p.emax()
-    if spec.accumulate == "tree":
+    if spec.addend.how == "tree":
         emax = np.maximum(emax, np.where(z.significand == 0, _NONE, z.exponent))
-    if spec.emax_floor is not None:
-        emax = np.maximum(emax, spec.emax_floor)
+    if spec.sum.floor is not None:
+        emax = np.maximum(emax, spec.sum.floor)
     emax = np.where(emax == _NONE, 0, emax)
-    unit = emax - spec.window
+    unit = emax - spec.sum.window
     places = p.last - unit[:, None]
-    total = _truncated(p.significand, places, spec.truncate).sum(axis=1)
-    if spec.accumulate == "after":
+    total = _truncated(p.significand, places, spec.sum.truncate).sum(axis=1)
+    if spec.addend.how == "after":
         return _exact_sum(total, unit, addend, last_c)
     place_c = last_c - unit
-    total = total + _truncated(addend, place_c, spec.truncate)
-    if spec.truncate == "floor":  # append the sticky bit, which halves the unit
+    total = total + _truncated(addend, place_c, spec.sum.truncate)
+    if spec.sum.truncate == "floor":  # append the sticky bit, which halves the unit
         lost = (places < 0) & (_shift(_shift(p.significand, places), -places) != p.significand)
         lost_c = (place_c < 0) & (_shift(_shift(addend, place_c), -place_c) != addend)
         total = (total << 1) | (lost.any(axis=1) | lost_c)
@@ -268,7 +270,7 @@ def _aligned_sum(
     with exponents of their own and floored at 2^(E_d − 24), and a C far below E_m is dropped.
     """
     emax = p.emax()
-    if spec.lanes == "parity":
+    if spec.sum.lanes == "parity":
         total = np.zeros(len(emax), np.int64)
         for lane in (slice(0, None, 2), slice(1, None, 2)):
             own = np.where(p.present[:, lane], p.exponent[:, lane], _NONE).max(axis=1)
@@ -281,7 +283,7 @@ def _aligned_sum(
     common = np.maximum(emax, z.exponent)
     total = _shift(total, (emax - _OWN) - (common - _COMMON))
     addend = np.where(z.sign, -z.significand, z.significand)
-    if spec.lanes == "parity":
+    if spec.sum.lanes == "parity":
         addend = np.where(z.exponent < common - _OWN - 1, 0, addend)
     last_c = z.exponent - spec.output.fraction_bits
     total += _shift(addend, last_c - (common - _OWN)) << (_COMMON - _OWN)
@@ -302,19 +304,19 @@ def _round(
         magnitude,
         exponent,
         out,
-        spec.rounding,
-        result_bits=spec.result_bits,
+        spec.result.rounding,
+        result_bits=spec.result.bits,
         overflow="infinity",
     )
-    if spec.flush_result is None:
+    if spec.result.flush is None:
         return d
-    if spec.flush_result == "before":
+    if spec.result.flush == "before":
         tiny = exponent + bit_length(magnitude) - 1 < out.emin
-    elif spec.flush_result == "unbounded":
+    elif spec.result.flush == "unbounded":
         # Twice the value is rounded to the same precision if the value is at least half of the
         # least normal number; smaller values are below twice that number in either case.
         twice = round_pack(
-            sign, magnitude, exponent + 1, out, spec.rounding, result_bits=spec.result_bits
+            sign, magnitude, exponent + 1, out, spec.result.rounding, result_bits=spec.result.bits
         )
         double_least = 2 << (out.fraction_bits + out.storage_shift)
         tiny = (twice & ~twice.dtype.type(out.sign_mask)) < double_least

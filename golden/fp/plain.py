@@ -41,7 +41,7 @@ def evaluate_plain(
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
     rounding : str, optional
-        Any of ``ROUNDINGS``, by default ``spec.rounding``.
+        Any of ``ROUNDINGS``, by default ``spec.result.rounding``.
     overflow : str
         As in ``round_pack``.
 
@@ -49,7 +49,7 @@ def evaluate_plain(
     -------
     (n,) ndarray of unsigned int, ``spec.output`` codes
     """
-    rounding = spec.rounding if rounding is None else rounding
+    rounding = spec.result.rounding if rounding is None else rounding
     d = np.empty(len(c), code_dtype(spec.output))
     step = max(_CHUNK // a.shape[1], 1)
     for start in range(0, len(c), step):
@@ -80,8 +80,8 @@ def _chunk(
         # would overflow. Their sums are not used, so the terms are cleared.
         sig_a[:, special] = 0
         sig_c[special] = 0
-    if spec.emax_floor is not None:
-        emax = np.maximum(emax, spec.emax_floor)
+    if spec.sum.floor is not None:
+        emax = np.maximum(emax, spec.sum.floor)
 
     terms = Terms(sig_a, exp_a, sig_b, exp_b, sig_c, exp_c, emax)
     if sum_bits(spec, len(a)) < 60:
@@ -98,7 +98,7 @@ def _chunk(
         exponent,
         spec.output,
         rounding,
-        result_bits=spec.result_bits,
+        result_bits=spec.result.bits,
         overflow=overflow,
     )
     if not spec.output.has_infinity:  # ``round_pack`` gave the canonical NaN for an overflow
@@ -107,7 +107,7 @@ def _chunk(
         d[(magnitude == 0) & ~special] |= d.dtype.type(spec.output.sign_mask)
     if special.any():
         d[special] = _special(a[:, special], b[:, special], c[special], spec, rounding)
-    if spec.zero == "positive":
+    if spec.result.zero == "positive":
         d[d == spec.output.negative_zero] = 0
     return d
 
@@ -139,10 +139,10 @@ def operand(codes: np.ndarray, format: FloatFormat) -> tuple[np.ndarray, np.ndar
 
 def sum_bits(spec: DotSpec, terms: int) -> int:
     """Return a width that holds the sum, its sign and the sticky bit; huge without a window."""
-    if spec.window is None:
+    if spec.sum.window is None:
         return 1 << 20
     product_bits = spec.input.fraction_bits + spec.input_b.fraction_bits
-    return max(spec.window, product_bits, spec.output.fraction_bits) + terms.bit_length() + 4
+    return max(spec.sum.window, product_bits, spec.output.fraction_bits) + terms.bit_length() + 4
 
 
 def plain_sum(
@@ -172,7 +172,7 @@ def plain_sum(
     product, cut_p = _cut(product, last_p - unit, product_bits, spec)
     addend, cut_c = _cut(addend, last_c - unit, spec.output.fraction_bits, spec)
     total = product.sum(axis=0, dtype=object if wide else np.int64) + addend
-    if spec.truncate == "floor":  # append the sticky bit, which halves the unit
+    if spec.sum.truncate == "floor":  # append the sticky bit, which halves the unit
         total = (total << 1) + (cut_p.any(axis=0) | cut_c)
         unit = unit - 1
     sign, magnitude = (total < 0).astype(bool), np.abs(total)
@@ -191,8 +191,8 @@ def _units(
     fraction_p = spec.input.fraction_bits + spec.input_b.fraction_bits
     last_p = terms.exp_a + terms.exp_b - np.int32(fraction_p)
     last_c = terms.exp_c - np.int32(spec.output.fraction_bits)
-    if spec.window is not None:
-        return terms.emax - np.int32(spec.window), last_p, last_c
+    if spec.sum.window is not None:
+        return terms.emax - np.int32(spec.sum.window), last_p, last_c
     none = np.int32(1 << 20)
     lowest = np.where(product == 0, none, last_p).min(axis=0)
     return np.minimum(lowest, np.where(terms.sig_c == 0, none, last_c)), last_p, last_c
@@ -204,13 +204,13 @@ def _cut(
     """Return significand · 2^gap truncated to integers, and which of them lost bits."""
     # All significands are first shifted left by one common amount, the largest gap that occurs;
     # each is then shifted right by the rest, so that no shift amount is negative.
-    if spec.window is None:
+    if spec.sum.window is None:
         up = int(gap.max(where=significand != 0, initial=0))
     else:
-        up = max(spec.window - fraction_bits, 0)  # the gap of a term with the exponent E_max
+        up = max(spec.sum.window - fraction_bits, 0)  # the gap of a term with the exponent E_max
     right = np.clip(up - gap, 0, up + fraction_bits + 2).astype(significand.dtype, copy=False)
     value = significand << up
-    if spec.truncate == "magnitude":
+    if spec.sum.truncate == "magnitude":
         kept = np.abs(value) >> right
         return np.where(value < 0, -kept, kept), np.False_
     kept = value >> right
@@ -232,7 +232,7 @@ def _special(
     if rounding == "RD":
         minus = sign.any(axis=0) | z.sign
     else:
-        minus = sign.all(axis=0) & z.sign & (spec.zero == "ieee")
+        minus = sign.all(axis=0) & z.sign & (spec.result.zero == "ieee")
     out = spec.output
     d = np.where(minus, out.negative_zero, 0).astype(code_dtype(out))
     if out.overflow_has_sign:

@@ -202,18 +202,18 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     terms.append((addend.sign, addend.exponent, addend.value))
     nonzero = [exponent for _, exponent, value in terms if value]
     if not nonzero:
-        minus = spec.zero == "ieee" and all(sign for sign, _, _ in terms)
+        minus = spec.result.zero == "ieee" and all(sign for sign, _, _ in terms)
         return spec.output.sign_mask if minus else 0
 
     # The sum of the terms, each truncated to a multiple of q = 2^(E_max − window)
-    if spec.window is None:
+    if spec.sum.window is None:
         total = sum((value for _, _, value in terms), Fraction(0))
     else:
-        if spec.emax_floor is not None:
-            nonzero.append(spec.emax_floor)
-        q = power_of_two(max(nonzero) - spec.window)
+        if spec.sum.floor is not None:
+            nonzero.append(spec.sum.floor)
+        q = power_of_two(max(nonzero) - spec.sum.window)
         units = [value / q for _, _, value in terms]
-        if spec.truncate == "magnitude":
+        if spec.sum.truncate == "magnitude":
             total = sum(int(u) for u in units) * q  # int() truncates towards zero
         else:
             cut = [u.numerator // u.denominator for u in units]  # floor
@@ -222,9 +222,9 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
 
     # One rounding
     code = encode(
-        total, spec.output, spec.rounding, result_bits=spec.result_bits, overflow="infinity"
+        total, spec.output, spec.result.rounding, result_bits=spec.result.bits, overflow="infinity"
     )
-    if code == spec.output.sign_mask and spec.zero == "positive":
+    if code == spec.output.sign_mask and spec.result.zero == "positive":
         return 0
     return spec.nan_code if decode(code, spec.output).kind == "nan" else code
 

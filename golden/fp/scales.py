@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from vitruvian.common.validate import check_int, one_of
 
 
-class Scales(NamedTuple):
+class DecodedScales(NamedTuple):
     """Decoded scales: a value is significand · 2^(exponent − fraction_bits)."""
 
     exponent: np.ndarray  # int64
@@ -90,7 +90,7 @@ def as_scale(value: ScaleFormat | str) -> ScaleFormat:
     return SCALES[value]
 
 
-def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
+def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> DecodedScales:
     """Decode codes of a scale.
 
     Parameters
@@ -99,7 +99,7 @@ def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
 
     Returns
     -------
-    Scales
+    DecodedScales
         Three arrays of the shape of ``codes``.
     """
     f = as_scale(format)
@@ -112,7 +112,7 @@ def unpack_scale(codes: ArrayLike, format: ScaleFormat | str) -> Scales:
         field = np.maximum(field, 1)
     else:
         significand = fraction | 1 << f.fraction_bits
-    return Scales(field - f.bias, np.where(nan, 0, significand), nan)
+    return DecodedScales(field - f.bias, np.where(nan, 0, significand), nan)
 
 
 def scale_value(codes: ArrayLike, format: ScaleFormat | str) -> np.ndarray:

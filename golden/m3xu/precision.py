@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from vitruvian.common.validate import ceil_div, check_int, one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.machines.presets import PRESETS
 
 #: Bits of a lane of the operand bus. An FP16 or BF16 element takes one lane, a TF32 element (which
@@ -123,12 +123,12 @@ class Precision:
         )
         if window is None:
             return spec
-        if PRESETS[name].is_machine or spec.window is None:
+        if PRESETS[name].is_machine or spec.sum.window is None:
             raise ValueError(
                 f"window must be None for {self.name} with the preset {name}, not {window!r}"
             )
-        check_int("window", window, spec.window)
-        return DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
+        check_int("window", window, spec.sum.window)
+        return dot_spec(input=spec.input, output=spec.output, k=spec.k, window=window)
 
 
 PRECISIONS = {

@@ -170,21 +170,23 @@ class _Operand(NamedTuple):
 
 def _quantised(x: np.ndarray, format: FloatFormat, rule: object) -> _Operand:
     """Return numbers in the format of an operand."""
-    if not isinstance(rule, DotSpec) or rule.scale is None:
+    if not isinstance(rule, DotSpec) or rule.scales is None:
         # A machine that first rounds its operands to a narrower format gets numbers of that one.
-        narrow = rule.convert if isinstance(rule, DotSpec) else None
+        narrow = rule.a.convert if isinstance(rule, DotSpec) else None
         if narrow is None or narrow.fraction_bits >= format.fraction_bits:
             narrow = format
         codes = from_float(x, narrow, saturate=True)
         return _Operand(codes, to_float(codes, narrow), None)
-    assert rule.block is not None
-    blocks = x.reshape(len(x), -1, rule.block)
+    assert rule.scales is not None
+    blocks = x.reshape(len(x), -1, rule.scales.block)
     largest = np.abs(blocks).max(axis=2)
-    if rule.scale.fraction_bits:
-        scales = encode_scale(largest / to_float(format.max_finite, format), rule.scale)
+    if rule.scales.format.fraction_bits:
+        scales = encode_scale(largest / to_float(format.max_finite, format), rule.scales.format)
     else:
-        scales = encode_scale(np.ldexp(1.0, np.frexp(largest)[1] - 1 - format.emax), rule.scale)
-    factor = scale_value(scales, rule.scale)[..., None]
+        scales = encode_scale(
+            np.ldexp(1.0, np.frexp(largest)[1] - 1 - format.emax), rule.scales.format
+        )
+    factor = scale_value(scales, rule.scales.format)[..., None]
     codes = from_float(blocks / factor, format, saturate=True)
     values = to_float(codes, format) * factor
     return _Operand(codes.reshape(x.shape), values.reshape(x.shape), scales)

@@ -93,13 +93,13 @@ class Arithmetic:
         (..., M, N) ndarray of float32
         """
         rule = self._rule(*roles)
-        scale = rule.scale if isinstance(rule, DotSpec) else None
+        scales = rule.scales if isinstance(rule, DotSpec) else None
         factors: list[np.float32] = []
         operands: list[np.ndarray] = []
         for x, format in ((a, rule.input), (b, rule.input_b)):
             scaled = format.width <= _SHORT if self.scaled is None else self.scaled
             factor = (
-                _scale(x, to_float(format.max_finite, format)) if scaled and scale is None else 1
+                _scale(x, to_float(format.max_finite, format)) if scaled and scales is None else 1
             )
             factors.append(np.float32(factor))
             operands.append(x * np.float32(factor))
@@ -108,7 +108,7 @@ class Arithmetic:
             machine=self.machine,
             instruction=self.instruction,
             input=self._formats(*roles),
-            tensor_scale="auto" if scale is not None and scale.subnormals else None,
+            tensor_scale="auto" if scales is not None and scales.format.subnormals else None,
             threads=threads,
         )
         return d / factors[0] / factors[1]

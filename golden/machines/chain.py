@@ -1,7 +1,5 @@
 """Dot products as sequences of rounded operations: chains of fused multiply-adds, trees of sums."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
@@ -61,7 +59,7 @@ def _chains(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.
     if spec.add_c == "none":
         # Gaudi 1 adds the four accumulators beginning with that of the first term not taken.
         sums = [sums[(terms + i) % many] for i in range(many)]
-        return _pairwise(sums, replace(spec.step, flush_result=None, flush=False))
+        return _pairwise(sums, spec.step.replace(flush_result=None, flush=False))
     return add_rounded(_pairwise(sums, spec.step), c, spec.step)
 
 

@@ -7,7 +7,7 @@ leave open, are computed by the plain form of the rule.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -153,19 +153,19 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
     """Prepare one truncated sum for each step."""
     from vitruvian.golden.cube.chopped_compiled import rows  # here, as Numba loads slowly
 
-    narrow = exponent_bits(rule) <= 5 and rule.scale is None
+    narrow = exponent_bits(rule) <= 5 and rule.scales is None
     dtype = np.float32 if narrow else np.float64
-    a, exp_a, bad_a = decoded(x.a, rule.input, dtype, rule.convert)
-    b, exp_b, bad_b = decoded(x.b, rule.input_b, dtype, rule.convert)
-    if rule.scale is not None:
-        assert x.scale_a is not None and x.scale_b is not None and rule.block is not None
+    a, exp_a, bad_a = decoded(x.a, rule.input, dtype, rule.a.convert)
+    b, exp_b, bad_b = decoded(x.b, rule.input_b, dtype, rule.a.convert)
+    if rule.scales is not None:
+        assert x.scale_a is not None and x.scale_b is not None
         a, exp_a, bad_a = _scaled(a, exp_a, bad_a, x.scale_a, rule, 1)
         b, exp_b, bad_b = _scaled(b, exp_b, bad_b, x.scale_b, rule, 0)
     rows_bad, columns_bad = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
-    if rule.slices is not None:
+    if rule.products.slices is not None:
         a, exp_a, b, exp_b = _sliced(a, exp_a, b, exp_b, rule)
-        rule = replace(rule, k=rule.k * len(rule.slices))
-    if rule.accumulate == "tree":
+        rule = rule.replace(k=rule.k * len(rule.products.slices))
+    if rule.addend.how == "tree":
         numbers = loop_numbers(rule, narrow)
 
         def tree(part: slice, d: np.ndarray) -> None:
@@ -174,9 +174,9 @@ def _chopped(x: Operands, rule: DotSpec) -> _Work:
         return _Work(tree, np.float32, rows_bad, columns_bad)
 
     k = rule.k
-    inner = replace(rule, k=k // 2) if rule.lanes == "halves" else rule
+    inner = rule.replace(k=k // 2) if rule.sum.lanes == "halves" else rule
     numbers = loop_numbers(inner, narrow)
-    own = [i for i in range(k) if i % 4 < 2 or rule.lanes != "halves"]
+    own = [i for i in range(k) if i % 4 < 2 or rule.sum.lanes != "halves"]
     own += [i for i in range(k) if i not in own]
     steps = [np.asarray(own) + start for start in range(0, a.shape[1], k)]
     parts = [
@@ -200,10 +200,10 @@ def _sliced(
     a: np.ndarray, exp_a: np.ndarray, b: np.ndarray, exp_b: np.ndarray, rule: DotSpec
 ) -> tuple[np.ndarray, ...]:
     """Return one term, with the exponent of the whole product, for each partial product."""
-    assert rule.slices is not None
-    masks_a, masks_b = zip(*rule.slices, strict=True)
-    x, exp_x = _masked(a, exp_a, rule.convert or rule.input, masks_a, rule.k)
-    y, exp_y = _masked(b.T, exp_b.T, rule.convert or rule.input_b, masks_b, rule.k)
+    assert rule.products.slices is not None
+    masks_a, masks_b = zip(*rule.products.slices, strict=True)
+    x, exp_x = _masked(a, exp_a, rule.a.convert or rule.input, masks_a, rule.k)
+    y, exp_y = _masked(b.T, exp_b.T, rule.a.convert or rule.input_b, masks_b, rule.k)
     return x, exp_x, np.ascontiguousarray(y.T), np.ascontiguousarray(exp_y.T)
 
 
@@ -230,11 +230,13 @@ def _scaled(
     axis: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Multiply values by the scales of their blocks, which are powers of two."""
-    assert rule.scale is not None and rule.block is not None
-    u = unpack_scale(codes, rule.scale)
-    factor = np.where(u.nan, 1.0, scale_value(codes, rule.scale))
+    assert rule.scales is not None
+    u = unpack_scale(codes, rule.scales.format)
+    factor = np.where(u.nan, 1.0, scale_value(codes, rule.scales.format))
     exponent = u.exponent.astype(np.int16)
-    factor, exponent, nan = (np.repeat(v, rule.block, axis) for v in (factor, exponent, u.nan))
+    factor, exponent, nan = (
+        np.repeat(v, rule.scales.block, axis) for v in (factor, exponent, u.nan)
+    )
     return values * factor, exponents + exponent, bad | nan
 
 
@@ -254,10 +256,10 @@ def _grouped(x: Operands, rule: DotSpec) -> _Work:
     b, *more_b = (np.ascontiguousarray(v.T) for v in (b, *more_b))
     numbers: Any = (
         rule.k // _GROUP,
-        rule.window,
-        rule.emax_floor,
+        rule.sum.window,
+        rule.sum.floor,
         rule.output.emin,
-        rule.result_bits,
+        rule.result.bits,
         2 * _REACH,
     )
 
@@ -272,12 +274,14 @@ def _groups(
     codes: np.ndarray, scales: np.ndarray, rule: DotSpec, f: FloatFormat
 ) -> tuple[Any, ...]:
     """Return values, scales, exponents, marks of nonzero values, and which rows have a NaN."""
-    assert rule.scale is not None and rule.block is not None
+    assert rule.scales is not None
     values = to_float(codes, f).astype(np.float32)
-    u = unpack_scale(scales, rule.scale)
-    factor = np.where(u.nan, 0, scale_value(scales, rule.scale))
+    u = unpack_scale(scales, rule.scales.format)
+    factor = np.where(u.nan, 0, scale_value(scales, rule.scales.format))
     exponent = np.where(u.significand == 0, ZERO, u.exponent).astype(np.int16)
-    factor, exponent = (np.repeat(v, rule.block // _GROUP, axis=1) for v in (factor, exponent))
+    factor, exponent = (
+        np.repeat(v, rule.scales.block // _GROUP, axis=1) for v in (factor, exponent)
+    )
     nonzero = (values != 0).reshape(len(codes), codes.shape[1] // _GROUP, _GROUP)
     there = (nonzero << np.arange(_GROUP)).sum(axis=2).astype(np.uint16)
     return values, factor, exponent, there, u.nan.any(axis=1)
@@ -293,8 +297,8 @@ def _aligned(x: Operands, rule: DotSpec) -> _Work:
     b, exp_b, bad_b = decoded(x.b, rule.input_b, dtype)
     bad_rows, bad_columns = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
     huge = np.zeros(x.c.shape, np.bool)
-    lanes = 2 if rule.lanes == "parity" else 1
-    top = rule.output.emax if rule.product_overflow else -2 * ZERO
+    lanes = 2 if rule.sum.lanes == "parity" else 1
+    top = rule.output.emax if rule.products.overflow else -2 * ZERO
     # E_max has no floor here, so that FP64 products, of at least 2^-266, need larger scales.
     numbers = (rule.k, lanes, rule.output.emin, top, _REACH if narrow else 4 * _REACH)
 
@@ -313,7 +317,7 @@ def _exact(x: Operands, rule: DotSpec) -> _Work:
     bad_rows, bad_columns = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
 
     def kernel(part: slice, d: np.ndarray) -> None:
-        exact_rows(a[part], b, d, rule.k, rule.zero == "exact")
+        exact_rows(a[part], b, d, rule.k, rule.result.zero == "exact")
 
     return _Work(kernel, np.float32, bad_rows, bad_columns)
 
@@ -342,7 +346,7 @@ def _chain(x: Operands, rule: DotSpec | ChainSpec) -> _Work:
     chain = rule if isinstance(rule, ChainSpec) else ChainSpec(step=rule)
     step = chain.step
     a, b = _numbers(x.a, step.input, step, False), _numbers(x.b, step.input_b, step, False)
-    unbounded = step.flush_result == "unbounded"
+    unbounded = step.result.flush == "unbounded"
     factor, bad = a.dtype.type(1), _nothing_bad(x)
     if unbounded:
         # Twice a result that is judged is a normal number, so it is rounded to full precision.
@@ -355,7 +359,7 @@ def _chain(x: Operands, rule: DotSpec | ChainSpec) -> _Work:
         chain.accumulators,
         chain.descending,
         chain.add_c == "last",
-        float(factor) * 2.0**step.output.emin if step.flush_result else 0.0,
+        float(factor) * 2.0**step.output.emin if step.result.flush else 0.0,
     )
 
     def kernel(part: slice, d: np.ndarray) -> None:
@@ -396,22 +400,22 @@ def _apart(x: Operands, rule: DotSpec) -> _Work:
     """Prepare truncated sums to which C is added afterwards."""
     from vitruvian.golden.cube.apart_compiled import apart_rows
 
-    a, exp_a, bad_a = decoded(x.a, rule.input, np.float64, rule.convert)
-    b, exp_b, bad_b = decoded(x.b, rule.input_b, np.float64, rule.convert)
+    a, exp_a, bad_a = decoded(x.a, rule.input, np.float64, rule.a.convert)
+    b, exp_b, bad_b = decoded(x.b, rule.input_b, np.float64, rule.a.convert)
     bad_rows, bad_columns = _cleared(a, exp_a, bad_a, 1), _cleared(b, exp_b, bad_b, 0)
     a, b = _without_subnormals(a, rule), _without_subnormals(b, rule)
     exp_a[a == 0], exp_b[b == 0] = ZERO, ZERO
     k = rule.k
-    if rule.slices is not None:
+    if rule.products.slices is not None:
         a, exp_a, b, exp_b = _sliced(a, exp_a, b, exp_b, rule)
-        k *= len(rule.slices)
-    assert rule.window is not None
+        k *= len(rule.products.slices)
+    assert rule.sum.window is not None
     numbers = (
         k,
-        rule.window,
-        rule.product_exponent == "leading",
-        rule.truncate == "odd",
-        2.0**rule.output.emin if rule.flush_result else 0.0,
+        rule.sum.window,
+        rule.products.exponent == "leading",
+        rule.sum.truncate == "odd",
+        2.0**rule.output.emin if rule.result.flush else 0.0,
     )
 
     def kernel(part: slice, d: np.ndarray) -> None:
@@ -429,7 +433,7 @@ def _two(x: Operands, rule: DotSpec | ChainSpec) -> _Work:
         _numbers(codes, f, step, False).astype(np.float64)
         for codes, f in ((x.a, step.input), (x.b, step.input_b))
     )
-    odd, tiny = step.rounding == "RTO", 2.0**step.output.emin if step.flush_result else 0.0
+    odd, tiny = step.result.rounding == "RTO", 2.0**step.output.emin if step.result.flush else 0.0
 
     def kernel(part: slice, d: np.ndarray) -> None:
         two_rows(a[part], b, d, odd, tiny)

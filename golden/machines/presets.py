@@ -5,12 +5,12 @@ in the table of machines.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from vitruvian.common.validate import check_type
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.fp.window import ieee_window
 from vitruvian.golden.machines.table import aliases, machines
 
@@ -74,7 +74,7 @@ class Preset:
             for row in machines().values()
             if (row.machine, row.instruction) == own
             and isinstance(row.rule, DotSpec)
-            and row.rule.truncate == "magnitude"  # not the fused multiply-add of fp64
+            and row.rule.sum.truncate == "magnitude"  # not the fused multiply-add of fp64
         }
 
     @property
@@ -119,12 +119,12 @@ class Preset:
         if self.is_machine:
             rule = self.rules.get((a.name, b.name, out.name))
             if rule is not None:
-                return rule if k is None else replace(rule, k=k)
+                return rule if k is None else rule.replace(k=k)
         elif out.name in self.outputs:
             if k is None:
                 k = {8: 16, 16: 8}.get(max(a.storage_bits, b.storage_bits), 4)
             window = ieee_window(a, out, b) if self.has_window else None
-            return DotSpec(input=a, input_b=b, output=out, k=k, window=window)
+            return dot_spec(input=a, input_b=b, output=out, k=k, window=window)
         allowed = ", ".join(f"{i} -> {o}" for i, o in self.combinations)
         pair = a.name if a == b else f"{a.name} x {b.name}"
         raise ValueError(

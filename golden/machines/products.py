@@ -149,7 +149,7 @@ def multiply(
     check_int("threads", threads, 1)
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     scales, factor = (None, None), 1.0
-    if isinstance(rule, DotSpec) and rule.scale is not None:
+    if isinstance(rule, DotSpec) and rule.scales is not None:
         x, y, scales, factor = in_blocks(x, y, rule, scale_a, scale_b, tensor_scale)
     elif not (scale_a is None is scale_b) or tensor_scale is not None:
         raise ValueError("scales must be None, because the rule has no block scales")
@@ -255,8 +255,8 @@ def _product(
     missing = -a.shape[-1] % step  # a shorter step is one with zeros
     if missing:
         a, b = _extended(a, missing, -1), _extended(b, missing, -2)
-    if missing and isinstance(rule, DotSpec) and rule.block is not None:
-        many = missing // rule.block
+    if missing and isinstance(rule, DotSpec) and rule.scales is not None:
+        many = missing // rule.scales.block
         first, second = scales
         scales = (
             None if first is None else _extended(first, many, -1),

@@ -58,7 +58,7 @@ def accumulate(a: np.ndarray, b: np.ndarray, rule: DotSpec) -> Accumulator:
     x, y = unpack(a, rule.input), unpack(b, rule.input_b)
     precision, guard = rule.output.significand_bits, (rule.k - 1).bit_length()
     padding = precision + 1 + guard - rule.input.significand_bits - rule.input_b.significand_bits
-    if rule.truncate != "odd" or rule.accumulate != "late" or padding < 0:
+    if rule.sum.truncate != "odd" or rule.addend.how != "late" or padding < 0:
         raise ValueError(f"rule must be one of RVBNA with formats of 8 or 16 bits, not {rule}")
     if x.sign.shape[-1] != rule.k:
         raise ValueError(f"K must be {rule.k}, not {x.sign.shape[-1]}")

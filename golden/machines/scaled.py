@@ -24,12 +24,20 @@ def block_format(rule: DotSpec, element: FloatFormat) -> BlockFormat:
     element : FloatFormat
         ``rule.input`` or ``rule.input_b``.
     """
-    assert rule.scale is not None and rule.block is not None
+    assert rule.scales is not None
     for known in BLOCK_FORMATS.values():
-        if (known.element, known.size, known.scale) == (element, rule.block, rule.scale):
+        if (known.element, known.size, known.scale) == (
+            element,
+            rule.scales.block,
+            rule.scales.format,
+        ):
             return known
     return BlockFormat(
-        f"{element.name} in {rule.block}", element, rule.block, rule.scale, element.width
+        f"{element.name} in {rule.scales.block}",
+        element,
+        rule.scales.block,
+        rule.scales.format,
+        element.width,
     )
 
 
@@ -104,19 +112,20 @@ def _scale_codes(
     scale: ArrayLike | None, shape: tuple[int, ...], rule: DotSpec, name: str, axis: int
 ) -> np.ndarray:
     """Return the scales of an operand that holds codes, one for each block along K."""
-    assert rule.block is not None
-    if shape[axis] % rule.block:
-        raise ValueError(f"K must be a multiple of the block of {rule.block}, not {shape[axis]!r}")
+    assert rule.scales is not None
+    format, block = rule.scales.format, rule.scales.block
+    if shape[axis] % block:
+        raise ValueError(f"K must be a multiple of the block of {block}, not {shape[axis]!r}")
     wanted = list(shape)
-    wanted[axis] //= rule.block
+    wanted[axis] //= block
     if scale is None:
         raise ValueError(
-            f"scale_{name} must be {rule.scale} codes with the shape {tuple(wanted)} for an array "
+            f"scale_{name} must be {format} codes with the shape {tuple(wanted)} for an array "
             f"of codes"
         )
     codes = np.asarray(scale)
     if codes.dtype.kind not in "iu" or (codes.size and not 0 <= codes.min() <= codes.max() <= 255):
-        raise ValueError(f"scale_{name} must be {rule.scale} codes from 0 to 255")
+        raise ValueError(f"scale_{name} must be {format} codes from 0 to 255")
     if codes.shape != tuple(wanted):
         raise ValueError(f"scale_{name} must have the shape {tuple(wanted)}, not {codes.shape}")
     return codes.astype(np.uint8)

@@ -5,7 +5,7 @@ from typing import Any
 
 from vitruvian.common.validate import check_int, check_type, one_of
 from vitruvian.golden.fp.formats import FloatFormat, as_format
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.fp.window import ieee_window
 
 #: Terms of one MVMUL.
@@ -81,7 +81,7 @@ def fma_step(input: FloatFormat | str, output: FloatFormat | str = "fp32", **rul
         Further parameters of ``DotSpec``: rounding, flush, flush_result, nan.
     """
     window = ieee_window(input, output)
-    return DotSpec(input=input, output=output, k=1, window=window, **rule)
+    return dot_spec(input=input, output=output, k=1, window=window, **rule)
 
 
 @dataclass(frozen=True, kw_only=True)

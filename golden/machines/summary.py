@@ -49,23 +49,23 @@ def summary(rule: Rule) -> str:
         how = "rounded products in pairs" if rule.products == "rounded" else "chain of FMAs"
         if rule.accumulators > 1:
             how = f"{rule.accumulators} chains of FMAs"
-        return f"K {rule.k or 'any'}, {how}, {rule.step.rounding}"
+        return f"K {rule.k or 'any'}, {how}, {rule.step.result.rounding}"
     if isinstance(rule, IntPhaseSpec):
         return f"K {rule.k}, {_phases(rule.phases)}, exact, saturating"
     if not isinstance(rule, DotSpec):
         shared = "" if rule.shared_bits is None else ", shared exponents / 16"
         return f"K {rule.k}, {_phases(rule.phases)}, half up{shared}"
-    if rule.k == 1 and rule.truncate == "floor":
-        return f"K 1, FMA, {rule.rounding}"
-    window = "exact sum" if rule.window is None else f"F {rule.window} {rule.truncate}"
-    words = [f"K {rule.k}", window, rule.rounding]
-    if rule.result_bits < rule.output.fraction_bits:
-        words.append(f"{rule.result_bits} result bits")
-    if rule.emax_floor is not None:
-        words.append(f"floor {rule.emax_floor}")
-    words += [f"C {rule.accumulate}"] if rule.accumulate != "tree" else []
-    words += [f"{rule.scale} / {rule.block}"] if rule.scale else []
-    words += [f"{len(rule.slices)} slices"] if rule.slices else []
+    if rule.k == 1 and rule.sum.truncate == "floor":
+        return f"K 1, FMA, {rule.result.rounding}"
+    window = "exact sum" if rule.sum.window is None else f"F {rule.sum.window} {rule.sum.truncate}"
+    words = [f"K {rule.k}", window, rule.result.rounding]
+    if rule.result.bits < rule.output.fraction_bits:
+        words.append(f"{rule.result.bits} result bits")
+    if rule.sum.floor is not None:
+        words.append(f"floor {rule.sum.floor}")
+    words += [f"C {rule.addend.how}"] if rule.addend.how != "tree" else []
+    words += [f"{rule.scales.format} / {rule.scales.block}"] if rule.scales else []
+    words += [f"{len(rule.products.slices)} slices"] if rule.products.slices else []
     return ", ".join(words)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
 from vitruvian.golden.machines.table_file import check_file, place_of
 
@@ -438,7 +438,7 @@ def _rule(
     if "terms" in row:
         parameters["window"] = _WIDEST + (variant - 1).bit_length()
     parameters.setdefault("window", None)
-    return DotSpec(
+    return dot_spec(
         input=a,
         input_b=b,
         output=output,

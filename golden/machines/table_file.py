@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import fields
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import shortened
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 
 #: The codes of evidence, by which every entry ``evidence`` begins.
@@ -60,7 +61,7 @@ _STEMS = ("instruction", "output")
 _RESULTS = ("fp32", "fp16")
 _WORDS = {str: "a string", int: "an int", bool: "true or false", list: "an array", dict: "a table"}
 _CHAIN = {field.name for field in fields(ChainSpec)} - {"step", "k", "products"}
-_DOT = {field.name for field in fields(DotSpec)} - {"input", "input_b", "output", "k"}
+_DOT = set(signature(dot_spec).parameters) - {"input", "input_b", "output", "k"}
 #: Kind of a rule -> the parameters that it may have
 _PARAMETERS: dict[str, set[str]] = {
     "dot": _DOT - {"scale", "block"},

@@ -10,7 +10,7 @@ from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import is_short, sums
-from vitruvian.golden.fp import DotSpec, fused_dot, number_dtype
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot, number_dtype
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op, as_op
 from vitruvian.golden.simd2.plain import plain_mmo, truth
@@ -52,9 +52,9 @@ def mmo(
         Terms of a fused sum. If ⊕ is +, K is computed in blocks of ``k`` terms, and the sum is
         rounded once per block. The other operations do not depend on it.
     preset : str
-        Accuracy of those sums; see ``dot_spec``.
+        Accuracy of those sums; see ``sum_spec``.
     window : int, optional
-        Fraction bits that an ``ieee`` sum keeps; see ``dot_spec``.
+        Fraction bits that an ``ieee`` sum keeps; see ``sum_spec``.
     squares : {"differences", "products"}
         Terms of addnorm. "differences": a − b is rounded to FP32 (RNE) and squared exactly.
         "products": a·a − a·b − a·b + b·b, four terms of a sum of products; see
@@ -80,7 +80,7 @@ def mmo(
     one_of("squares", squares, SQUARES)
     by_products = op is Op.ADDNORM and squares == "products"
     sum_op = Op.MMA if by_products else op
-    spec = dot_spec(sum_op, OPERANDS[a.dtype], k=k, preset=preset, window=window)
+    spec = sum_spec(sum_op, OPERANDS[a.dtype], k=k, preset=preset, window=window)
     shape = c.shape
     a, b, c = (x.reshape(prod(shape[:-2]), *x.shape[-2:]) for x in (a, b, c))
     d = np.empty(c.shape, np.float32)
@@ -121,7 +121,7 @@ def _operands(
     return a, b, c
 
 
-def dot_spec(
+def sum_spec(
     op: Op, format: str, *, k: int = 4, preset: str = "ieee", window: int | None = None
 ) -> DotSpec | None:
     """Return the arithmetic of an operation's fused sums, or None if ⊕ is not +.
@@ -153,10 +153,10 @@ def dot_spec(
     spec = PRESETS[preset].spec(format, k=k)
     if window is None:
         return spec
-    if spec.window is None or PRESETS[preset].is_machine:
+    if spec.sum.window is None or PRESETS[preset].is_machine:
         raise ValueError(f"window must be None with preset {preset}, not {window!r}")
-    check_int("window", window, spec.window)
-    return DotSpec(input=spec.input, output=spec.output, k=k, window=window)
+    check_int("window", window, spec.sum.window)
+    return dot_spec(input=spec.input, output=spec.output, k=k, window=window)
 
 
 def _matrix(

@@ -18,7 +18,7 @@ from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
 
 
-def dot_spec(c: Configuration) -> DotSpec:
+def spec_of(c: Configuration) -> DotSpec:
     """Return the arithmetic of a complete configuration of the unit ``dot``."""
     if c["rule"] is not None:
         rule = find(c["rule"]).rule
@@ -28,7 +28,7 @@ def dot_spec(c: Configuration) -> DotSpec:
 
 
 def _component(spec: DotSpec) -> type[ExactDotProduct | DotProduct]:
-    exact = spec.window is None and spec.accumulate == "tree"
+    exact = spec.sum.window is None and spec.addend.how == "tree"
     return ExactDotProduct if exact else DotProduct
 
 
@@ -60,7 +60,7 @@ def _default(given: Configuration) -> dict[str, Any]:
             raise UserError(f"rule must be given without {', '.join(chosen)}, which it determines")
         return {**c, **dict.fromkeys(_OF_PRESETS), **given}
     c |= given
-    spec = dot_spec(c)
+    spec = spec_of(c)
     c["k"] = spec.k
     if spec.input_b == spec.input:
         c["input_b"] = None
@@ -68,7 +68,7 @@ def _default(given: Configuration) -> dict[str, Any]:
 
 
 def _dot(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
-    spec = dot_spec(c)
+    spec = spec_of(c)
     parameters = {"spec": spec, "pipeline": c["pipeline"]}
     return _component(spec), parameters | {"multiplier": c["multiplier"] or "booth"}
 
@@ -183,7 +183,7 @@ UNITS = (
         },
         default=_default,
         component=_dot,
-        macs=lambda c: dot_spec(c).k,
+        macs=lambda c: spec_of(c).k,
         rows=_rows,
         more=lambda: _MORE,
         checked=_CHECKED,

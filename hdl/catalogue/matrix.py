@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.catalogue.m3xu import REPORTED, SEMIRINGS, TABLE, VARIANTS, variant
 from vitruvian.hdl.catalogue.options import (
@@ -304,7 +304,7 @@ PARTS = (
         package="hdl.m3xu",
         words="fp32 in 2 steps on 12 bits, 8 lanes",
         build=lambda: LaneDot(
-            spec=DotSpec(input="fp32", output="fp32", k=8, window=48),
+            spec=dot_spec(input="fp32", output="fp32", k=8, window=48),
             exponent_bits=8,
             a_bits=_M3XU.limb_bits,
             b_bits=_M3XU.lane_bits,

@@ -95,8 +95,8 @@ class BlockUnitConfig(TileConfig):
     def bus_bits(self) -> int:
         """Bits of a row of A, and of a column of B, with the scales."""
         spec = self.spec_of_element
-        assert spec.block is not None
-        return self.code_bits + SCALE_BITS * (spec.k // spec.block)
+        assert spec.scales is not None
+        return self.code_bits + SCALE_BITS * (spec.k // spec.scales.block)
 
 
 class BlockDatapath:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from vitruvian.common.validate import check_int
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2.op import PARTS, Op
@@ -218,7 +218,7 @@ class MatrixUnitConfig(TileConfig):
         """The arithmetic (``spec``) of every floating-point precision."""
         window = self.window or self.least_window
         return {
-            name: DotSpec(input=spec.input, output=spec.output, k=spec.k, window=window)
+            name: dot_spec(input=spec.input, output=spec.output, k=spec.k, window=window)
             if name in self.ieee_floats
             else spec
             for name, spec in self._plain_specs.items()
@@ -257,7 +257,7 @@ class MatrixUnitConfig(TileConfig):
     def least_window(self) -> int:
         """The widest window that a precision with ``ieee`` accuracy needs."""
         specs = self._plain_specs
-        return max((specs[name].window or 0 for name in self.ieee_floats), default=0)
+        return max((specs[name].sum.window or 0 for name in self.ieee_floats), default=0)
 
     # Lanes and steps (M³XU)
 

@@ -1,6 +1,7 @@
 """The dot products of CDNA 3 (TR-FDPA and GTR-FDPA)."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 
 from amaranth.hdl import Module, Signal, Value
 
@@ -15,17 +16,17 @@ from .parts.unpack import unpack
 
 #: Parameters that the rule fixes, and the only value of each.
 _RULE = {
-    "accumulate": "aligned",
-    "truncate": "magnitude",
-    "rounding": "RNE",
-    "zero": "exact",
-    "emax_floor": None,
-    "convert": None,
+    "addend.how": "aligned",
+    "sum.truncate": "magnitude",
+    "result.rounding": "RNE",
+    "result.zero": "exact",
+    "sum.floor": None,
+    "a.convert": None,
     "flush": False,
-    "flush_result": None,
-    "product_exponent": "sum",
-    "slices": None,
-    "scale": None,
+    "result.flush": None,
+    "products.exponent": "sum",
+    "products.slices": None,
+    "scales": None,
 }
 
 
@@ -69,11 +70,16 @@ class AlignedDotProduct(DotUnit):
         """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
         spec = self.spec
         for name, value in _RULE.items():
-            if getattr(spec, name) != value:
-                raise ValueError(f"{name} must be {value!r}, not {getattr(spec, name)!r}")
-        if spec.lanes not in ("together", "parity") or (spec.lanes == "parity" and spec.k < 2):
-            raise ValueError(f"lanes must be together or parity (k ≥ 2), not {spec.lanes!r}")
-        if spec.output.name != "fp32" or spec.result_bits != spec.output.fraction_bits:
+            found = attrgetter(name)(spec)
+            if found != value:
+                raise ValueError(f"{name} must be {value!r}, not {found!r}")
+        if spec.sum.lanes not in ("together", "parity") or (
+            spec.sum.lanes == "parity" and spec.k < 2
+        ):
+            raise ValueError(
+                f"sum.lanes must be together or parity (k ≥ 2), not {spec.sum.lanes!r}"
+            )
+        if spec.output.name != "fp32" or spec.result.bits != spec.output.fraction_bits:
             raise ValueError(f"output must be fp32 with all bits, not {spec.output.name!r}")
         fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         if fraction > 24:
@@ -98,7 +104,7 @@ class AlignedDotProduct(DotUnit):
             lane = product_lane(
                 m, a, b, fraction=fraction, name=f"p{k}", multiplier=self.multiplier
             )
-            if spec.product_overflow:
+            if spec.products.overflow:
                 lane = _with_overflow(m, lane, spec.output, bias, name=f"p{k}")
             lanes.append(lane)
         core = AlignedCore(
@@ -107,7 +113,7 @@ class AlignedDotProduct(DotUnit):
             offset=spec.output.bias - bias,
             nan_code=spec.nan_code,
             stages=PipelineStages(m, PIPELINES[self.pipeline]),
-            parity=spec.lanes == "parity",
+            parity=spec.sum.lanes == "parity",
             multiplier=self.multiplier,
         )
         m.d.comb += self.d.eq(core.build(lanes, unpack(m, self.c, spec.output, name="c")))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from vitruvian.common.validate import one_of
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat, as_format
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 
 FP4 = "fp4e2m1"
 #: The operand formats of block-scaled instructions.
@@ -78,7 +78,7 @@ def block_spec(
     for format in (a, b):
         one_of("input", format.name, (FP4,) if r.groups else SMALL)
     k = r.k if k is None else k
-    return DotSpec(
+    return dot_spec(
         input=a,
         input_b=b,
         output="fp32",

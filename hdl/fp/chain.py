@@ -97,7 +97,7 @@ class ChainDot(PipelinedUnit):
             raise ValueError(f"k must be a power of two for rounded products, not {terms!r}")
         step, out = spec.step, spec.output
         roundings = ("RNE", "RTO") if spec.products == "rounded" else ("RNE",)
-        if step.rounding not in roundings or step.nan_code != out.canonical_nan:
+        if step.result.rounding not in roundings or step.nan_code != out.canonical_nan:
             allowed = " or ".join(roundings)
             raise ValueError(f"rounding must be {allowed} with the NaN {out.canonical_nan:#x}")
         if spec.products == "rounded" and spec.input != spec.input_b:
@@ -185,7 +185,7 @@ class _Builder:
     def add(self, x: _Timed, y: _Timed, name: str, *, flush: bool, flush_result: bool) -> _Timed:
         """Return the rounded x + y."""
         out, pipeline = self.spec.output, self.unit.pipeline
-        adder = Adder(format=out, pipeline=pipeline, rounding=self.spec.step.rounding)
+        adder = Adder(format=out, pipeline=pipeline, rounding=self.spec.step.result.rounding)
         self.m.submodules[name] = adder
         start = max(x.at, y.at)
         for port, operand in ((adder.a, x), (adder.b, y)):
@@ -225,7 +225,7 @@ class _Fused(_Builder):
         if spec.add_c == "none":
             sums = [sums[(terms + i) % many] for i in range(many)]
             return self.pairwise(sums, flush_result=False)
-        flush = spec.step.flush_result is not None
+        flush = spec.step.result.flush is not None
         total = self.pairwise(sums, flush_result=flush)
         c = self.addend()
         return self.add(total, c, "add_c", flush=spec.step.flush, flush_result=flush)
@@ -237,7 +237,7 @@ class _Rounded(_Builder):
     def build(self) -> _Timed:
         """Return D."""
         spec, out = self.spec, self.spec.output
-        flush, rounding = spec.step.flush_result is not None, spec.step.rounding
+        flush, rounding = spec.step.result.flush is not None, spec.step.result.rounding
         products: list[_Timed] = []
         for k, (a, b) in enumerate(self.operands()):
             ranks = min(self.unit.pipeline, _MULTIPLIER_RANKS)

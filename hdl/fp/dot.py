@@ -1,7 +1,6 @@
 """Fused dot product ``D = C + sum(A[k] * B[k])``: exact products, one alignment, one rounding."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from amaranth.hdl import Module, Value
 
@@ -28,33 +27,33 @@ def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
         If False, C is not a term of the sum.
     """
     a, b = form_of(spec, spec.input), form_of(spec, spec.input_b)
-    assert spec.window is not None
+    assert spec.sum.window is not None
     bias = a.bias + b.bias
     geometry = Geometry(
-        lanes=spec.k * len(spec.slices or (None,)),
+        lanes=spec.k * len(spec.products.slices or (None,)),
         products=spec.k,
-        window=spec.window,
-        sticky=spec.truncate == "floor",
+        window=spec.sum.window,
+        sticky=spec.sum.truncate == "floor",
         output=spec.output,
-        result_bits=spec.result_bits,
+        result_bits=spec.result.bits,
         # A biased exponent is at least 1, so the sum of two is at least 2.
         exponent_min=2,
-        exponent_max=a.largest + b.largest + (spec.product_exponent == "leading"),
+        exponent_max=a.largest + b.largest + (spec.products.exponent == "leading"),
         offset=spec.output.bias - bias,
-        odd=spec.truncate == "odd",
+        odd=spec.sum.truncate == "odd",
         addend=addend,
     )
-    return with_floor(geometry, spec.emax_floor, bias)
+    return with_floor(geometry, spec.sum.floor, bias)
 
 
 def _with_window(spec: DotSpec) -> DotSpec:
     """Return a rule with a window, which a sum of two products that C is added to need not have."""
-    if spec.window is not None:
+    if spec.sum.window is not None:
         return spec
     window = exact_window(spec)
     if window is None:
         raise ValueError("spec must have a window; without one use ExactDotProduct")
-    return replace(spec, window=window, truncate="floor")
+    return spec.replace(window=window, truncate="floor")
 
 
 class DotProduct(DotUnit):
@@ -110,7 +109,7 @@ class DotProduct(DotUnit):
     @property
     def geometry(self) -> Geometry:
         """The widths of the back end."""
-        return geometry_of(self.rule, addend=self.rule.accumulate == "tree")
+        return geometry_of(self.rule, addend=self.rule.addend.how == "tree")
 
     @property
     def _pairs(self) -> list[tuple[Value, Value]]:
@@ -119,8 +118,8 @@ class DotProduct(DotUnit):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self.rule.accumulate != "tree":
-            (self._build_late if self.rule.accumulate == "late" else self._build_after)(m)
+        if self.rule.addend.how != "tree":
+            (self._build_late if self.rule.addend.how == "late" else self._build_after)(m)
             return m
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
         m.d.comb += self.d.eq(self._build_sum(m, self.rule, stages, self._pairs, self.c))
@@ -149,13 +148,13 @@ class DotProduct(DotUnit):
         return DotCore(
             m,
             geometry=geometry,
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
-            zero=spec.zero,
-            flush=spec.flush_result is not None,
-            unbounded=spec.flush_result == "unbounded",
+            zero=spec.result.zero,
+            flush=spec.result.flush is not None,
+            unbounded=spec.result.flush == "unbounded",
         )
 
     def _build_lanes(
@@ -213,7 +212,7 @@ class DotProduct(DotUnit):
             c = delayed(stages, ranks.boundaries, c, "later_c")
         m.submodules.late = adder = Adder(
             format=spec.output,
-            rounding="RTO" if spec.rounding == "RTO" else "RNE",
+            rounding="RTO" if spec.result.rounding == "RTO" else "RNE",
             pipeline=ranks.adder,
             nan=spec.nan_code,
         )

@@ -1,7 +1,6 @@
 """The exact dot product: a fixed-point sum over the whole range of the products, rounded once."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
@@ -88,10 +87,10 @@ class ExactDotProduct(DotUnit):
     def check(self) -> None:
         """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
         spec = self.spec
-        check_rule(replace(spec, zero="ieee"))
-        if spec.window is not None:
-            raise ValueError(f"window must be None, not {spec.window!r}; use DotProduct")
-        if spec.rounding != "RNE" or spec.emax_floor is not None:
+        check_rule(spec.replace(zero="ieee"))
+        if spec.sum.window is not None:
+            raise ValueError(f"window must be None, not {spec.sum.window!r}; use DotProduct")
+        if spec.result.rounding != "RNE" or spec.sum.floor is not None:
             raise ValueError("rounding must be RNE without emax_floor, as in preset exact")
         if not spec.output.has_infinity or spec.output.storage_shift:
             raise ValueError(f"output must be fp16, bf16, fp32 or fp64, not {spec.output.name!r}")
@@ -136,7 +135,7 @@ class ExactDotProduct(DotUnit):
             window=fraction + out.fraction_bits + 2,
             sticky=True,
             output=out,
-            result_bits=self.spec.result_bits,
+            result_bits=self.spec.result.bits,
             exponent_min=1,
             exponent_max=1,
             offset=lowest + fraction + out.bias - 1,
@@ -187,11 +186,11 @@ class ExactDotProduct(DotUnit):
         core = DotCore(
             m,
             geometry=self.geometry,
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
-            zero=spec.zero,
+            zero=spec.result.zero,
         )
         m.d.comb += self.d.eq(core.build([lane], unpack(m, c, spec.output, name="c")))
         return m

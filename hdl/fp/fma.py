@@ -1,7 +1,5 @@
 """A fused multiply-add with the flushing of subnormals that matrix units have."""
 
-from dataclasses import replace
-
 from amaranth.hdl import Cat, Module, Value
 
 from vitruvian.golden.fp.formats import FloatFormat
@@ -61,9 +59,9 @@ class FusedMultiplyAdd(DotUnit):
     @property
     def _rule(self) -> DotSpec:
         """The rule of the dot product, without flushing that codes alone tell."""
-        unbounded = self.spec.flush_result == "unbounded"
-        return replace(
-            self.spec, flush=False, flush_result=self.spec.flush_result if unbounded else None
+        unbounded = self.spec.result.flush == "unbounded"
+        return self.spec.replace(
+            flush=False, flush_result=self.spec.result.flush if unbounded else None
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -84,7 +82,7 @@ class FusedMultiplyAdd(DotUnit):
             Value.cast(dot.a).eq(operands[0]),
             Value.cast(dot.b).eq(operands[1]),
             dot.c.eq(operands[2]),
-            self.d.eq(flushed(dot.d, out) if spec.flush_result else dot.d),
+            self.d.eq(flushed(dot.d, out) if spec.result.flush else dot.d),
         ]
         return m
 
@@ -99,7 +97,7 @@ def check_flushing(spec: DotSpec) -> None:
         of an operand are below the least normal number of the output.
     """
     # Truncated and odd results are below the least normal number if the exact ones are.
-    if spec.flush_result == "before" and spec.rounding == "RNE":
+    if spec.result.flush == "before" and spec.result.rounding == "RNE":
         raise ValueError("flush_result must be None or 'after' with RNE, not 'before'")
     for f in (spec.input, spec.input_b):
         kept = f.emin - f.fraction_bits >= spec.output.emin

@@ -113,11 +113,11 @@ class GroupDot(DotUnit):
         """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
         spec = self.spec
         check_scaled(spec, "sixteens")
-        assert spec.block is not None
+        assert spec.scales is not None
         for format in (spec.input, spec.input_b):
             if format.name != "fp4e2m1":
                 raise ValueError(f"input must be fp4e2m1, not {format.name!r}")
-        for name, value in (("k", spec.k), ("block", spec.block)):
+        for name, value in (("k", spec.k), ("block", spec.scales.block)):
             if value % GROUP:
                 raise ValueError(f"{name} must be a multiple of {GROUP}, not {value!r}")
 
@@ -131,50 +131,50 @@ class GroupDot(DotUnit):
 
     def scale_ports(self) -> dict[str, wiring.Member]:
         """Return a port for the scales of A and one for those of B."""
-        assert self.spec.block is not None
-        scales = In(data.ArrayLayout(8, self.spec.k // self.spec.block))
+        assert self.spec.scales is not None
+        scales = In(data.ArrayLayout(8, self.spec.k // self.spec.scales.block))
         return dict.fromkeys(("scale_a", "scale_b"), scales)
 
     @property
     def fraction(self) -> int:
         """Fraction bits of a term in units of the exponents of its scales."""
         spec = self.spec
-        assert spec.scale is not None
-        return 2 * (spec.input.fraction_bits - spec.input.emin + spec.scale.fraction_bits)
+        assert spec.scales is not None
+        return 2 * (spec.input.fraction_bits - spec.input.emin + spec.scales.format.fraction_bits)
 
     @property
     def largest(self) -> int:
         """The largest magnitude of a term, in units of its last bit."""
         spec = self.spec
-        assert spec.scale is not None
+        assert spec.scales is not None
         number = spec.input.max_finite & spec.input.fraction_mask | 1 << spec.input.fraction_bits
         number <<= spec.input.emax - spec.input.emin
-        scale = (2 << spec.scale.fraction_bits) - 1
+        scale = (2 << spec.scales.format.fraction_bits) - 1
         return GROUP * (number * scale) ** 2
 
     @property
     def geometry(self) -> ScaledGeometry:
         """The widths of the back end."""
         spec = self.spec
-        assert spec.scale is not None and spec.window is not None
+        assert spec.scales is not None and spec.sum.window is not None
         headroom = max(self.largest.bit_length() - self.fraction - 2, 0)
         # The exponent of a term is the sum of both fields, which must not be 0: subnormal scales
         # have the field 1, and without them 1 is added.
-        one = not spec.scale.subnormals
+        one = not spec.scales.format.subnormals
         least = 1 if one else 2
-        greatest = (spec.scale.max_finite >> spec.scale.fraction_bits) * 2 + one
-        offset = spec.output.bias - 2 * spec.scale.bias - one + headroom
-        floor = spec.output.emin if spec.emax_floor is None else spec.emax_floor
+        greatest = (spec.scales.format.max_finite >> spec.scales.format.fraction_bits) * 2 + one
+        offset = spec.output.bias - 2 * spec.scales.format.bias - one + headroom
+        floor = spec.output.emin if spec.sum.floor is None else spec.sum.floor
         # Every term is above the floor if it is above the least normal number.
         above = least + offset - headroom >= 1
         groups = spec.k // GROUP
         unit = self.fraction + headroom
         return ScaledGeometry(
             lanes=groups,
-            window=spec.window + headroom,
+            window=spec.sum.window + headroom,
             sticky=False,
             output=spec.output,
-            result_bits=spec.result_bits,
+            result_bits=spec.result.bits,
             exponent_min=least,
             exponent_max=greatest,
             offset=offset,
@@ -186,7 +186,7 @@ class GroupDot(DotUnit):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec, geometry = self.spec, self.geometry
-        assert spec.block is not None and spec.scale is not None
+        assert spec.scales is not None
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
 
         def operand(port: data.View, name: str) -> list[Value]:
@@ -198,7 +198,7 @@ class GroupDot(DotUnit):
         scales = [self._scale(m, x, y, f"scale{k}") for k, (x, y) in enumerate(both)]
         lanes = []
         for g in range(geometry.lanes):
-            exponent, factor, zero, _ = scales[g * GROUP // spec.block]
+            exponent, factor, zero, _ = scales[g * GROUP // spec.scales.block]
             group = slice(g * GROUP, (g + 1) * GROUP)
             name = f"g{g}"
             sign, word, present = group_sum(m, a[group], b[group], spec.input, name)
@@ -220,7 +220,7 @@ class GroupDot(DotUnit):
             m,
             geometry=geometry,
             scale=Const(0, 1),
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,
@@ -232,8 +232,8 @@ class GroupDot(DotUnit):
 
     def _scale(self, m: Module, a: Value, b: Value, name: str):
         """Return the product of two scales: exponent, significand or None, if zero, if NaN."""
-        scale = self.spec.scale
-        assert scale is not None and scale.nan is not None
+        assert self.spec.scales is not None and self.spec.scales.format.nan is not None
+        scale = self.spec.scales.format
         f = scale.fraction_bits
         a, b = a[: scale.width], b[: scale.width]
         nan = (a == scale.nan) | (b == scale.nan)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
@@ -16,6 +17,9 @@ from .intdot import IntDotProduct
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages
 from .parts.unit import PipelinedUnit
 from .parts.unpack import Unpacked, unpack
+
+# Parts of a rule that all precisions share
+_SHARED = ("output", "sum.truncate", "result.rounding", "nan_code", "sum.floor", "result.zero")
 
 
 class MultiDot(PipelinedUnit):
@@ -114,29 +118,33 @@ class MultiDot(PipelinedUnit):
         """Raise ValueError if the specs differ in what they must share."""
         specs = list(self.specs.values())
         for name, spec in self.specs.items():
-            if spec.window is None:
+            if spec.sum.window is None:
                 raise ValueError(f"window of {name} must be a number of bits, not None")
             if spec.input_b != spec.input:
                 raise ValueError(f"{name} must have one operand format, not two")
             check_floor(spec)
             if not spec.output.has_nan:
                 raise ValueError(f"output of {name} must have NaN, not be {spec.output.name!r}")
-            for field in ("output", "truncate", "rounding", "nan_code", "emax_floor", "zero"):
-                if getattr(spec, field) != getattr(specs[0], field):
+            for part in _SHARED:
+                found, wanted = (attrgetter(part)(s) for s in (spec, specs[0]))
+                if found != wanted:
                     raise ValueError(
-                        f"{field} of {name} must be that of {self.precisions[0]}, "
-                        f"{getattr(specs[0], field)!r}, not {getattr(spec, field)!r}"
+                        f"{part} of {name} must be that of {self.precisions[0]}, "
+                        f"{wanted!r}, not {found!r}"
                     )
-        windows = {(spec.window, spec.result_bits) for spec in specs}
+        windows = {(spec.sum.window, spec.result.bits) for spec in specs}
         if len(windows) > 2:
             raise ValueError("specs must have at most two different windows")
-        if len(windows) == 2 and (specs[0].truncate, specs[0].rounding) != ("magnitude", "RZ"):
+        if len(windows) == 2 and (specs[0].sum.truncate, specs[0].result.rounding) != (
+            "magnitude",
+            "RZ",
+        ):
             raise ValueError(
                 "specs must have one window unless they truncate magnitudes and round by RZ, not "
                 f"windows of {' and '.join(str(window) for window, _ in sorted(windows))} bits"
             )
         if self.mixed:
-            shared = {(s.k, s.window, s.result_bits, s.input.storage_bits) for s in specs}
+            shared = {(s.k, s.sum.window, s.result.bits, s.input.storage_bits) for s in specs}
             if len(shared) > 1 or self.int8_k:
                 raise ValueError(
                     "specs must have one K, one window and one operand width, and no int8, "
@@ -221,44 +229,46 @@ class MultiDot(PipelinedUnit):
             for name, port in (("a", self.a), ("b", self.b))
         ]
         specs = list(self.specs.values())
-        longest = max(specs, key=lambda spec: spec.window or 0)
-        shorter = [name for name, spec in self.specs.items() if spec.window != longest.window]
+        longest = max(specs, key=lambda spec: spec.sum.window or 0)
+        shorter = [
+            name for name, spec in self.specs.items() if spec.sum.window != longest.sum.window
+        ]
         bias = max(spec.input.bias for spec in specs)
         short = None
         if shorter:
             cut = self.specs[shorter[0]]
-            assert cut.window is not None
+            assert cut.sum.window is not None
             short = ShortWindow(
                 select=Cat(*[select[name] for name in shorter]).any(),
-                window=cut.window,
-                result_bits=cut.result_bits,
+                window=cut.sum.window,
+                result_bits=cut.result.bits,
                 nan_code=cut.nan_code,
-                zero=cut.zero,
+                zero=cut.result.zero,
             )
-        assert longest.window is not None
+        assert longest.sum.window is not None
         geometry = Geometry(
             lanes=max(spec.k for spec in specs),
-            window=longest.window,
-            sticky=longest.truncate == "floor",
+            window=longest.sum.window,
+            sticky=longest.sum.truncate == "floor",
             output=longest.output,
-            result_bits=longest.result_bits,
+            result_bits=longest.result.bits,
             # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=max(2 * spec.input.emax for spec in specs) + 2 * bias,
             offset=longest.output.bias - 2 * bias,
         )
-        geometry = with_floor(geometry, longest.emax_floor, 2 * bias)
+        geometry = with_floor(geometry, longest.sum.floor, 2 * bias)
         # All specs have the same floor.
         short = short and replace(short, floor=geometry.floor)
         core = DotCore(
             m,
             geometry=geometry,
-            rounding=longest.rounding,
+            rounding=longest.result.rounding,
             nan_code=longest.nan_code,
             stages=stages,
             short=short,
             multiplier=self.multiplier,
-            zero=longest.zero,
+            zero=longest.result.zero,
         )
         c = self.c
         if "operand" in stages.names:
@@ -327,10 +337,10 @@ def check_floor(spec: DotSpec | None) -> None:
     ValueError
         If it is; lanes that several precisions share do not support this.
     """
-    if spec is not None and spec.emax_floor is not None and spec.emax_floor > spec.output.emin:
+    if spec is not None and spec.sum.floor is not None and spec.sum.floor > spec.output.emin:
         raise ValueError(
             f"emax_floor must be at most {spec.output.emin}, the least exponent of "
-            f"{spec.output.name}, not {spec.emax_floor!r}"
+            f"{spec.output.name}, not {spec.sum.floor!r}"
         )
 
 

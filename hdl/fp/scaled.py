@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
@@ -23,20 +24,25 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
     Parameters
     ----------
     lanes : str
-        The value that ``spec.lanes`` must have.
+        The value that ``spec.sum.lanes`` must have.
 
     Raises
     ------
     ValueError
         If it is not.
     """
-    check_rule(replace(spec, scale=None, block=None, lanes="together"))
-    if spec.scale is None or spec.block is None:
+    check_rule(spec.replace(scale=None, block=None, lanes="together"))
+    if spec.scales is None:
         raise ValueError("spec must have a scale, not None")
-    for name, allowed in (("lanes", lanes), ("truncate", "magnitude"), ("zero", "positive")):
-        if getattr(spec, name) != allowed:
-            raise ValueError(f"{name} must be {allowed!r}, not {getattr(spec, name)!r}")
-    if spec.window is None:
+    for name, allowed in (
+        ("sum.lanes", lanes),
+        ("sum.truncate", "magnitude"),
+        ("result.zero", "positive"),
+    ):
+        found = attrgetter(name)(spec)
+        if found != allowed:
+            raise ValueError(f"{name} must be {allowed!r}, not {found!r}")
+    if spec.sum.window is None:
         raise ValueError("spec must have a window, not None")
     if not spec.output.has_infinity:
         raise ValueError(f"output must be a format with infinity, not {spec.output.name!r}")
@@ -84,11 +90,11 @@ class ScaledDot(DotUnit):
         """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
         spec = self.spec
         check_scaled(spec, "together")
-        assert spec.scale is not None
-        if spec.scale.fraction_bits or spec.scale.subnormals:
-            raise ValueError(f"scale must be a power of two, not {spec.scale.name!r}")
-        if spec.block != spec.k:
-            raise ValueError(f"block must be k = {spec.k}, not {spec.block!r}")
+        assert spec.scales is not None
+        if spec.scales.format.fraction_bits or spec.scales.format.subnormals:
+            raise ValueError(f"scale must be a power of two, not {spec.scales.format.name!r}")
+        if spec.scales.block != spec.k:
+            raise ValueError(f"block must be k = {spec.k}, not {spec.scales.block!r}")
 
     def depths(self) -> Mapping[int, object]:
         """Return the stage boundaries with registers at each depth of the pipeline."""
@@ -96,36 +102,36 @@ class ScaledDot(DotUnit):
 
     def scale_ports(self) -> dict[str, wiring.Member]:
         """Return a port for the scale of A and one for that of B."""
-        assert self.spec.scale is not None
-        return dict.fromkeys(("scale_a", "scale_b"), In(self.spec.scale.width))
+        assert self.spec.scales is not None
+        return dict.fromkeys(("scale_a", "scale_b"), In(self.spec.scales.format.width))
 
     @property
     def geometry(self) -> ScaledGeometry:
         """The widths of the back end."""
         spec = self.spec
-        assert spec.scale is not None and spec.window is not None
+        assert spec.scales is not None and spec.sum.window is not None
         biases = spec.input.bias + spec.input_b.bias
-        floor = spec.output.emin if spec.emax_floor is None else spec.emax_floor
+        floor = spec.output.emin if spec.sum.floor is None else spec.sum.floor
         return ScaledGeometry(
             lanes=spec.k,
-            window=spec.window,
+            window=spec.sum.window,
             sticky=False,
             output=spec.output,
-            result_bits=spec.result_bits,
+            result_bits=spec.result.bits,
             # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=spec.input.emax + spec.input_b.emax + biases,
             # The scale is the sum of two codes, so both biases of it are subtracted here.
-            offset=spec.output.bias - biases - 2 * spec.scale.bias,
+            offset=spec.output.bias - biases - 2 * spec.scales.format.bias,
             sum_limit=4 * spec.k + 2,
-            scale_max=2 * spec.scale.max_finite,
+            scale_max=2 * spec.scales.format.max_finite,
             zero_code=floor + spec.output.bias,
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         spec = self.spec
-        assert spec.scale is not None and spec.scale.nan is not None
+        assert spec.scales is not None and spec.scales.format.nan is not None
         fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
         stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
 
@@ -147,17 +153,19 @@ class ScaledDot(DotUnit):
                 )
             )
         scales = [operand(self.scale_a, "scale_a"), operand(self.scale_b, "scale_b")]
-        scale = Signal(spec.scale.width + 1)
+        scale = Signal(spec.scales.format.width + 1)
         no_number = Signal(name="scale_nan")
         m.d.comb += [
             scale.eq(scales[0] + scales[1]),
-            no_number.eq((scales[0] == spec.scale.nan) | (scales[1] == spec.scale.nan)),
+            no_number.eq(
+                (scales[0] == spec.scales.format.nan) | (scales[1] == spec.scales.format.nan)
+            ),
         ]
         core = ScaledCore(
             m,
             geometry=self.geometry,
             scale=scale,
-            rounding=spec.rounding,
+            rounding=spec.result.rounding,
             nan_code=spec.nan_code,
             stages=stages,
             multiplier=self.multiplier,

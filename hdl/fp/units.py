@@ -8,4 +8,4 @@ from .scaled import ScaledDot
 
 def unit_of(spec: DotSpec) -> type[GroupDot] | type[ScaledDot]:
     """Return the class of the unit that realises a rule with block scales."""
-    return GroupDot if spec.lanes == "sixteens" else ScaledDot
+    return GroupDot if spec.sum.lanes == "sixteens" else ScaledDot

@@ -111,7 +111,7 @@ class LaneDot(PipelinedUnit):
         fast: bool = False,
     ):
         check_rule(spec)
-        if spec.window is None:
+        if spec.sum.window is None:
             raise ValueError("spec must have a window, not None")
         for checked in (spec, chopped):
             check_floor(checked)
@@ -141,46 +141,46 @@ class LaneDot(PipelinedUnit):
     def geometry(self) -> Geometry:
         """The widths of the back end."""
         spec = self.spec
-        assert spec.window is not None
+        assert spec.sum.window is not None
         bias = spec.input.bias
         geometry = Geometry(
             lanes=len(self.a_bits),
-            window=spec.window,
-            sticky=spec.truncate == "floor",
+            window=spec.sum.window,
+            sticky=spec.sum.truncate == "floor",
             output=spec.output,
-            result_bits=spec.result_bits,
+            result_bits=spec.result.bits,
             # A biased exponent is at least 1, so the sum of two is at least 2.
             exponent_min=2,
             exponent_max=2 * (spec.input.emax + bias),
             offset=spec.output.bias - 2 * bias,
         )
-        return with_floor(geometry, spec.emax_floor, 2 * bias)
+        return with_floor(geometry, spec.sum.floor, 2 * bias)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         wide = {n: self.wide[i] for i, n in enumerate(self.limbs)}
         short, geometry = None, self.geometry
         if self.chopped is not None:
-            assert self.chopped.window is not None
+            assert self.chopped.sum.window is not None
             short = ShortWindow(
                 select=self.chop,
-                window=self.chopped.window,
-                result_bits=self.chopped.result_bits,
+                window=self.chopped.sum.window,
+                result_bits=self.chopped.result.bits,
                 nan_code=self.chopped.nan_code,
-                zero=self.chopped.zero,
-                floor=with_floor(geometry, self.chopped.emax_floor, 2 * self.spec.input.bias).floor,
+                zero=self.chopped.result.zero,
+                floor=with_floor(geometry, self.chopped.sum.floor, 2 * self.spec.input.bias).floor,
             )
         core = DotCore(
             m,
             geometry=geometry,
-            rounding=self.spec.rounding,
+            rounding=self.spec.result.rounding,
             nan_code=self.spec.nan_code,
             stages=PipelineStages(m, (RETIMED if self.fast else PIPELINES)[self.pipeline]),
             short=short,
             small=self._small(),
             pieces=wide,
             multiplier=self.multiplier,
-            zero=self.spec.zero,
+            zero=self.spec.result.zero,
         )
         a, b = lanes_of(self.a), lanes_of(self.b)
         x, y = [lane.significand for lane in a], [lane.significand for lane in b]

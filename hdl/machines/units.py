@@ -143,11 +143,11 @@ def realise(
 
 def _dot_unit(rule: DotSpec) -> Callable[..., wiring.Component]:
     """Return the class of the unit for a fused dot product."""
-    if rule.scale is not None:
-        return GroupDot if rule.lanes == "sixteens" else ScaledDot
-    if rule.accumulate == "aligned":
+    if rule.scales is not None:
+        return GroupDot if rule.sum.lanes == "sixteens" else ScaledDot
+    if rule.addend.how == "aligned":
         return AlignedDotProduct
-    exact = rule.window is None and rule.accumulate == "tree"
+    exact = rule.sum.window is None and rule.addend.how == "tree"
     return ExactDotProduct if exact else DotProduct
 
 

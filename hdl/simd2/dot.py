@@ -88,8 +88,8 @@ class SemiringDot(PipelinedUnit):
     ):
         check_rule(spec)
         self.operations = operations_of(operations)
-        own = (spec.truncate, spec.rounding, spec.zero, spec.emax_floor)
-        if own != ("floor", "RNE", "ieee", None) or spec.window is None:
+        own = (spec.sum.truncate, spec.result.rounding, spec.result.zero, spec.sum.floor)
+        if own != ("floor", "RNE", "ieee", None) or spec.sum.window is None:
             raise ValueError(f"spec must be of the preset ieee, not {spec!r}")
         check_format(spec.input)
         self.spec = spec
@@ -151,7 +151,7 @@ class SemiringDot(PipelinedUnit):
         core = DotCore(
             m,
             geometry=self.geometry,
-            rounding=self.spec.rounding,
+            rounding=self.spec.result.rounding,
             nan_code=self.spec.nan_code,
             stages=stages,
             bypass=bypass,

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from vitruvian.hdl.catalogue import UNITS
-from vitruvian.hdl.catalogue.dots import dot_spec
+from vitruvian.hdl.catalogue.dots import spec_of
 from vitruvian.hdl.catalogue.matrix import cube_config
 from vitruvian.hdl.catalogue.options import given
 from vitruvian.hdl.catalogue.vector import vector_config
@@ -148,7 +148,7 @@ def checks() -> Iterator[Check]:
         names = ("preset", "input", "output", "k", "pipeline")
         yield Check(
             unit="fp.DotProduct",
-            configuration=f"cocotb {dot_name(c['preset'], dot_spec(c), c['pipeline'])}",
+            configuration=f"cocotb {dot_name(c['preset'], spec_of(c), c['pipeline'])}",
             run=partial(_run_dot, {name: c[name] for name in names}),
             weight=10,
         )

@@ -7,7 +7,7 @@ that begin with // are the header; ``$readmemh`` ignores them and the underscore
 import hashlib
 import io
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -61,8 +61,8 @@ def make_vectors(machine: Machine, rows: int, seed: int = 1) -> Vectors:
         return compute(rule, x.a, x.b, c, x.scale_a, x.scale_b)
 
     dot = None
-    if isinstance(rule, DotSpec) and rule.accumulate == "late":
-        dot = run(replace(rule, accumulate="tree"), np.zeros_like(x.c))
+    if isinstance(rule, DotSpec) and rule.addend.how == "late":
+        dot = run(rule.replace(accumulate="tree"), np.zeros_like(x.c))
     return Vectors(machine=machine, seed=seed, operands=x, d=run(rule, x.c), dot=dot)
 
 

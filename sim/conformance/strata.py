@@ -12,6 +12,7 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, compute
 from vitruvian.golden.machines.table import output_format
 
@@ -98,7 +99,8 @@ class _Source:
     ):
         self.machine, self.a, self.b, self.c, self.rng = machine, a, b, c, rng
         self.terms: int = machine.rule.k or _ANY_K
-        self.window: int = getattr(machine.rule, "window", None) or _WINDOW
+        window = machine.rule.sum.window if isinstance(machine.rule, DotSpec) else None
+        self.window: int = window or _WINDOW
 
     def between(self, low: int, high: int, *shape: int) -> np.ndarray:
         """Return random integers from ``low`` to ``high``."""
@@ -156,21 +158,22 @@ class _Source:
         """Return the result of the rule with C = +0; block scales are 1."""
         rule, n = self.machine.rule, len(a)
         c = np.zeros(n, np.uint64)
-        scale, block = getattr(rule, "scale", None), getattr(rule, "block", None)
+        scales = rule.scales if isinstance(rule, DotSpec) else None
         ones = None
-        if scale is not None and block is not None:
-            ones = np.full((n, self.terms // block), scale.bias << scale.fraction_bits, np.uint8)
+        if scales is not None:
+            one = scales.format.bias << scales.format.fraction_bits
+            ones = np.full((n, self.terms // scales.block), one, np.uint8)
         return compute(rule, a, b, c, ones, ones).astype(np.int64)
 
     def scales(self, rows: int, stratum: np.ndarray) -> np.ndarray | None:
         """Return codes of scales near 1, any codes among the specials, or None."""
         rule = self.machine.rule
-        scale, block = getattr(rule, "scale", None), getattr(rule, "block", None)
-        if scale is None or block is None:
+        scales = rule.scales if isinstance(rule, DotSpec) else None
+        if scales is None:
             return None
-        one = scale.bias << scale.fraction_bits
-        near = one + self.between(-8, 8, rows, self.terms // block)
-        anything = self.between(0, 255, rows, self.terms // block)
+        one = scales.format.bias << scales.format.fraction_bits
+        near = one + self.between(-8, 8, rows, self.terms // scales.block)
+        anything = self.between(0, 255, rows, self.terms // scales.block)
         special = stratum == list(STRATA).index("specials")
         return np.where(special[:, None], anything, near).astype(np.uint8)
 

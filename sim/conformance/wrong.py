@@ -5,7 +5,6 @@ cannot tell it from a correct implementation.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,7 @@ def wrong_rules(machine: Machine) -> dict[str, Wrong]:
         A row of the table.
     """
     rule = machine.rule
-    if machine.rule_name != "rvbna" or not isinstance(rule, DotSpec) or rule.window is None:
+    if machine.rule_name != "rvbna" or not isinstance(rule, DotSpec) or rule.sum.window is None:
         return {}
     changed = partial(_changed, rule)
     input_a, input_b, out = rule.input, rule.input_b, rule.output
@@ -63,15 +62,15 @@ def wrong_rules(machine: Machine) -> dict[str, Wrong]:
     if rule.k > 1:
         wrong["products are chopped"] = changed(truncate="magnitude")
         wrong["no guard bits"] = changed(window=out.fraction_bits)
-        wrong["one guard bit less"] = changed(window=rule.window - 1)
-    if rule.k > 1 and (largest if rule.k > 2 else small) - rule.window > last:
+        wrong["one guard bit less"] = changed(window=rule.sum.window - 1)
+    if rule.k > 1 and (largest if rule.k > 2 else small) - rule.sum.window > last:
         # A sum that is much smaller than its largest product shows where the products are cut.
         wrong |= {
-            "one guard bit more": changed(window=rule.window + 1),
+            "one guard bit more": changed(window=rule.sum.window + 1),
             "products are floored, with a sticky bit": changed(truncate="floor"),
             "products are normalised before they are aligned": changed(product_exponent="leading"),
         }
-    if rule.k > 1 and small - rule.window > last:
+    if rule.k > 1 and small - rule.sum.window > last:
         wrong["zero products take part in the largest exponent"] = partial(_with_zeros, rule)
     if rule.k > 2:
         wrong["products are added two at a time"] = partial(_in_pairs, rule)
@@ -90,14 +89,14 @@ def _run(rule: DotSpec, x: Operands) -> np.ndarray:
 
 
 def _changed(rule: DotSpec, **parameters: Any) -> Wrong:
-    return partial(_run, replace(rule, **parameters))
+    return partial(_run, rule.replace(**parameters))
 
 
 def _two_steps(rule: DotSpec, dot: str, sum_: str, x: Operands) -> np.ndarray:
     """Round the dot product and the addition of C in these ways."""
-    inner = replace(rule, rounding=dot, accumulate="tree")
+    inner = rule.replace(rounding=dot, accumulate="tree")
     total = compute(inner, x.a, x.b, np.zeros_like(x.c))
-    return add_rounded(total, x.c, replace(rule, rounding=sum_))
+    return add_rounded(total, x.c, rule.replace(rounding=sum_))
 
 
 def _flushed(rule: DotSpec, x: Operands) -> np.ndarray:
@@ -127,7 +126,7 @@ def _with_zeros(rule: DotSpec, x: Operands) -> np.ndarray:
     b = np.where(zero, second, x.b)
     again = np.where(zero, second, 0)
     operands = np.concatenate([plus, minus], axis=1), np.concatenate([b, again], axis=1)
-    return compute(replace(rule, k=2 * rule.k), *operands, x.c)
+    return compute(rule.replace(k=2 * rule.k), *operands, x.c)
 
 
 def _in_pairs(rule: DotSpec, x: Operands) -> np.ndarray:
@@ -135,7 +134,7 @@ def _in_pairs(rule: DotSpec, x: Operands) -> np.ndarray:
     d = x.c
     for k in range(0, rule.k, 2):
         pair = np.s_[:, k : k + 2]
-        d = compute(replace(rule, k=x.a[pair].shape[1]), x.a[pair], x.b[pair], d)
+        d = compute(rule.replace(k=x.a[pair].shape[1]), x.a[pair], x.b[pair], d)
     return d
 
 
@@ -148,7 +147,7 @@ def _saturated(rule: DotSpec, x: Operands) -> np.ndarray:
     out = rule.output
     kinds = unpack(x.a, rule.input), unpack(x.b, rule.input_b)
     finite = ~np.any([(u.infinity | u.nan).any(axis=1) for u in kinds], axis=0)
-    inner = replace(rule, accumulate="tree")
+    inner = rule.replace(accumulate="tree")
     total = _limited(compute(inner, x.a, x.b, np.zeros_like(x.c)), finite, rule)
     z = unpack(x.c, out)
     return _limited(add_rounded(total, x.c, rule), finite & ~z.infinity & ~z.nan, rule)

@@ -10,7 +10,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Rule
 from vitruvian.golden.machines.table import output_format
 from vitruvian.hdl.catalogue import UNITS
-from vitruvian.hdl.catalogue.dots import dot_spec
+from vitruvian.hdl.catalogue.dots import spec_of
 from vitruvian.hdl.machines import Realisation, realise
 from vitruvian.sim.machines.sets import Differences, MachineSet, differences
 from vitruvian.sim.rtl import compile_unit
@@ -29,7 +29,7 @@ def _depths() -> dict[DotSpec, int]:
     """Return the largest pipeline depth of each checked specification."""
     depths: dict[DotSpec, int] = {}
     for c in map(UNITS["dot"].default, UNITS["dot"].checked):
-        spec = dot_spec(c)
+        spec = spec_of(c)
         depths[spec] = max(depths.get(spec, 0), c["pipeline"])
     return depths
 

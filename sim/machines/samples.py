@@ -50,7 +50,7 @@ def _set(stem: str, lines: list[str]) -> MachineSet:
     machine = find(stem)
     output = output_format(machine)
     digits = {"a": _digits(machine.input), "b": _digits(machine.input_b)}
-    if isinstance(machine.rule, DotSpec) and machine.rule.scale is not None:
+    if isinstance(machine.rule, DotSpec) and machine.rule.scales is not None:
         digits |= {"scale_a": 2, "scale_b": 2}
     digits |= dict.fromkeys("cd", 8 if output is None else _digits(output))
     columns: dict[str, list[list[int]]] = {name: [] for name in digits}

@@ -141,7 +141,7 @@ def unit_for(
     requested = {"m": m, "n": n, **settings}
     present: dict[str, object] = {name: getattr(UNIT, name) for name in ("m", "n", "k", "preset")}
     present["multiplier_bits"] = UNIT.lane_bits
-    present["window"] = UNIT.float_specs["fp32"].window if window else None
+    present["window"] = UNIT.float_specs["fp32"].sum.window if window else None
     changes = {name: value for name, value in requested.items() if value != present[name]}
     # If possible, use the unit with all precisions: one compiled model then serves every call.
     shared = _unit(UNIT, changes)

@@ -116,7 +116,7 @@ def expected_results(
         own = config.preset != "ieee" and not precision.is_wide(bits)  # a machine's window
         spec = config.float_specs[precision.name]
         unit = {"k": config.k, "multiplier_bits": bits, "preset": config.preset}
-        window = None if own else spec.window
+        window = None if own else spec.sum.window
         results.append(execute(instruction, *operands, **unit, window=window))
     return results
 

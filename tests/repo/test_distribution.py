@@ -25,7 +25,7 @@ modules = [vitruvian, vitruvian.flows, vitruvian.golden, vitruvian.hdl, vitruvia
 assert all(module.__file__.startswith(sys.argv[1]) for module in modules), modules
 assert {'golden', 'hdl', 'sim', 'flows'}.isdisjoint(sys.modules)
 assert 'ascend310' in chip_names()
-print(vitruvian.DotSpec(input='fp16', output='fp32', k=4, window=24).k)
+print(vitruvian.dot_spec(input='fp16', output='fp32', k=4, window=24).k)
 """
 
 

@@ -32,7 +32,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import FORMATS, DotSpec, FloatFormat, fused_dot, unpack
+from vitruvian.golden.fp import FORMATS, FloatFormat, dot_spec, fused_dot, unpack
 from vitruvian.golden.machines.fast import fast_product
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.products import _by_rows
@@ -143,16 +143,16 @@ def dot_sums() -> None:
     large = FloatFormat("large", exponent_bits=15, fraction_bits=40, storage_bits=64)
     whole = FloatFormat("whole", exponent_bits=3, fraction_bits=60, storage_bits=64)
     wide = [
-        DotSpec(input="fp64", output="fp64", k=k, window=window, truncate=truncate)
+        dot_spec(input="fp64", output="fp64", k=k, window=window, truncate=truncate)
         for k, window in ((1, 106), (4, 300), (70, 60), (3, 2046), (4, 5000))
         for truncate in ("floor", "magnitude")
     ]
     wide += [PRESETS["exact"].spec(i, o) for i in FORMATS for o in ("fp16", "fp64")]
     wide += [
-        DotSpec(input=f, output=f, k=5, window=w) for f in (large, whole) for w in (1, 200, None)
+        dot_spec(input=f, output=f, k=5, window=w) for f in (large, whole) for w in (1, 200, None)
     ]
     wide += [
-        DotSpec(input="fp16", output="fp64", k=3, window=90, emax_floor=f) for f in (-999, 999)
+        dot_spec(input="fp16", output="fp64", k=3, window=90, emax_floor=f) for f in (-999, 999)
     ]
     for spec in wide:
         rows = -(-300 // spec.k)
@@ -168,10 +168,10 @@ def products_of_codes() -> None:
     rng = np.random.default_rng(2)
     specs = [
         PRESETS["ieee"].spec("fp64", "fp64", k=3),
-        DotSpec(input="fp64", output="fp64", k=4, window=119, truncate="magnitude"),
-        DotSpec(input="fp8e4m3", output="fp8e4m3", k=2, window=1),
-        DotSpec(input="bf16", output="tf32", k=7, window=119, rounding="RZ", result_bits=1),
-        DotSpec(input="fp16", output="fp32", k=5, window=20, emax_floor=40),
+        dot_spec(input="fp64", output="fp64", k=4, window=119, truncate="magnitude"),
+        dot_spec(input="fp8e4m3", output="fp8e4m3", k=2, window=1),
+        dot_spec(input="bf16", output="tf32", k=7, window=119, rounding="RZ", result_bits=1),
+        dot_spec(input="fp16", output="fp32", k=5, window=20, emax_floor=40),
         PRESETS["a100"].spec("tf32"),
         PRESETS["h100"].spec("fp8e4m3", input_b="fp8e5m2"),
     ]

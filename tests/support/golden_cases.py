@@ -179,7 +179,9 @@ def check_against_reference(fused_dot, spec, n, k, seed):
         ],
         code_dtype(spec.output),
     )
-    what = f"fused_dot {spec.input} x {spec.input_b} -> {spec.output}, K = {k}, F = {spec.window}"
+    what = (
+        f"fused_dot {spec.input} x {spec.input_b} -> {spec.output}, K = {k}, F = {spec.sum.window}"
+    )
     require_equal(what, fused_dot(a, b, c, spec), expected, {"a": a, "b": b, "c": c}, seed)
 
 

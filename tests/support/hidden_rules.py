@@ -6,7 +6,7 @@ import numpy as np
 
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS
 from vitruvian.golden.fp.scales import SCALES
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import IntDotSpec, dot_spec
 from vitruvian.golden.machines import compute
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.probe import cases, with_results
@@ -19,14 +19,15 @@ def results_of(rule, machine=None, terms=None, step=1):
     if machine is None:
         given = cases(rule.input, rule.output, terms or rule.k, input_b=rule.input_b)
     else:
+        scales = getattr(rule, "scales", None)
         out = FORMATS.get(machine.output) or OTHER_FORMATS.get(machine.output)
         given = cases(
             machine.input,
             out or INT_FORMATS[machine.output],
             rule.k,
             input_b=machine.input_b,
-            scale=getattr(rule, "scale", None),
-            block=getattr(rule, "block", None),
+            scale=scales and scales.format,
+            block=scales and scales.block,
         )
     names = ("a", "b", "c", "scale_a", "scale_b")
     parts = {n: getattr(given, n) for n in names}
@@ -113,7 +114,7 @@ def _sum(rng):
     data = cases(a, out, terms, input_b=b)
 
     def draw():
-        rule = DotSpec(
+        rule = dot_spec(
             input=a,
             input_b=b,
             k=_block(rng, terms),
@@ -141,7 +142,7 @@ def _scaled(rng):
     def draw():
         shared = _shared(rng, out, int(rng.integers(16, 38)))
         k = _one(rng, *(k for k in (32, 64) if k % block == 0 and terms % k == 0))
-        return DotSpec(input=a, k=k, lanes=lanes, scale=scale, block=block, **shared), data
+        return dot_spec(input=a, k=k, lanes=lanes, scale=scale, block=block, **shared), data
 
     return _drawn(draw)
 
@@ -159,7 +160,7 @@ def _aligned(rng):
         lanes = _one(rng, "together", "parity")
         overflow = bool(rng.random() < 0.5)
         k = _block(rng, terms)
-        return DotSpec(input=a, k=k, lanes=lanes, product_overflow=overflow, **shared), data
+        return dot_spec(input=a, k=k, lanes=lanes, product_overflow=overflow, **shared), data
 
     return _drawn(draw)
 

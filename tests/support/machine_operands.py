@@ -45,12 +45,12 @@ def operands(rng, rule, kind, rows=9, columns=20, steps=2, terms=12):
     elif kind == "bits":
         c[::3] = codes(rng, rule.output, (len(c[::3]), columns), "normal")
         c[1::3] = codes(rng, rule.output, (len(c[1::3]), columns), "tiny")
-    if getattr(rule, "scale", None) is None:
+    if getattr(rule, "scales", None) is None:
         return Operands(a, b, c)
-    full = 256 if kind == "bits" else rule.scale.nan
-    low, high = (115, 140) if kind != "bits" and rule.scale.name == "ue8m0" else (0, full)
+    full = 256 if kind == "bits" else rule.scales.format.nan
+    low, high = (115, 140) if kind != "bits" and rule.scales.format.name == "ue8m0" else (0, full)
     scales = [rng.integers(low, high, n).astype(np.uint8) for n in (rows, columns)]
-    scales = [np.tile(s[:, None], k // rule.block) for s in scales]
+    scales = [np.tile(s[:, None], k // rule.scales.block) for s in scales]
     for s in scales:  # one scale differs from those of its row
         s[0, -1] = low
     return Operands(a, b, c, scales[0], np.ascontiguousarray(scales[1].T))

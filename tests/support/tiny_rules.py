@@ -1,11 +1,9 @@
 """Random rules of tiny formats, whose operands can be tried nearly all."""
 
-from dataclasses import fields, replace
-
 import numpy as np
 
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, Specials
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.machines import compute
 from vitruvian.golden.machines.probe.bounds import product
 from vitruvian.golden.machines.probe.equality import canonical
@@ -33,7 +31,7 @@ def tiny_rule(rng: np.random.Generator) -> DotSpec:
     while True:
         out, a = one(*_OUTPUTS), one(*_INPUTS)
         lanes = one("together", "together", "halves")
-        rule = DotSpec(
+        rule = dot_spec(
             input=a,
             input_b=one(a, a, *_INPUTS),
             output=out,
@@ -69,13 +67,19 @@ def at_an_edge(rng: np.random.Generator, rule: DotSpec) -> DotSpec | None:
         ("emax_floor", range(out.emin - 12, out.emin + 12)),
         ("result_bits", range(1, out.fraction_bits + 1)),
     )[rng.integers(4)]
-    rules = [replace(rule, **{name: value}) for value in values]
+    rules = [rule.replace(**{name: value}) for value in values]
     left = [
-        sum(getattr(dropped, f.name) == getattr(each, f.name) for f in fields(each))
-        for each, dropped in ((each, canonical(each)) for each in rules)
+        sum(dropped[name] == value for name, value in each.items())
+        for each, dropped in ((each.parameters(), _canonical(each).parameters()) for each in rules)
     ]
     edges = [i + (left[i] > left[i + 1]) for i in range(len(rules) - 1) if left[i] != left[i + 1]]
     return rules[edges[rng.integers(len(edges))]] if edges else None
+
+
+def _canonical(rule: DotSpec) -> DotSpec:
+    found = canonical(rule)
+    assert isinstance(found, DotSpec)
+    return found
 
 
 def operands(
@@ -97,8 +101,8 @@ def operands(
 
 def results(rule: DotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return what a rule gives; one without a window is given a window that cuts nothing."""
-    if rule.window is None:
+    if rule.sum.window is None:
         p, out = product(rule), rule.output
         high, low = max(p.high, out.emax), min(p.last, out.emin - out.fraction_bits)
-        rule = replace(rule, window=high - low, truncate="magnitude")
+        rule = rule.replace(window=high - low, truncate="magnitude")
     return compute(rule, a, b, c)

@@ -165,12 +165,12 @@ def test_header_says_the_hand_shake_and_the_codes_of_precision_and_start():
 def test_header_says_window_rounding_and_nan(preset: str):
     text = header_of("dot", preset=preset, input="fp16", k=4)
     spec = PRESETS[preset].spec("fp16", k=4)
-    window = "none" if spec.window is None else f"{spec.window} fraction bits"
+    window = "none" if spec.sum.window is None else f"{spec.sum.window} fraction bits"
     assert f"Window: {window}" in text
-    chopped = spec.window is not None and spec.truncate == "magnitude"
+    chopped = spec.sum.window is not None and spec.sum.truncate == "magnitude"
     assert ("magnitudes are chopped" in text) == chopped
-    assert f"Rounding: once, {spec.rounding} (" in text
-    assert f"to {spec.result_bits} fraction bits" in text
+    assert f"Rounding: once, {spec.result.rounding} (" in text
+    assert f"to {spec.result.bits} fraction bits" in text
     assert f"NaN: every NaN result has the code 0x{spec.nan_code:08x}." in text
     assert "4 products fp16 x fp16; c and d are fp32" in text
 

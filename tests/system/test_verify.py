@@ -118,7 +118,7 @@ def test_without_a_mutation_nothing_is_found(preset):
 def write_set(folder, name, preset, formats, *, k, output="fp32", wrong=False):
     """Write golden's results as if they were measured."""
     spec = PRESETS[preset].spec(formats[0], output, input_b=formats[-1])
-    block = dataclasses.replace(spec, k=min(k, spec.k))
+    block = spec.replace(k=min(k, spec.k))
     a, b, c = dot_vectors(block, 300, seed=2)
     if k > block.k:
         a, b = np.tile(a, 2), np.tile(b, 2)

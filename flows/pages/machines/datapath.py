@@ -2,7 +2,7 @@
 
 from vitruvian.flows.pages.machines.drawing import Box, Rank, draw
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, Machine, PhaseSpec
 
 _KEPT = {
@@ -33,7 +33,7 @@ def _step(rule: DotSpec | ChainSpec | PhaseSpec) -> DotSpec:
     if isinstance(rule, ChainSpec):
         return rule.step
     if isinstance(rule, PhaseSpec):
-        return DotSpec(input="fp32", output="fp32", k=1, window=1)
+        return dot_spec(input="fp32", output="fp32", k=1, window=1)
     return rule
 
 
@@ -49,19 +49,19 @@ def ranks_of(row: Machine) -> list[Rank]:
     if isinstance(rule, ChainSpec):
         return _chain(rule)
     ranks = _operands(rule, rule.k)
-    if rule.k == 1 and rule.truncate == "floor":
-        words = (f"exact product and sum, rounded once by {rule.rounding}",)
+    if rule.k == 1 and rule.sum.truncate == "floor":
+        words = (f"exact product and sum, rounded once by {rule.result.rounding}",)
         return [*ranks, Rank((Box("Fused multiply-add", words),), takes_c=True), _pack(rule)]
-    if rule.lanes == "halves":
-        late = [_late(rule)] if rule.accumulate == "late" else []
+    if rule.sum.lanes == "halves":
+        late = [_late(rule)] if rule.addend.how == "late" else []
         return [*ranks, *_halves(rule), *late, _pack(rule)]
-    if rule.accumulate == "aligned":
+    if rule.addend.how == "aligned":
         return [*ranks, *_aligned(rule), _pack(rule)]
     ranks += [Rank((_multiply(rule),)), *_scaled(rule), *_sum(rule)]
-    if rule.accumulate == "after":
+    if rule.addend.how == "after":
         ranks.append(Rank((Box("Add C exactly"),), takes_c=True))
     ranks.append(Rank((_round(rule),)))
-    if rule.accumulate == "late":
+    if rule.addend.how == "late":
         ranks.append(_late(rule))
     return [*ranks, _pack(rule)]
 
@@ -72,15 +72,15 @@ def _operands(rule: DotSpec | ChainSpec, k: int | None) -> list[Rank]:
     a, b = rule.input, rule.input_b
     boxes = [Box(f"A: {many} × {a}"), Box(f"B: {many} × {b}")]
     step = _step(rule)
-    if isinstance(rule, DotSpec) and rule.scale is not None:
-        boxes.append(Box("Scales", (f"{rule.scale}, one for {rule.block} values",)))
+    if isinstance(rule, DotSpec) and rule.scales is not None:
+        boxes.append(Box("Scales", (f"{rule.scales.format}, one for {rule.scales.block} values",)))
     wide = _multiplied(rule)
     both = f"{wide[0].significand_bits} bits"
     if wide[0].significand_bits != wide[1].significand_bits:
         both = f"{wide[0].significand_bits} and {wide[1].significand_bits} bits"
     words = [f"sign, exponent, significand of {both}"]
-    if step.convert is not None:
-        words.append(f"converted to {step.convert} first")
+    if step.a.convert is not None:
+        words.append(f"converted to {step.a.convert} first")
     zeros = isinstance(rule, ChainSpec) and rule.zero_subnormals
     flushed = "subnormals become zeros" if step.flush else "subnormals are kept"
     words.append("subnormals and zeros become +0" if zeros else flushed)
@@ -89,22 +89,21 @@ def _operands(rule: DotSpec | ChainSpec, k: int | None) -> list[Rank]:
 
 def _multiplied(rule: DotSpec | ChainSpec) -> tuple[FloatFormat, FloatFormat]:
     """Return the formats in which A and B are multiplied."""
-    convert = _step(rule).convert
+    convert = _step(rule).a.convert
     return convert or rule.input, convert or rule.input_b
 
 
 def _multiply(rule: DotSpec, many: int | None = None) -> Box:
     a, b = _multiplied(rule)
     many = rule.k if many is None else many
-    if rule.slices is None:
+    if rule.products.slices is None:
         times = "one multiplier" if many == 1 else f"{many} multipliers"
         words = [f"{times}, {a.significand_bits} × {b.significand_bits} bits"]
     else:
-        width = max(_width(mask) for pair in rule.slices for mask in pair)
-        words = [
-            f"{len(rule.slices)} partial products of up to {width} × {width} bits for each pair"
-        ]
-    if rule.product_overflow:
+        slices = rule.products.slices
+        width = max(_width(mask) for pair in slices for mask in pair)
+        words = [f"{len(slices)} partial products of up to {width} × {width} bits for each pair"]
+    if rule.products.overflow:
         words.append(f"2^{rule.output.emax + 1} and more is an infinity")
     return Box("Multiply", tuple(words))
 
@@ -116,10 +115,12 @@ def _width(mask: int) -> int:
 
 def _scaled(rule: DotSpec) -> list[Rank]:
     """Return the boxes that apply the scales of blocks."""
-    if rule.scale is None:
+    if rule.scales is None:
         return []
-    if rule.lanes == "sixteens":
-        words = ("times both scales" if rule.scale.fraction_bits else "scales join the exponent",)
+    if rule.sum.lanes == "sixteens":
+        words = (
+            "times both scales" if rule.scales.format.fraction_bits else "scales join the exponent",
+        )
         sums = Box("Add 16 products exactly", (f"{rule.k // 16} groups",))
         return [Rank((sums,)), Rank((Box("Scale each group", words),))]
     words = ("the scales' exponents are added to each product's",)
@@ -128,18 +129,18 @@ def _scaled(rule: DotSpec) -> list[Rank]:
 
 def _sum(rule: DotSpec) -> list[Rank]:
     """Return the boxes of a sum whose terms are aligned at one exponent."""
-    many = rule.k // 16 if rule.lanes == "sixteens" else rule.k
-    many *= len(rule.slices or (0,))
-    tree = rule.accumulate == "tree"
+    many = rule.k // 16 if rule.sum.lanes == "sixteens" else rule.k
+    many *= len(rule.products.slices or (0,))
+    tree = rule.addend.how == "tree"
     terms = f"{many} terms and C" if tree else f"{many} terms"
-    if rule.window is None:
+    if rule.sum.window is None:
         return [Rank((Box("Add exactly", (terms,)),), takes_c=tree)]
-    least = "" if rule.emax_floor is None else f", at least {_minus(rule.emax_floor)}"
-    of = "leading ones" if rule.product_exponent == "leading" else "nonzero terms"
-    unit = f"q = 2^(E_max − {rule.window})"
+    least = "" if rule.sum.floor is None else f", at least {_minus(rule.sum.floor)}"
+    of = "leading ones" if rule.products.exponent == "leading" else "nonzero terms"
+    unit = f"q = 2^(E_max − {rule.sum.window})"
     return [
         Rank((Box("Largest exponent E_max", (f"of the {of}{least}",)),), takes_c=tree),
-        Rank((Box(f"Align to {unit}", (_KEPT[rule.truncate],)),), takes_c=tree),
+        Rank((Box(f"Align to {unit}", (_KEPT[rule.sum.truncate],)),), takes_c=tree),
         Rank((Box("Add", (f"{terms}, exactly",)),)),
     ]
 
@@ -149,18 +150,20 @@ def _minus(number: int) -> str:
 
 
 def _round(rule: DotSpec) -> Box:
-    return Box("Normalise and round", (f"{rule.rounding} to {rule.result_bits} fraction bits",))
+    return Box(
+        "Normalise and round", (f"{rule.result.rounding} to {rule.result.bits} fraction bits",)
+    )
 
 
 def _late(rule: DotSpec) -> Rank:
-    rounding = "RTO" if rule.rounding == "RTO" else "RNE"
+    rounding = "RTO" if rule.result.rounding == "RTO" else "RNE"
     return Rank((Box("Add C", (f"one IEEE addition, rounded by {rounding}",)),), takes_c=True)
 
 
 def _halves(rule: DotSpec) -> list[Rank]:
     """Return the boxes of two sums, the second of which begins with the result of the first."""
-    unit = f"truncated at 2^(E_max − {rule.window}), rounded by {rule.rounding}"
-    half, late = rule.k // 2, rule.accumulate == "late"
+    unit = f"truncated at 2^(E_max − {rule.sum.window}), rounded by {rule.result.rounding}"
+    half, late = rule.k // 2, rule.addend.how == "late"
     return [
         Rank((_multiply(rule),)),
         Rank((Box(f"Add {half} terms, k mod 4 of 0 or 1", (unit,)),), takes_c=not late),
@@ -170,7 +173,7 @@ def _halves(rule: DotSpec) -> list[Rank]:
 
 def _aligned(rule: DotSpec) -> list[Rank]:
     """Return the boxes of the rule of CDNA 3."""
-    lanes = ("even k", "odd k") if rule.lanes == "parity" else ("",)
+    lanes = ("even k", "odd k") if rule.sum.lanes == "parity" else ("",)
     many = rule.k // len(lanes)
     multiply = tuple(_multiply(rule, many) for _ in lanes)
     own = tuple(
@@ -184,19 +187,19 @@ def _aligned(rule: DotSpec) -> list[Rank]:
     return [
         *ranks,
         Rank((Box("Add C", add),), takes_c=True),
-        Rank((Box("Floor to 32 bits, round", (f"{rule.rounding}",)),)),
+        Rank((Box("Floor to 32 bits, round", (f"{rule.result.rounding}",)),)),
     ]
 
 
 def _pack(rule: DotSpec) -> Rank:
     """Return the box of the result."""
     zero = {"positive": "every zero is +0", "ieee": "zeros as in IEEE 754", "exact": "exact: +0"}
-    words = [f"{zero[rule.zero]}; NaN 0x{rule.nan_code:X}"]
-    if rule.zero == "exact":
+    words = [f"{zero[rule.result.zero]}; NaN 0x{rule.nan_code:X}"]
+    if rule.result.zero == "exact":
         words = [f"an exact zero is +0; NaN 0x{rule.nan_code:X}"]
-    if rule.flush_result:
-        when = f"{rule.flush_result} rounding"
-        if rule.flush_result == "unbounded":
+    if rule.result.flush:
+        when = f"{rule.result.flush} rounding"
+        if rule.result.flush == "unbounded":
             when = "after rounding without a least exponent"
         words.append(f"tiny results become zeros, judged {when}")
     return Rank((Box(f"D: {rule.output}", tuple(words)),))
@@ -205,7 +208,7 @@ def _pack(rule: DotSpec) -> Rank:
 def _chain(rule: ChainSpec) -> list[Rank]:
     """Return the boxes of a chain or of a tree of rounded operations."""
     ranks = _operands(rule, rule.k)
-    rounding = f"rounded by {rule.step.rounding}"
+    rounding = f"rounded by {rule.step.result.rounding}"
     k = rule.k
     if rule.products == "rounded":
         assert k is not None

@@ -77,9 +77,9 @@ def value_of(code: int, format: FloatFormat) -> Fraction:
 
 def operand(code: int, format: FloatFormat, spec: DotSpec) -> Number:
     """Decode an operand, converted and flushed as ``spec`` says."""
-    if spec.convert is not None and spec.convert != format:
-        code = int(convert(np.array([code], code_dtype(format)), format, spec.convert)[0])
-        format = spec.convert
+    if spec.a.convert is not None and spec.a.convert != format:
+        code = int(convert(np.array([code], code_dtype(format)), format, spec.a.convert)[0])
+        format = spec.a.convert
     number = decode(code, format)
     if spec.flush and number.significand and leading(number.value) < spec.output.emin:
         return Number(number.negative, number.exponent, 0, number.fraction_bits)
@@ -111,8 +111,8 @@ def _whole(units: Fraction, rounding: str) -> int:
 def _is_tiny(value: Fraction, spec: DotSpec) -> bool:
     """Return True if a value is below the least normal number when rounded to full precision."""
     exponent = leading(value)
-    digits = _whole(abs(value) / power(exponent - spec.result_bits), spec.rounding)
-    return digits * power(exponent - spec.result_bits) < power(spec.output.emin)
+    digits = _whole(abs(value) / power(exponent - spec.result.bits), spec.result.rounding)
+    return digits * power(exponent - spec.result.bits) < power(spec.output.emin)
 
 
 def rounded(value: Fraction, zero_is_negative: bool, spec: DotSpec) -> int:
@@ -129,19 +129,19 @@ def rounded(value: Fraction, zero_is_negative: bool, spec: DotSpec) -> int:
     if value == 0:
         return sign
     exponent = max(leading(value), out.emin)
-    whole = _whole(abs(value) / power(exponent - spec.result_bits), spec.rounding)
-    if spec.flush_result == "before" and leading(value) < out.emin:
+    whole = _whole(abs(value) / power(exponent - spec.result.bits), spec.result.rounding)
+    if spec.result.flush == "before" and leading(value) < out.emin:
         return sign
-    if spec.flush_result == "unbounded" and _is_tiny(value, spec):
+    if spec.result.flush == "unbounded" and _is_tiny(value, spec):
         return sign
     if not whole:
         return sign
-    result = whole * power(exponent - spec.result_bits)
+    result = whole * power(exponent - spec.result.bits)
     exponent = leading(result)
     if exponent > out.emax:
         return out.overflow | sign
     if exponent < out.emin:
-        if spec.flush_result == "after":
+        if spec.result.flush == "after":
             return sign
         field, fraction = 0, result / power(out.emin - out.fraction_bits)
     else:

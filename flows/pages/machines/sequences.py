@@ -48,7 +48,7 @@ class _Adder:
             a, b = self.number(x, self.out), self.number(y, self.out)
         else:
             a, b = decode(x, self.out), decode(y, self.out)
-        step = self.step if flush else replace(self.step, flush_result=None, flush=False)
+        step = self.step if flush else self.step.replace(flush_result=None, flush=False)
         value = a.value + b.value
         result = rounded(value, a.negative and b.negative, step)
         words = f"{hexadecimal(x, self.out)} + {hexadecimal(y, self.out)}"

@@ -121,7 +121,7 @@ def dot_steps(x: Operands, spec: DotSpec) -> tuple[list[str], int]:
     out = spec.output
     for start in range(0, len(x.a), spec.k):
         terms = range(start, min(start + spec.k, len(x.a)))
-        part = x.chosen(terms, c, spec.block)
+        part = x.chosen(terms, c, spec.scales and spec.scales.block)
         before = c
         more, c = _block(part, spec, list(terms))
         if len(x.a) > spec.k:
@@ -136,12 +136,12 @@ def dot_steps(x: Operands, spec: DotSpec) -> tuple[list[str], int]:
 def _block(x: Operands, spec: DotSpec, names: list[int]) -> tuple[list[str], int]:
     """Work one step of the machine."""
     out = spec.output
-    if spec.accumulate == "late":
-        nothing = out.negative_zero if spec.zero == "ieee" else 0
-        inner = replace(spec, accumulate="tree")
+    if spec.addend.how == "late":
+        nothing = out.negative_zero if spec.result.zero == "ieee" else 0
+        inner = spec.replace(accumulate="tree")
         lines, total = _block(replace(x, c=nothing), inner, names)
-        rounding = "RTO" if spec.rounding == "RTO" else "RNE"
-        late = replace(spec, rounding=rounding, result_bits=out.fraction_bits, window=None)
+        rounding = "RTO" if spec.result.rounding == "RTO" else "RNE"
+        late = spec.replace(rounding=rounding, result_bits=out.fraction_bits, window=None)
         d = _added(total, x.c, late)
         lines += [
             f"C is added to the rounded sum: {hexadecimal(total, out)} + {hexadecimal(x.c, out)}, "
@@ -149,20 +149,20 @@ def _block(x: Operands, spec: DotSpec, names: list[int]) -> tuple[list[str], int
             "",
         ]
         return lines, d
-    if spec.lanes == "halves":
+    if spec.sum.lanes == "halves":
         lines, c = [], x.c
         for half, words in ((False, "0 or 1"), (True, "2 or 3")):
             own = [i for i in range(len(x.a)) if (i % 4 >= 2) == half]
             part = x.chosen(own, c, None)
             lines += [f"The terms with k mod 4 of {words} are added to {hexadecimal(c, out)}.", ""]
-            more, c = _block(part, replace(spec, lanes="together"), [names[i] for i in own])
+            more, c = _block(part, spec.replace(lanes="together"), [names[i] for i in own])
             lines += more
         return lines, c
     terms = _terms(x, spec, names)
     if not any(term.present for term in terms):
         d = _without_products(x, spec)
         return [f"All products are zero, and the result is {hexadecimal(d, out)}.", ""], d
-    return (_aligned if spec.accumulate == "aligned" else _windowed)(x, spec, terms)
+    return (_aligned if spec.addend.how == "aligned" else _windowed)(x, spec, terms)
 
 
 def _added(x: int, y: int, spec: DotSpec) -> int:
@@ -178,12 +178,12 @@ def _terms(x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
         a, b = operand(p, spec.input, spec), operand(q, spec.input_b, spec)
         product = a * b
         exponent = product.exponent
-        if spec.product_overflow and abs(product.value) >= power(spec.output.emax + 1):
+        if spec.products.overflow and abs(product.value) >= power(spec.output.emax + 1):
             raise ValueError(f"a product must be less than 2^{spec.output.emax + 1}")
-        if product.significand and spec.product_exponent == "leading":
+        if product.significand and spec.products.exponent == "leading":
             exponent = leading(product.value)
         words = (hexadecimal(p, spec.input), hexadecimal(q, spec.input_b))
-        for masks in spec.slices or (None,):
+        for masks in spec.products.slices or (None,):
             partial, label = product, str(names[i])
             if masks is not None:
                 partial = replace(
@@ -192,22 +192,22 @@ def _terms(x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
                 label += f", {masks[0]:X}·{masks[1]:X}"
             present = product.significand != 0
             found.append(_Term(label, *words, partial.value, exponent, present, i % 2))
-    if spec.scale is None:
+    if spec.scales is None:
         return found
     return _scaled(found, x, spec, names)
 
 
 def _scaled(terms: list[_Term], x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
     """Multiply terms, or exact sums of 16 of them, by the scales of their blocks."""
-    assert spec.scale is not None and spec.block is not None
-    size = _GROUP if spec.lanes == "sixteens" else 1
+    assert spec.scales is not None
+    size = _GROUP if spec.sum.lanes == "sixteens" else 1
     found: list[_Term] = []
     for start in range(0, len(terms), size):
         group = terms[start : start + size]
-        codes = [s[start // spec.block] for s in (x.scale_a, x.scale_b)]
-        u = unpack_scale(np.array(codes), spec.scale)
+        codes = [s[start // spec.scales.block] for s in (x.scale_a, x.scale_b)]
+        u = unpack_scale(np.array(codes), spec.scales.format)
         exponent = int(u.exponent.sum())
-        factor = int(u.significand.prod()) * power(exponent - 2 * spec.scale.fraction_bits)
+        factor = int(u.significand.prod()) * power(exponent - 2 * spec.scales.format.fraction_bits)
         total = sum((term.value for term in group), Fraction(0))
         first = group[0]
         if size > 1:
@@ -227,53 +227,53 @@ def _without_products(x: Operands, spec: DotSpec) -> int:
         decode(p, spec.input).negative != decode(q, spec.input_b).negative
         for p, q in zip(x.a, x.b, strict=True)
     ]
-    c = operand(x.c, spec.output, replace(spec, convert=None))
+    c = operand(x.c, spec.output, spec.replace(convert=None))
     if c.significand == 0:
         return spec.output.negative_zero if _minus(products, c, spec) else 0
-    return _windowed(x, spec, [])[1] if spec.accumulate != "aligned" else _aligned(x, spec, [])[1]
+    return _windowed(x, spec, [])[1] if spec.addend.how != "aligned" else _aligned(x, spec, [])[1]
 
 
 def _minus(products: list[bool], c: Number, spec: DotSpec) -> bool:
-    return spec.zero == "ieee" and all(products) and c.negative
+    return spec.result.zero == "ieee" and all(products) and c.negative
 
 
 def _windowed(x: Operands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
     """Align all terms at one exponent, add and round."""
     out = spec.output
-    c = operand(x.c, out, replace(spec, convert=None))
+    c = operand(x.c, out, spec.replace(convert=None))
     terms = [term for term in terms if term.present]
-    if spec.accumulate == "tree" and c.significand:
+    if spec.addend.how == "tree" and c.significand:
         code = hexadecimal(x.c, out)
         terms = [*terms, _Term("C", code, "", c.value, c.exponent, True)]
     exponents = [term.exponent for term in terms]
-    floor = [] if spec.emax_floor is None else [spec.emax_floor]
+    floor = [] if spec.sum.floor is None else [spec.sum.floor]
     emax = max([*exponents, *floor], default=0)
-    if spec.window is None:
+    if spec.sum.window is None:
         unit = min((power(leading(t.value) - 60) for t in terms if t.value), default=Fraction(1))
         kept = [t.value / unit for t in terms]
     else:
-        unit = power(emax - spec.window)
-        kept = [Fraction(truncated(t.value, unit, spec.truncate)) for t in terms]
+        unit = power(emax - spec.sum.window)
+        kept = [Fraction(truncated(t.value, unit, spec.sum.truncate)) for t in terms]
     total = sum(kept, Fraction(0)) * unit
     if (
-        spec.window is not None
-        and spec.truncate == "floor"
+        spec.sum.window is not None
+        and spec.sum.truncate == "floor"
         and any(k * unit != t.value for k, t in zip(kept, terms, strict=True))
     ):
         total += unit / 2
     lines = _window_lines(spec, terms, kept, emax, unit, total)
     words = "Their sum"
-    if spec.accumulate == "after":
+    if spec.addend.how == "after":
         total += c.value
         words = f"With C = {hexadecimal(x.c, out)}, which is added exactly, it"
     d = rounded(total, False, spec)
-    if spec.zero == "positive" and d == out.negative_zero:
+    if spec.result.zero == "positive" and d == out.negative_zero:
         d = 0
     kept_bits = ""
-    if spec.result_bits < out.fraction_bits:
-        kept_bits = f" with {spec.result_bits} fraction bits"
+    if spec.result.bits < out.fraction_bits:
+        kept_bits = f" with {spec.result.bits} fraction bits"
     lines += [
-        f"{words} is {scientific(total)}, which {spec.rounding} rounds{kept_bits} to "
+        f"{words} is {scientific(total)}, which {spec.result.rounding} rounds{kept_bits} to "
         f"{hexadecimal(d, out)}.",
         "",
     ]
@@ -289,26 +289,26 @@ def _window_lines(
     total: Fraction,
 ) -> list[str]:
     """Return the table of the terms of a windowed or exact sum."""
-    heads = ["sum", "scales"] if spec.lanes == "sixteens" else ["A", "B"]
+    heads = ["sum", "scales"] if spec.sum.lanes == "sixteens" else ["A", "B"]
     rows = []
     for term, many in zip(terms, kept, strict=True):
-        if spec.slices and not term.value:
+        if spec.products.slices and not term.value:
             continue
-        exponent = None if spec.slices else term.exponent
+        exponent = None if spec.products.slices else term.exponent
         row = [term.name, term.a, term.b, scientific(term.value, exponent)]
-        if spec.window is not None:
+        if spec.sum.window is not None:
             row += [units(term.value / unit), units(many)]
         rows.append(row)
     header = ["term", *heads, "value"]
-    if spec.window is None:
+    if spec.sum.window is None:
         return [*table(header, rows), ""]
     reason = ""
     if terms and emax > max(term.exponent for term in terms):
         reason = ", the floor"
-    how = {"magnitude": "truncated", "odd": "rounded to odd", "floor": "floored"}[spec.truncate]
+    how = {"magnitude": "truncated", "odd": "rounded to odd", "floor": "floored"}[spec.sum.truncate]
     return [
         f"E_max = {emax}{reason}, so a term is kept as a multiple of q = 2^{leading(unit)} "
-        f"(E_max − {spec.window}).".replace("^-", "^−").replace("= -", "= −"),
+        f"(E_max − {spec.sum.window}).".replace("^-", "^−").replace("= -", "= −"),
         *table([*header, "in units of q", how], rows),
         f"The kept terms add up to {units(total / unit)} · q.",
         "",
@@ -324,7 +324,7 @@ def _aligned(x: Operands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str],
         return ["All products are zero.", ""], rounded(c.value, False, spec)
     emax = max(term.exponent for term in terms)
     total, rows, parts = Fraction(0), [], []
-    for lane in (0, 1) if spec.lanes == "parity" else (None,):
+    for lane in (0, 1) if spec.sum.lanes == "parity" else (None,):
         own = [t for t in terms if lane is None or t.lane == lane]
         if not own:
             continue
@@ -343,7 +343,7 @@ def _aligned(x: Operands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str],
         total += part
     common = max(emax, c.exponent)
     floor_t = truncated(total, power(common - _COMMON), "floor") * power(common - _COMMON)
-    dropped = spec.lanes == "parity" and c.exponent < common - _OWN - 1
+    dropped = spec.sum.lanes == "parity" and c.exponent < common - _OWN - 1
     own_c = Fraction(0) if dropped else c.value
     floor_c = truncated(own_c, power(common - _OWN), "floor") * power(common - _OWN)
     both = floor_t + floor_c

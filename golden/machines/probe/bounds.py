@@ -97,8 +97,8 @@ def _operand(format: FloatFormat, to: FloatFormat | None, least: int | None) -> 
 def _operands(rule: DotSpec) -> tuple[Bounds, Bounds]:
     least = rule.output.emin if rule.flush else None
     return (
-        _operand(rule.input, rule.convert, least),
-        _operand(rule.input_b, rule.convert, least),
+        _operand(rule.input, rule.a.convert, least),
+        _operand(rule.input_b, rule.a.convert, least),
     )
 
 
@@ -117,18 +117,18 @@ def product(rule: DotSpec) -> Bounds:
     low, high, last = x.low + y.low, x.high + y.high, x.last + y.last
     fine, hollow, size = x.fine + y.fine, x.hollow + y.hollow, x.size * y.size
     largest = x.largest * y.largest
-    if rule.lanes == "sixteens":  # the sum of a group is a factor; its exponent is 0
+    if rule.sum.lanes == "sixteens":  # the sum of a group is a factor; its exponent is 0
         size = _GROUP * largest
         low, high, fine, hollow = 0, 0, -last, -last
         largest = size
-    elif rule.product_exponent == "leading":
+    elif rule.products.exponent == "leading":
         low, high = low - hollow, high + (size >= 2)
         fine, hollow = fine + (size >= 2), 0
         size = _leading_size(rule.input.fraction_bits, rule.input_b.fraction_bits)
-    if rule.scale is not None:
+    if rule.scales is not None:
         codes = np.arange(256, dtype=np.uint8)
-        u = unpack_scale(codes[codes != rule.scale.nan], rule.scale)
-        s = _bounds(u.significand, u.exponent, rule.scale.fraction_bits)
+        u = unpack_scale(codes[codes != rule.scales.format.nan], rule.scales.format)
+        s = _bounds(u.significand, u.exponent, rule.scales.format.fraction_bits)
         low, high, last = low + 2 * s.low, high + 2 * s.high, last + 2 * s.last
         fine, hollow, size = fine + 2 * s.fine, hollow + 2 * s.hollow, size * s.size * s.size
         largest = largest * s.largest * s.largest

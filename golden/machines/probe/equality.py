@@ -109,8 +109,8 @@ def canonical(rule: Rule, terms: int | None = None) -> Rule:
         return found
     found = _dot(found)
     several = terms is not None and terms > found.k
-    if several and found.zero == "exact" and _sees_no_flushed_zero(found):
-        return replace(found, zero="positive")
+    if several and found.result.zero == "exact" and _sees_no_flushed_zero(found):
+        return found.replace(zero="positive")
     return found
 
 
@@ -119,12 +119,12 @@ def _chain(rule: ChainSpec) -> ChainSpec | DotSpec:
     step = rule.step
     if rule.k == 1:
         rule = replace(rule, descending=False)
-    at_once = rule.products == "rounded" and rule.k == 1 and step.rounding != "RZ"
+    at_once = rule.products == "rounded" and rule.k == 1 and step.result.rounding != "RZ"
     one_by_one = rule.products == "fused" and rule.accumulators == 1 and not rule.descending
     if not rule.zero_subnormals and one_by_one:
         return step
-    if not rule.zero_subnormals and at_once and step.zero == "ieee":
-        return replace(step, accumulate="late")
+    if not rule.zero_subnormals and at_once and step.result.zero == "ieee":
+        return step.replace(accumulate="late")
     exact = _exact_chain(rule)
     if exact is not None:
         return exact
@@ -139,15 +139,15 @@ def _chain(rule: ChainSpec) -> ChainSpec | DotSpec:
     elif rule.accumulators == 1:
         found["add_c"] = "last"
     # A step is also what adds two sums, so that only its window and its flushing may change.
-    step = replace(step, nan=step.nan_code, window=ieee_window(rule.input, rule.output))
-    if step.flush_result is not None and step.rounding != "RNE":
-        step = replace(step, flush_result="after")
+    step = step.replace(nan=step.nan_code, window=ieee_window(rule.input, rule.output))
+    if step.result.flush is not None and step.result.rounding != "RNE":
+        step = step.replace(flush_result="after")
     if _is_never_tiny(step):
-        step = replace(step, flush_result=None)
+        step = step.replace(flush_result=None)
     a, b, least = rule.input, rule.input_b, rule.output.emin
     lowest = (a.emin - a.fraction_bits, b.emin - b.fraction_bits)
     if rule.add_c == "none" and min(*lowest, sum(lowest)) >= least:
-        step = replace(step, flush=False, flush_result=None)
+        step = step.replace(flush=False, flush_result=None)
     return replace(rule, step=step, **found)
 
 
@@ -158,27 +158,27 @@ def _exact_chain(rule: ChainSpec) -> DotSpec | None:
         return None
     if fused and rule.accumulators == 1:
         return None
-    late = replace(rule.step, k=rule.k, window=None, accumulate="late", rounding="RNE")
-    if _sum_bits(late) > late.result_bits or _with_c_after(late).accumulate == "late":
+    late = rule.step.replace(k=rule.k, window=None, accumulate="late", rounding="RNE")
+    if _sum_bits(late) > late.result.bits or _with_c_after(late).addend.how == "late":
         return None
     zero = "exact" if fused else "ieee"
-    return replace(late, accumulate="tree", rounding=rule.step.rounding, zero=zero)
+    return late.replace(accumulate="tree", rounding=rule.step.result.rounding, zero=zero)
 
 
 def _dot(rule: DotSpec) -> DotSpec:
-    rule = replace(rule, nan=rule.nan_code)
-    if rule.product_overflow and product(rule).largest < Fraction(2) ** (rule.output.emax + 1):
-        rule = replace(rule, product_overflow=False)
-    if rule.accumulate == "aligned":
-        rule = replace(rule, window=1, truncate="magnitude", emax_floor=None)
-        return _without_signs(replace(rule, convert=_conversion(rule)))
-    if rule.lanes == "sixteens":
-        rule = replace(rule, product_exponent="sum")
-    if rule.lanes == "halves" and rule.k == 4 and rule.accumulate != "late":
-        rule = replace(rule, k=2, lanes="together")
+    rule = rule.replace(nan=rule.nan_code)
+    if rule.products.overflow and product(rule).largest < Fraction(2) ** (rule.output.emax + 1):
+        rule = rule.replace(product_overflow=False)
+    if rule.addend.how == "aligned":
+        rule = rule.replace(window=1, truncate="magnitude", emax_floor=None)
+        return _without_signs(rule.replace(convert=_conversion(rule)))
+    if rule.sum.lanes == "sixteens":
+        rule = rule.replace(product_exponent="sum")
+    if rule.sum.lanes == "halves" and rule.k == 4 and rule.addend.how != "late":
+        rule = rule.replace(k=2, lanes="together")
     rule = _without_floor(rule)
     rule = _without_window(rule)
-    rule = replace(rule, convert=_conversion(rule))
+    rule = rule.replace(convert=_conversion(rule))
     rule = _without_rounding(rule)
     return _with_tiny_c_flushed(_without_signs(rule))
 
@@ -188,7 +188,7 @@ def _dot(rule: DotSpec) -> DotSpec:
 
 def _has_c(rule: DotSpec) -> bool:
     """Return True if C, or the sum of the first half, is one of the terms."""
-    return rule.accumulate == "tree" or (rule.accumulate == "late" and rule.lanes == "halves")
+    return rule.addend.how == "tree" or (rule.addend.how == "late" and rule.sum.lanes == "halves")
 
 
 def _terms(rule: DotSpec) -> Bounds:
@@ -210,112 +210,112 @@ def _terms(rule: DotSpec) -> Bounds:
 
 def _products(rule: DotSpec) -> int:
     """Return the number of products in a sum; slices and groups of products count as many."""
-    if rule.slices is not None or rule.lanes == "sixteens":
+    if rule.products.slices is not None or rule.sum.lanes == "sixteens":
         return _NEVER
-    return rule.k // 2 if rule.lanes == "halves" else rule.k
+    return rule.k // 2 if rule.sum.lanes == "halves" else rule.k
 
 
 def _least(rule: DotSpec) -> int:
     """Return the exponent of the least place of a result."""
-    return rule.output.emin - rule.result_bits
+    return rule.output.emin - rule.result.bits
 
 
 def _last_bit(rule: DotSpec) -> int:
     """Return the exponent of a bit below which no sum has one; C may join it later."""
     terms = _terms(rule)
-    if rule.accumulate == "aligned":
+    if rule.addend.how == "aligned":
         return min(terms.last, addend(rule).last)
-    if rule.window is None:
+    if rule.sum.window is None:
         return terms.last
-    emax = terms.low if rule.emax_floor is None else max(terms.low, rule.emax_floor)
-    return max(terms.last, emax - rule.window - (rule.truncate == "floor"))
+    emax = terms.low if rule.sum.floor is None else max(terms.low, rule.sum.floor)
+    return max(terms.last, emax - rule.sum.window - (rule.sum.truncate == "floor"))
 
 
 def _coarser(rule: DotSpec) -> int:
     """Return by how many bits a place must be above q for a rounding to be exact."""
-    nearest = rule.rounding == "RNE"
-    if rule.truncate == "magnitude":
-        return 0 if rule.rounding == "RZ" else _NEVER
-    return nearest + (rule.truncate == "odd")
+    nearest = rule.result.rounding == "RNE"
+    if rule.sum.truncate == "magnitude":
+        return 0 if rule.result.rounding == "RZ" else _NEVER
+    return nearest + (rule.sum.truncate == "odd")
 
 
 # ------------------------------------------------------------------ steps
 
 
 def _without_floor(rule: DotSpec) -> DotSpec:
-    terms, floor = _terms(rule), rule.emax_floor
+    terms, floor = _terms(rule), rule.sum.floor
     if floor is None:
         return rule
-    if rule.window is None or floor - rule.window <= terms.last or floor <= terms.low:
-        return replace(rule, emax_floor=None)
+    if rule.sum.window is None or floor - rule.sum.window <= terms.last or floor <= terms.low:
+        return rule.replace(emax_floor=None)
     c_alone = _has_c(rule) and floor <= product(rule).low
-    one = not _has_c(rule) and _products(rule) == 1 and rule.accumulate == "late"
-    extra = _coarser(rule) + (rule.flush_result == "unbounded")
-    if (c_alone or one) and floor - rule.window + extra <= _least(rule):
-        return replace(rule, emax_floor=None)
+    one = not _has_c(rule) and _products(rule) == 1 and rule.addend.how == "late"
+    extra = _coarser(rule) + (rule.result.flush == "unbounded")
+    if (c_alone or one) and floor - rule.sum.window + extra <= _least(rule):
+        return rule.replace(emax_floor=None)
     return rule
 
 
 def _without_window(rule: DotSpec) -> DotSpec:
     if not _is_uncut(rule):
         return rule
-    rule = replace(rule, window=None, truncate="magnitude", product_exponent="sum", emax_floor=None)
-    if rule.accumulate == "after":
-        return replace(rule, accumulate="tree")
+    rule = rule.replace(window=None, truncate="magnitude", product_exponent="sum", emax_floor=None)
+    if rule.addend.how == "after":
+        return rule.replace(accumulate="tree")
     return rule
 
 
 def _is_uncut(rule: DotSpec) -> bool:
     """Return True if no bit that is cut has an effect."""
-    terms, p, f = _terms(rule), product(rule), rule.window
-    floor = rule.emax_floor
+    terms, p, f = _terms(rule), product(rule), rule.sum.window
+    floor = rule.sum.floor
     if f is None or max(terms.high, terms.high if floor is None else floor) - f <= terms.last:
         return True
     if floor is not None:
         return False
-    count, has_c, bits = _products(rule), _has_c(rule), rule.result_bits
-    if has_c and rule.truncate == "floor" and rule.slices is None:
+    count, has_c, bits = _products(rule), _has_c(rule), rule.result.bits
+    if has_c and rule.sum.truncate == "floor" and rule.products.slices is None:
         c_loses_one = p.high - f <= addend(rule).last + 1 and addend(rule).high - f <= p.last
         if p.high - f <= p.last and c_loses_one and f >= addend(rule).fine:
             return True
     if not has_c and count == 1 and f >= p.fine:
         return True
-    if rule.accumulate == "after":
+    if rule.addend.how == "after":
         return False
     if not has_c and count == 1:
         return f >= p.hollow + bits + _coarser(rule)
-    if not has_c and count == 2 and rule.truncate != "magnitude":
+    if not has_c and count == 2 and rule.sum.truncate != "magnitude":
         return f >= p.fine + p.hollow + 2 and f >= p.hollow + 1 + bits + _coarser(rule)
-    if has_c and count == 1 and rule.product_exponent == "sum" and rule.convert is None:
-        plain = rule.scale is None and rule.truncate != "magnitude"
-        exact = ieee_window(rule.input, rule.output, rule.input_b) - (rule.rounding != "RNE")
-        return plain and f >= exact + (rule.truncate == "odd")
+    if has_c and count == 1 and rule.products.exponent == "sum" and rule.a.convert is None:
+        plain = rule.scales is None and rule.sum.truncate != "magnitude"
+        exact = ieee_window(rule.input, rule.output, rule.input_b) - (rule.result.rounding != "RNE")
+        return plain and f >= exact + (rule.sum.truncate == "odd")
     return False
 
 
 def _is_never_tiny(rule: DotSpec) -> bool:
     """Return True if no result is below the least normal number, and not zero."""
     last = product(rule).last
-    known = rule.flush and rule.accumulate != "aligned"
+    known = rule.flush and rule.addend.how != "aligned"
     return known and last > rule.output.emin + rule.output.fraction_bits
 
 
 def _conversion(rule: DotSpec) -> Any:
     """Return the first conversion that has the effect of the rule's."""
-    if rule.convert is None or rule.input.storage_bits > 16:
-        return rule.convert
+    if rule.a.convert is None or rule.input.storage_bits > 16:
+        return rule.a.convert
     names = ("tf32", "fp16", "bf16", "fp32")
     keys = {
         to: conversion_key(rule.input, to) + conversion_key(rule.input_b, to)
-        for to in (None, rule.convert, *(FORMATS[name] for name in names))
+        for to in (None, rule.a.convert, *(FORMATS[name] for name in names))
     }
-    found = next(to for to, key in keys.items() if key == keys[rule.convert])
-    lossless = keys[rule.convert][1::2] == keys[None][1::2]
-    if not lossless or rule.accumulate == "aligned":
+    found = next(to for to, key in keys.items() if key == keys[rule.a.convert])
+    lossless = keys[rule.a.convert][1::2] == keys[None][1::2]
+    if not lossless or rule.addend.how == "aligned":
         return found
-    if rule.product_exponent == "leading" or rule.window is None:
+    if rule.products.exponent == "leading" or rule.sum.window is None:
         return None
-    return None if largest_subnormal(rule) - rule.window <= _terms(rule).last else found
+    return None if largest_subnormal(rule) - rule.sum.window <= _terms(rule).last else found
 
 
 def _sum_bits(rule: DotSpec) -> int:
@@ -326,73 +326,82 @@ def _sum_bits(rule: DotSpec) -> int:
     count, has_c = _products(rule), _has_c(rule)
     total = count * p.largest + (c.largest if has_c else 0)
     bits = int(total / Fraction(2) ** terms.last).bit_length() - 1
-    if rule.window is None:
+    if rule.sum.window is None:
         return bits
     relative = count * p.size + (c.size if has_c else 0)
-    if rule.truncate != "magnitude":  # a term that is cut may grow by one unit
-        relative += Fraction(count + has_c, 1 << rule.window)
-    depth = rule.window + (rule.truncate == "floor")
+    if rule.sum.truncate != "magnitude":  # a term that is cut may grow by one unit
+        relative += Fraction(count + has_c, 1 << rule.sum.window)
+    depth = rule.sum.window + (rule.sum.truncate == "floor")
     most = depth + int(relative).bit_length() - 1
-    if rule.block is not None and rule.k > rule.block and not has_c and depth == rule.window:
+    if (
+        rule.scales is not None
+        and rule.k > rule.scales.block
+        and not has_c
+        and depth == rule.sum.window
+    ):
         # A term with a bit at q or below has a small exponent, and so have those of its block.
-        plain = product(replace(rule, scale=None, block=None))
-        far = max(rule.window - p.fine - (plain.high - plain.low), 0)
-        smaller = relative - rule.block * p.size * (1 - Fraction(1, 1 << far))
+        plain = product(rule.replace(scale=None, block=None))
+        far = max(rule.sum.window - p.fine - (plain.high - plain.low), 0)
+        smaller = relative - rule.scales.block * p.size * (1 - Fraction(1, 1 << far))
         most = max(depth - 1 + int(relative).bit_length(), depth + int(smaller).bit_length()) - 1
     return min(bits, most)
 
 
 def _without_rounding(rule: DotSpec) -> DotSpec:
     """Return a rule whose sums fit into the result with the plainest rounding."""
-    if rule.accumulate == "after" or rule.result_bits < _sum_bits(rule):
+    if rule.addend.how == "after" or rule.result.bits < _sum_bits(rule):
         return rule
-    flushed = rule.flush_result in ("before", "unbounded")
-    flushed = flushed or (rule.flush_result == "after" and rule.rounding != "RNE")
+    flushed = rule.result.flush in ("before", "unbounded")
+    flushed = flushed or (rule.result.flush == "after" and rule.result.rounding != "RNE")
     kept = _least(rule) <= _last_bit(rule)
     if not kept and not flushed:
         return rule
-    rule = replace(rule, result_bits=rule.output.fraction_bits)
+    rule = rule.replace(result_bits=rule.output.fraction_bits)
     if not kept:
-        rule = replace(rule, flush_result="before")
-    to_odd = rule.accumulate == "late" and rule.rounding == "RTO"
-    return _with_c_after(rule if to_odd else replace(rule, rounding="RNE"))
+        rule = rule.replace(flush_result="before")
+    to_odd = rule.addend.how == "late" and rule.result.rounding == "RTO"
+    return _with_c_after(rule if to_odd else rule.replace(rounding="RNE"))
 
 
 def _with_c_after(rule: DotSpec) -> DotSpec:
     """Return a rule that adds C to the exact sum, if this is a number of the result."""
     out = rule.output
     largest = 2 * _products(rule) * product(rule).largest
-    fits = rule.lanes == "together" and largest < Fraction(2) ** out.emax
-    whole = _last_bit(rule) >= (out.emin if rule.flush or rule.flush_result else _least(rule))
-    cut = rule.window is not None and rule.truncate == "floor"  # its sticky bit would be lost
-    if rule.accumulate != "late" or not fits or not whole or cut:
+    fits = rule.sum.lanes == "together" and largest < Fraction(2) ** out.emax
+    whole = _last_bit(rule) >= (out.emin if rule.flush or rule.result.flush else _least(rule))
+    cut = (
+        rule.sum.window is not None and rule.sum.truncate == "floor"
+    )  # its sticky bit would be lost
+    if rule.addend.how != "late" or not fits or not whole or cut:
         return rule
-    zero = "exact" if rule.zero == "positive" else rule.zero
-    return replace(rule, accumulate="tree" if rule.window is None else "after", zero=zero)
+    zero = "exact" if rule.result.zero == "positive" else rule.result.zero
+    return rule.replace(accumulate="tree" if rule.sum.window is None else "after", zero=zero)
 
 
 def _without_signs(rule: DotSpec) -> DotSpec:
     """Return a rule whose flushing and zeros have the plainest values with the same effect."""
     last = _last_bit(rule)
-    kept = _least(rule) <= (min(last, addend(rule).last) if rule.accumulate == "after" else last)
-    towards = rule.rounding == "RTO" or (rule.rounding == "RZ" and rule.accumulate != "late")
-    if rule.flush_result is not None and (kept or towards):
-        rule = replace(rule, flush_result="after")
+    kept = _least(rule) <= (min(last, addend(rule).last) if rule.addend.how == "after" else last)
+    towards = rule.result.rounding == "RTO" or (
+        rule.result.rounding == "RZ" and rule.addend.how != "late"
+    )
+    if rule.result.flush is not None and (kept or towards):
+        rule = rule.replace(flush_result="after")
     if _is_never_tiny(rule):
-        rule = replace(rule, flush_result=None)
+        rule = rule.replace(flush_result=None)
     # The zero of a late sum is that of the products; it is no flushed one if they are not tiny.
-    whole = rule.accumulate == "late" and last >= rule.output.emin
-    unflushed = rule.flush_result is None or whole
-    if unflushed and rule.zero == "exact" and (kept or rule.rounding == "RTO"):
-        rule = replace(rule, zero="positive")
+    whole = rule.addend.how == "late" and last >= rule.output.emin
+    unflushed = rule.result.flush is None or whole
+    if unflushed and rule.result.zero == "exact" and (kept or rule.result.rounding == "RTO"):
+        rule = rule.replace(zero="positive")
     return rule
 
 
 def _sees_no_flushed_zero(rule: DotSpec) -> bool:
     """Return True if only the first block of several can have a result that is flushed."""
     last, least = product(rule).last, rule.output.emin
-    whole = last > least + rule.output.fraction_bits and rule.accumulate in ("tree", "after")
-    return whole and rule.flush_result is not None
+    whole = last > least + rule.output.fraction_bits and rule.addend.how in ("tree", "after")
+    return whole and rule.result.flush is not None
 
 
 def _with_tiny_c_flushed(rule: DotSpec) -> DotSpec:
@@ -400,16 +409,20 @@ def _with_tiny_c_flushed(rule: DotSpec) -> DotSpec:
     p, least = product(rule), rule.output.emin
     operands = (rule.input, rule.input_b)
     normal = all(f.emin - f.fraction_bits >= least for f in operands) and p.last >= least
-    cut = rule.accumulate == "tree" and rule.truncate == "magnitude" and rule.window is not None
-    vanishes = cut and least <= p.low - (rule.window or 0)
-    if rule.rounding == "RNE" and (rule.accumulate == "after" or rule.window is None):
-        alone = replace(rule, accumulate="after")
-        bits = rule.result_bits
+    cut = (
+        rule.addend.how == "tree"
+        and rule.sum.truncate == "magnitude"
+        and rule.sum.window is not None
+    )
+    vanishes = cut and least <= p.low - (rule.sum.window or 0)
+    if rule.result.rounding == "RNE" and (rule.addend.how == "after" or rule.sum.window is None):
+        alone = rule.replace(accumulate="after")
+        bits = rule.result.bits
         vanishes = _sum_bits(alone) <= bits and _last_bit(alone) - bits - 2 >= least
     if not (normal and vanishes):
         return rule
-    if rule.flush and rule.zero != "ieee":
-        return replace(rule, flush=False, flush_result="after", zero="positive")
-    if rule.flush_result is not None:
-        return replace(rule, flush_result="after")
+    if rule.flush and rule.result.zero != "ieee":
+        return rule.replace(flush=False, flush_result="after", zero="positive")
+    if rule.result.flush is not None:
+        return rule.replace(flush_result="after")
     return rule

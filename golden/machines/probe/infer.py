@@ -10,7 +10,7 @@ import numpy as np
 from vitruvian.golden.fp.codec import unpack
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.scales import unpack_scale
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.basis import Basis, evidence
@@ -229,7 +229,7 @@ def _inner(data: Results, structure: dict[str, Any], windows: list[object]) -> I
         _result_bits(data),
     ):
         try:
-            rule = DotSpec(
+            rule = dot_spec(
                 **_base(data),
                 **structure,
                 window=window,  # pyright: ignore
@@ -431,15 +431,15 @@ def _coupled(rule: Rule, choices: dict[str, list[object]]) -> list[tuple[tuple[s
     These are the way to truncate and the rounding, for windows that are near; and the floor of
     E_max, so that the last bit below it stays the same.
     """
-    if not isinstance(rule, DotSpec) or rule.window is None:
+    if not isinstance(rule, DotSpec) or rule.sum.window is None:
         return []
-    near = range(max(rule.window - _NEAR, 1), rule.window + _NEAR + 1)
+    near = range(max(rule.sum.window - _NEAR, 1), rule.sum.window + _NEAR + 1)
     found: list[tuple[tuple[str, object], ...]] = [
         (("window", w), ("truncate", t), ("rounding", r))
         for w, t, r in product(near, choices["truncate"], choices["rounding"])
     ]
-    if rule.emax_floor is not None:
-        q = rule.emax_floor - rule.window
+    if rule.sum.floor is not None:
+        q = rule.sum.floor - rule.sum.window
         windows = [w for w in choices["window"] if isinstance(w, int)]
         found += [(("window", w), ("emax_floor", q + w)) for w in windows]
     return found

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, cast
 
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
 from vitruvian.golden.machines.spec import ChainSpec
@@ -40,8 +40,8 @@ def machine_file(rule: Rule, data: Cases, *, machine: str, instruction: str) -> 
         row["variants"] = {"lofi hifi2 hifi3 hifi4".split()[variant - 1]: variant}
     elif getattr(rule, "k", None) is not None:
         row["k"] = rule.k
-    if isinstance(rule, DotSpec) and rule.scale is not None:
-        row |= {"scale": str(rule.scale), "block": rule.block}
+    if isinstance(rule, DotSpec) and rule.scales is not None:
+        row |= {"scale": str(rule.scales.format), "block": rule.scales.block}
     row |= {"rule": "inferred", "evidence": "S; inferred from outputs"}
     lines = [
         f'maker = "unknown"\n\n[machines]\n{machine} = "{machine}"\n\n[rules.inferred]',
@@ -58,10 +58,15 @@ def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
     if isinstance(rule, IntDotSpec):
         return "integer", {"saturate": True} if rule.saturate else {}
     if isinstance(rule, DotSpec):
-        return "dot", _changed(rule, _OF_ROW)
+        return "dot", _dot_changes(rule, _OF_ROW)
     if isinstance(rule, ChainSpec):
-        step = _changed(rule.step, (*_OF_ROW, "window"))
-        own = _changed(rule, ("step", "k", "products"))
+        step = _dot_changes(rule.step, (*_OF_ROW, "window"))
+        own = {
+            field.name: getattr(rule, field.name)
+            for field in fields(rule)
+            if field.name not in ("step", "k", "products")
+            and getattr(rule, field.name) != field.default
+        }
         return "tree" if rule.products == "rounded" else "chain", own | step
     if isinstance(rule, IntPhaseSpec):
         return "integer phases", {}
@@ -69,16 +74,14 @@ def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
     return "phases", {"blackhole": rule.blackhole, **shared}
 
 
-def _changed(rule: Any, without: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in fields(rule):
-        value = getattr(rule, field.name)
-        default = field.default
-        if field.name == "result_bits":
-            default = rule.output.fraction_bits
-        if field.name not in without and value != default and value is not None:
-            found[field.name] = value
-    return found
+def _dot_changes(rule: DotSpec, without: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters of a rule that are not at their defaults."""
+    plain = dot_spec(input=rule.input, output=rule.output, k=rule.k, window=None).parameters()
+    return {
+        name: value
+        for name, value in rule.parameters().items()
+        if name not in without and value != plain[name]
+    }
 
 
 def _toml(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Compare rules with results, row by row."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,16 +22,15 @@ def possible(rule: Rule) -> bool:
         return True
     # Late additions and halves are made of plain sums, if nothing else is changed. The general
     # steps keep sums in 64 bits, so they need a window; groups have a multiple of their size.
-    inner = replace(
-        rule,
-        accumulate="tree" if rule.accumulate == "late" else rule.accumulate,
-        lanes="together" if rule.lanes == "halves" else rule.lanes,
+    inner = rule.replace(
+        accumulate="tree" if rule.addend.how == "late" else rule.addend.how,
+        lanes="together" if rule.sum.lanes == "halves" else rule.sum.lanes,
     )
     return (
-        (rule.window is not None or inner.is_plain)
-        and rule.k % _GROUPS[rule.lanes] == 0
-        and (rule.lanes != "parity" or rule.accumulate == "aligned")
-        and (rule.lanes != "sixteens" or rule.scale is not None)
+        (rule.sum.window is not None or inner.is_plain)
+        and rule.k % _GROUPS[rule.sum.lanes] == 0
+        and (rule.sum.lanes != "parity" or rule.addend.how == "aligned")
+        and (rule.sum.lanes != "sixteens" or rule.scales is not None)
     )
 
 

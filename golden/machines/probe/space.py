@@ -114,23 +114,27 @@ def conversion_key(format: FloatFormat, to: FloatFormat | None) -> tuple[bytes, 
 def known_slices(input: str) -> tuple[tuple[tuple[int, int], ...], ...]:
     """Return the slices that a machine of the table has for operands of this format."""
     found = dict.fromkeys(
-        m.rule.slices
+        m.rule.products.slices
         for m in machines().values()
-        if isinstance(m.rule, DotSpec) and m.rule.slices and m.input.name == input
+        if isinstance(m.rule, DotSpec) and m.rule.products.slices and m.input.name == input
     )
     return tuple(found)
 
 
 def value_of(rule: Rule, name: str) -> object:
     """Return a parameter of a rule, or of the step of a chain."""
-    return getattr(rule, name) if hasattr(rule, name) else getattr(rule.step, name)  # pyright: ignore
+    if isinstance(rule, ChainSpec) and not hasattr(rule, name):
+        rule = rule.step
+    return rule.parameters()[name] if isinstance(rule, DotSpec) else getattr(rule, name)
 
 
 def changed(rule: Rule, name: str, value: object) -> Rule | None:
     """Return a rule with another value of a parameter, or None if there is no such rule."""
     try:
+        if isinstance(rule, DotSpec):
+            return rule.replace(**{name: value})
         if isinstance(rule, ChainSpec) and name not in ChainSpec.__dataclass_fields__:
-            return replace(rule, step=replace(rule.step, **{name: value}))  # pyright: ignore
+            return replace(rule, step=rule.step.replace(**{name: value}))
         return replace(rule, **{name: value})  # pyright: ignore
     except (ValueError, TypeError):
         return None

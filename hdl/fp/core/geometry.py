@@ -334,7 +334,7 @@ def check_rule(spec: DotSpec) -> None:
     if not spec.is_plain:
         changed = ", ".join(spec.changes)
         raise ValueError(f"spec must be a plain rule, as this unit has no {changed}")
-    if spec.zero == "exact":
+    if spec.result.zero == "exact":
         raise ValueError("zero must be 'ieee' or 'positive' in hardware, not 'exact'")
     for format in (spec.input, spec.input_b, spec.output):
         if format.specials is Specials.FNUZ:

@@ -1,6 +1,6 @@
 """Rules with several roundings in a row: C is added last, perhaps to a chain of two sums."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vitruvian.golden.fp.spec import DotSpec
 
@@ -67,10 +67,10 @@ def sums_of(spec: DotSpec) -> list[tuple[DotSpec, tuple[int, ...]]]:
     """
     terms = tuple(range(spec.k))
     groups = [terms]
-    if spec.lanes == "halves":
+    if spec.sum.lanes == "halves":
         groups = [tuple(k for k in terms if (k % 4 < 2) == first) for first in (True, False)]
     return [
-        (replace(spec, accumulate="tree", lanes="together", k=len(group)), group)
+        (spec.replace(accumulate="tree", lanes="together", k=len(group)), group)
         for group in groups
         if group
     ]
@@ -93,7 +93,7 @@ def exact_window(spec: DotSpec) -> int | None:
     spec : DotSpec
         A rule without a window.
     """
-    if spec.accumulate != "late" or spec.k > 2 or spec.rounding != "RNE" or spec.convert:
+    if spec.addend.how != "late" or spec.k > 2 or spec.result.rounding != "RNE" or spec.a.convert:
         return None
     a, b = spec.input.fraction_bits, spec.input_b.fraction_bits
     return max(a, b) + 2 + max(a + b, spec.output.fraction_bits)

@@ -105,7 +105,7 @@ def form_of(spec: DotSpec, source: FloatFormat) -> OperandForm:
     ValueError
         If the hardware cannot convert or flush the format as the rule says.
     """
-    target = source if spec.convert is None else spec.convert
+    target = source if spec.a.convert is None else spec.a.convert
     lowest = source.emin - source.fraction_bits
     form = OperandForm(source=source, format=target)
     if target.fraction_bits < source.fraction_bits:
@@ -130,7 +130,7 @@ def form_of(spec: DotSpec, source: FloatFormat) -> OperandForm:
     flushed = spec.flush and lowest < spec.output.emin
     if not flushed:
         # The leading one of a product is in one of two places if both operands have a hidden bit.
-        leading = spec.product_exponent == "leading"
+        leading = spec.products.exponent == "leading"
         return replace(form, normalised=form.normalised or leading)
     if target.emin != spec.output.emin or form.normalised:
         raise ValueError(

@@ -90,13 +90,13 @@ def product_lanes(
         Form of the multipliers.
     """
     fraction = forms[0].fraction_bits + forms[1].fraction_bits
-    if spec.slices is None:
+    if spec.products.slices is None:
         product = product_lane(m, a, b, fraction=fraction, name=name, multiplier=multiplier)
-        leading = spec.product_exponent == "leading"
+        leading = spec.products.exponent == "leading"
         return [_normalised(m, product, name) if leading else product]
     whole = lane(m, a, b, Value.cast(0), 0, name)
     lanes: list[Lane] = []
-    for i, masks in enumerate(spec.slices):
+    for i, masks in enumerate(spec.products.slices):
         words, low = [], 0
         for operand, form, mask in zip((a, b), forms, masks, strict=True):
             start, part = _slice(operand.significand, form, mask)

@@ -1,17 +1,19 @@
 """The rules that ``hdl.fp.dot.DotProduct`` can realise."""
 
+from operator import attrgetter
+
 from vitruvian.golden.fp.formats import Specials
 from vitruvian.golden.fp.spec import DotSpec
 
 from .operands import form_of, form_of_addend
 
-# Parameter -> the values that the datapath has; it has every value of the others.
+# Part of a rule -> the values that the datapath has; it has every value of the others.
 _REALISED = {
-    "flush_result": (None, "after", "unbounded"),
-    "accumulate": ("tree", "late", "after"),
-    "lanes": ("together", "halves"),
-    "scale": (None,),
-    "product_overflow": (False,),
+    "result.flush": (None, "after", "unbounded"),
+    "addend.how": ("tree", "late", "after"),
+    "sum.lanes": ("together", "halves"),
+    "scales": (None,),
+    "products.overflow": (False,),
 }
 
 
@@ -21,10 +23,10 @@ def check_dot_rule(spec: DotSpec) -> None:
     Raises
     ------
     ValueError
-        If a parameter has a value that the datapath does not have, or if a format is FNUZ.
+        If a part has a value that the datapath does not have, or if a format is FNUZ.
     """
     for name, values in _REALISED.items():
-        value = getattr(spec, name)
+        value = attrgetter(name)(spec)
         if value not in values:
             allowed = " or ".join(repr(x) for x in values)
             raise ValueError(f"{name} must be {allowed} in hardware, not {value!r}")
@@ -33,13 +35,15 @@ def check_dot_rule(spec: DotSpec) -> None:
             raise ValueError(f"format must have a −0 in hardware, not be {format.name!r}")
     for format in (spec.input, spec.input_b):
         form_of(spec, format)
-    if spec.lanes == "halves" and spec.accumulate != "late":
-        raise ValueError("accumulate must be 'late' in hardware with the lanes 'halves'")
-    if spec.slices is not None and spec.product_exponent == "leading":
-        raise ValueError("product_exponent must be 'sum' in hardware with slices, not 'leading'")
-    late = spec.accumulate == "late"
-    if late and (spec.flush or spec.flush_result is not None):
-        raise ValueError("flush and flush_result must be off in hardware if C is added late")
-    if spec.accumulate == "after" and (spec.truncate != "magnitude" or spec.rounding != "RNE"):
+    if spec.sum.lanes == "halves" and spec.addend.how != "late":
+        raise ValueError("addend.how must be 'late' in hardware with the lanes 'halves'")
+    if spec.products.slices is not None and spec.products.exponent == "leading":
+        raise ValueError("products.exponent must be 'sum' in hardware with slices, not 'leading'")
+    late = spec.addend.how == "late"
+    if late and (spec.flush or spec.result.flush is not None):
+        raise ValueError("flush and result.flush must be off in hardware if C is added late")
+    if spec.addend.how == "after" and (
+        spec.sum.truncate != "magnitude" or spec.result.rounding != "RNE"
+    ):
         raise ValueError("an exact addition of C must come with truncated magnitudes and RNE")
     form_of_addend(spec)

@@ -33,19 +33,20 @@ def draw_blocks(
     a : (count, m, K + K / block) ndarray of uint8
     b : (count, n, K + K / block) ndarray of uint8
     """
-    assert spec.scale is not None and spec.block is not None and spec.scale.nan is not None
-    count, scale = len(centre), spec.scale
+    assert spec.scales is not None
+    count, scale = len(centre), spec.scales.format
+    assert scale.nan is not None
     sides = list(draw_operands(rng, spec, np.zeros(count, int), m, n))
     part = centre // 2 + rng.integers(-4, 5, count)
     most = scale.max_finite >> scale.fraction_bits
     for side, exponent in enumerate((part, centre - part)):
         codes = sides[side]
-        if spec.lanes == "sixteens":
+        if spec.sum.lanes == "sixteens":
             # Few bits: every code is as likely, except in the beats that draw few of them.
             codes = rng.integers(0, 1 << spec.input.width, codes.shape, dtype=np.uint8)
             few = rng.random((count, 1, 1)) < 0.2
             codes = np.where(few & (rng.random(codes.shape) < 0.8), codes & 8, codes)
-        shape = (*codes.shape[:2], spec.k // spec.block)
+        shape = (*codes.shape[:2], spec.k // spec.scales.block)
         spread = rng.choice([0, 2, 9], (count, 1, 1))
         field = np.clip(
             exponent[:, None, None] + scale.bias + rng.integers(-spread, spread + 1, shape), 0, most
@@ -81,6 +82,6 @@ def block_results(spec: DotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray) ->
 def packed(spec: DotSpec, operands: np.ndarray) -> np.ndarray:
     """Return the bytes of the buses for operands of ``draw_blocks``."""
     codes, scales = operands[..., : spec.k], operands[..., spec.k :]
-    if spec.lanes == "sixteens":
+    if spec.sum.lanes == "sixteens":
         codes = codes[..., ::2] & 15 | codes[..., 1::2] << 4
     return np.concatenate([codes, scales], axis=-1)

@@ -80,12 +80,12 @@ def make_near_ties(
     a, b, c : (count, m, K), (count, n, K) and (count, m, n) ndarray of codes
     """
     count, out = len(a), spec.output
-    top = min(2 * spec.input.emax + spec.result_bits, out.emax)
-    low = 2 * (spec.input.emin - spec.input.fraction_bits) + (spec.window or 0) + 3
+    top = min(2 * spec.input.emax + spec.result.bits, out.emax)
+    low = 2 * (spec.input.emin - spec.input.fraction_bits) + (spec.sum.window or 0) + 3
     low = max(low, out.emin)  # C is normal
     exponent = rng.integers(min(low, top), top + 1, count)
-    small = exponent - (spec.window or 0) - rng.integers(1, 4, count)
-    sizes = [exponent - spec.result_bits - 1, small][: spec.k]
+    small = exponent - (spec.sum.window or 0) - rng.integers(1, 4, count)
+    sizes = [exponent - spec.result.bits - 1, small][: spec.k]
     # All other products are (+0)·(−0) = −0, which changes no sum.
     a[:], b[:] = 0, spec.input_b.sign_mask
     for lane, size in enumerate(sizes):

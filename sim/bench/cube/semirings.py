@@ -100,7 +100,7 @@ def _accumulate(config: MatrixUnitConfig, schedule: Schedule, operands: _Operand
             x = a[now][..., :pairs].view(np.float16)[:, :, None, :]
             y = _rows(config, b[now], indices[now][..., :pairs]).view(np.float16)
             addend = state[run[now]].view(np.float32)[:, :, None, :]
-            settings = {"k": spec.k, "window": spec.window, "squares": "products"}
+            settings = {"k": spec.k, "window": spec.sum.window, "squares": "products"}
             result = mmo(name, x, np.swapaxes(y, 2, 3), addend, **settings)
             state[run[now]] = result[:, :, 0].view(np.uint32)
         now = np.flatnonzero(step == index)

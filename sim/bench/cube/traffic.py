@@ -233,7 +233,7 @@ def _compute(
             x, y, c[sums] = draw_pairs(rng, name, spec, scale, config.m, config.n)
             factors[code] = _Factors(name, x, y)
         rule = factors[code].rule
-        if isinstance(rule, DotSpec) and rule.scale is not None:
+        if isinstance(rule, DotSpec) and rule.scales is not None:
             x, y = packed(rule, x), packed(rule, y)
         _put(a, b, mine, x, y)
     return a, b, c, _accumulate(config, schedule, c, factors)
@@ -257,7 +257,7 @@ def _draw(
     centre = schedule.scale
     if isinstance(spec, DotSpec):
         centre = centre + schedule.edge * spec.output.emax
-    scaled = isinstance(spec, DotSpec) and spec.scale is not None
+    scaled = isinstance(spec, DotSpec) and spec.scales is not None
     draw: Any = draw_blocks if scaled else draw_operands
     x, y = draw(rng, spec, centre[mine], config.m, config.n)
     z = draw_addends(rng, spec, centre[schedule.beat[sums]], config.m, config.n)
@@ -320,7 +320,7 @@ def _accumulate(
             elif len(these):
                 bits = config.result_bits(_rule_of(config, code)[0])
                 addend = state[run[these]].astype(f"u{bits // 8}")
-                if isinstance(f.rule, DotSpec) and f.rule.scale is not None:
+                if isinstance(f.rule, DotSpec) and f.rule.scales is not None:
                     value = block_results(f.rule, x, y, addend)
                 else:
                     value = mmad(x, np.swapaxes(y, 1, 2), addend, spec=f.rule)

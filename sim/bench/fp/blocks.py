@@ -42,10 +42,10 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
     dict of str to ndarray
         ``a`` and ``b`` (count, K), ``c`` (count,), ``scale_a`` and ``scale_b`` (count, K / block).
     """
-    assert spec.scale is not None and spec.block is not None and spec.scale.nan is not None
+    assert spec.scales is not None and spec.scales.format.nan is not None
     a, b, c = dot_vectors(spec, count, seed=seed)
     rng = np.random.default_rng([seed, 1])
-    scale, blocks = spec.scale, spec.k // spec.block
+    scale, blocks = spec.scales.format, spec.k // spec.scales.block
     if scale.subnormals:
         shift = rng.integers(2 - 2 * scale.bias, 17, count)
     else:
@@ -162,7 +162,7 @@ def checks() -> Iterator[Check]:
         )
     for path in sorted((FOLDER.parent / "machines").glob("b200_*.npz")):
         rule = find(path.stem).rule
-        if isinstance(rule, DotSpec) and rule.scale is not None:
+        if isinstance(rule, DotSpec) and rule.scales is not None:
             yield Check(
                 unit=f"fp.{unit_of(rule).__name__}",
                 configuration=f"{path.stem.replace('_', ' ')}, executed model",

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, PhaseSpec, compute, find
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.machines import realise
@@ -32,7 +32,7 @@ def operands(
     count : int
         Number of vectors.
     """
-    formats = DotSpec(
+    formats = dot_spec(
         input=rule.input, input_b=rule.input_b, output=rule.output, k=terms, window=24
     )
     return dot_vectors(formats, count, seed=seed)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
 from vitruvian.sim.rtl import compile
@@ -118,7 +118,7 @@ def checks() -> Iterator[Check]:
     rows = [(row, "booth") for row in CONFIGURATIONS] + [(row, "dsp") for row in DSP]
     for (format, a_bits, b_bits, n, window, pipeline, limbs), multiplier in rows:
         output = "fp64" if format == "fp64" else "fp32"
-        spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
+        spec = dot_spec(input=format, output=output, k=len(a_bits) // n, window=window)
         lanes = Lanes(
             a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline, multiplier=multiplier
         )
@@ -128,12 +128,12 @@ def checks() -> Iterator[Check]:
             + _suffix(multiplier),
             run=partial(run_check, spec, lanes, n),
         )
-    fp32 = DotSpec(input="fp32", output="fp32", k=4, window=48)
+    fp32 = dot_spec(input="fp32", output="fp32", k=4, window=48)
     for preset in ("ieee", "a100"):
         for format, k in NARROW:
             spec = PRESETS[preset].spec(format, k=k)
             if preset == "ieee":
-                spec = DotSpec(input=format, output="fp32", k=k, window=48)
+                spec = dot_spec(input=format, output="fp32", k=k, window=48)
             lanes = Lanes(
                 a_bits=_PAIRS,
                 b_bits=12,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.hdl.m3xu.dot import LaneDot
 from vitruvian.sim.rtl import CompiledModel
 
@@ -67,7 +67,7 @@ def unit_for(
     base = wide or spec
     widest = base.input if base.input.exponent_bits > 5 else FORMATS["tf32"]
     return LaneDot(
-        spec=DotSpec(input=widest, output=base.output, k=len(a_bits), window=base.window),
+        spec=dot_spec(input=widest, output=base.output, k=len(a_bits), window=base.sum.window),
         exponent_bits=widest.exponent_bits,
         a_bits=a_bits,
         b_bits=b_bits,

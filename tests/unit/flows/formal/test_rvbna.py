@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from vitruvian.flows.formal.rvbna import add_reference, dot_reference
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.fp.general import add_rounded
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, dot_spec
 from vitruvian.golden.machines import compute, find
 from vitruvian.sim.conformance import draw
 
@@ -58,7 +58,7 @@ def test_the_reference_of_the_addition_equals_golden(name):
     b[:40] &= f.sign_mask | 3 << f.fraction_bits | fraction
     b[40:50] = a[40:50] ^ f.sign_mask
     codes = np.stack([a, b], axis=1).astype(np.uint16 if f.width == 16 else np.uint32)
-    rule = DotSpec(input=f, output=f, k=1, window=24, rounding="RTO")
+    rule = dot_spec(input=f, output=f, k=1, window=24, rounding="RTO")
     expected = add_rounded(codes[:, 0], codes[:, 1], rule)
     got = simulated(lambda m, p: add_reference(m, f, *p), [f.width] * 2, codes)
     np.testing.assert_array_equal(got, expected)

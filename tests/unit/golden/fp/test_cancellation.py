@@ -32,14 +32,14 @@ def worst(input: str, output: str) -> tuple[int, float]:
     """Return the window, and the result if the largest power of two cancels."""
     f = FORMATS[input]
     code, spec = cancelled(input, output, f.emax, f.emin - f.fraction_bits)
-    return spec.window or 0, float(to_float(code, output))
+    return spec.sum.window or 0, float(to_float(code, output))
 
 
 def gives_minus_zero(input: str, output: str) -> bool:
     """Return True if an exact sum of 0 can give −0 for some powers of two."""
     f = FORMATS[input]
     exponents = range(f.emin - f.fraction_bits, 1)
-    window = PRESETS["ieee"].spec(input, output).window or 0
+    window = PRESETS["ieee"].spec(input, output).sum.window or 0
     for large in exponents:
         small = max(exponents.start, large - window // 2 - 1)
         if 2 * small < 2 * large - window:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.fp import dot_compiled as compiled
+from vitruvian.golden.fp import dot_spec, fused_dot
 from vitruvian.golden.fp.plain import plain_sum
 
 HUGE, TINY = 0x7FE0_0000_0000_0000, 0x0010_0000_0000_0000  # 2^1023, 2^-1022
@@ -25,7 +25,7 @@ def test_specials_beside_huge_products_write_outside_no_buffer(monkeypatch, wind
         return plain_sum(terms, spec, wide=True)
 
     monkeypatch.setattr(compiled, "compiled_sum", spy)
-    spec = DotSpec(input="fp64", output="fp64", k=4, window=window)
+    spec = dot_spec(input="fp64", output="fp64", k=4, window=window)
     a = np.full((200, 4), HUGE, np.uint64)
     b = a.copy()
     c = np.zeros(200, np.uint64)

@@ -10,9 +10,9 @@ from tests.support.golden_cases import random_codes
 from vitruvian.golden.fp import (
     FORMATS,
     INT_FORMATS,
-    DotSpec,
     FloatFormat,
     IntFormat,
+    dot_spec,
     from_float,
     number_dtype,
     to_float,
@@ -169,17 +169,17 @@ def test_bad_format(change, message):
 )
 def test_bad_spec(change, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        dataclasses.replace(PRESETS["a100"].spec("fp16"), **change)
+        PRESETS["a100"].spec("fp16").replace(**change)
 
 
 def test_specs_are_values():
     spec = PRESETS["a100"].spec("fp16")
-    assert spec == DotSpec(
+    assert spec == dot_spec(
         input="fp16", output="fp32", k=8, window=24, truncate="magnitude", rounding="RZ",
         nan=0x7FFFFFFF, emax_floor=-132, zero="positive",
     )  # fmt: skip
-    assert hash(spec) == hash(PRESETS["a2"].spec("fp16")) and spec.result_bits == 23
-    assert DotSpec(input="fp16", output="fp32", k=1, window=None).nan_code == 0x7FC00000
+    assert hash(spec) == hash(PRESETS["a2"].spec("fp16")) and spec.result.bits == 23
+    assert dot_spec(input="fp16", output="fp32", k=1, window=None).nan_code == 0x7FC00000
     with pytest.raises(dataclasses.FrozenInstanceError):
         spec.k = 4  # type: ignore[misc]
 
@@ -189,12 +189,12 @@ def test_a_nan_code_of_every_format_is_one():
         if not format.has_nan:
             continue
         for code in (format.canonical_nan, format.canonical_nan | format.sign_mask):
-            assert DotSpec(input="fp16", output=name, k=1, window=9, nan=code).nan_code == code
+            assert dot_spec(input="fp16", output=name, k=1, window=9, nan=code).nan_code == code
         for code in (format.max_finite, format.one, 0, format.infinity or 0):
             with pytest.raises(ValueError, match="nan must be a NaN code"):
-                DotSpec(input="fp16", output=name, k=1, window=9, nan=code)
+                dot_spec(input="fp16", output=name, k=1, window=9, nan=code)
     with pytest.raises(ValueError, match="nan must be a NaN code of fp16, not 0x3c00"):
-        DotSpec(input="fp16", output="fp16", k=1, window=9, nan=0x3C00)
+        dot_spec(input="fp16", output="fp16", k=1, window=9, nan=0x3C00)
 
 
 TABLE = [  # preset, input, output, K, F, rounding, result_bits, emax_floor
@@ -225,10 +225,10 @@ TABLE = [  # preset, input, output, K, F, rounding, result_bits, emax_floor
 def test_presets_are_the_table(row):
     preset, input, output, k, window, rounding, result_bits, floor = row
     spec = PRESETS[preset].spec(input, output)
-    assert (spec.k, spec.window, spec.rounding, spec.result_bits) == (
+    assert (spec.k, spec.sum.window, spec.result.rounding, spec.result.bits) == (
         k, window, rounding, result_bits,
     )  # fmt: skip
-    assert (spec.truncate, spec.zero, spec.emax_floor) == ("magnitude", "positive", floor)
+    assert (spec.sum.truncate, spec.result.zero, spec.sum.floor) == ("magnitude", "positive", floor)
     assert spec.nan_code == (0x7FFF if output == "fp16" else 0x7FFFFFFF)
     assert PRESETS[preset].spec(input, output, k=4).k == 4
 
@@ -245,8 +245,8 @@ def test_a_preset_is_a_row_of_the_table():
 def test_wide_presets():
     for name, k in (("fp8e4m3", 16), ("fp16", 8), ("bf16", 8), ("tf32", 4), ("fp64", 4)):
         assert PRESETS["ieee"].spec(name).k == PRESETS["exact"].spec(name).k == k
-    assert PRESETS["exact"].spec("bf16", "bf16").window is None
-    assert PRESETS["ieee"].spec("fp16").window == 45
+    assert PRESETS["exact"].spec("bf16", "bf16").sum.window is None
+    assert PRESETS["ieee"].spec("fp16").sum.window == 45
     assert set(PRESETS["ieee"].inputs) == set(FORMATS)
     assert PRESETS["v100"].inputs == ("fp16",)
 

@@ -1,6 +1,5 @@
 """The presets, in golden and RTL, against all available vectors of NVIDIA's matrix units."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,7 @@ def test_the_vectors_depend_on_floors_and_zeros(sets):
     }
     for name, change in changes.items():
         data = sets[name]
-        changed = dataclasses.replace(data.spec, **change)
+        changed = data.spec.replace(**change)
         assert np.any(fused_dot(data.a, data.b, data.c, changed) != data.d), name
 
 

@@ -20,7 +20,6 @@ def test_every_measured_output(silicon):
 @pytest.mark.parametrize("name", ["a100_fp16", "v100_fp16"])
 def test_a_neighbour_of_the_preset_fails(silicon, name):
     """The measurements reject one more bit of window and the other rounding."""
-    import dataclasses
 
     preset, inputs, input_b = parse_preset_name(name)
     with np.load(silicon / f"{name}.npz") as npz:
@@ -28,7 +27,7 @@ def test_a_neighbour_of_the_preset_fails(silicon, name):
     for change in ({"window": 26}, {"truncate": "floor"}, {"rounding": "RNE"}):
 
         def changed(a, b, c, spec, change=change):
-            return fused_dot(a, b, c, dataclasses.replace(spec, **change))
+            return fused_dot(a, b, c, spec.replace(**change))
 
         with pytest.raises(AssertionError, match="differ"):
             check_against_silicon(changed, preset, inputs, input_b, data)

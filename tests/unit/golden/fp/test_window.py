@@ -1,11 +1,16 @@
 """The ``ieee`` window has enough bits and, where the derivation says so, none too many."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import FORMATS, DotSpec, FloatFormat, Specials, fused_dot, ieee_window
+from vitruvian.golden.fp import (
+    FORMATS,
+    FloatFormat,
+    Specials,
+    dot_spec,
+    fused_dot,
+    ieee_window,
+)
 from vitruvian.golden.machines.presets import PRESETS
 
 TINY = [
@@ -26,8 +31,8 @@ def all_triples(a, b, out):
 
 def differences(a, b, out, window):
     """Return how many of all triples with K = 1 differ from the exact sum rounded once."""
-    spec = DotSpec(input=a, input_b=b, output=out, k=1, window=window)
-    exact = dataclasses.replace(spec, window=None)
+    spec = dot_spec(input=a, input_b=b, output=out, k=1, window=window)
+    exact = spec.replace(window=None)
     x, y, z = all_triples(a, b, out)
     assert len(z) == 1 << (a.storage_bits + b.storage_bits + out.storage_bits)
     return np.count_nonzero(fused_dot(x, y, z, spec) != fused_dot(x, y, z, exact))
@@ -92,8 +97,8 @@ def test_witness_in_the_real_formats(name, out, a, b, c_exponent):
     spec = PRESETS["ieee"].spec(name, out, k=1)
     o = spec.output
     c = o.sign_mask | (c_exponent + o.bias) << o.fraction_bits | 0b101
-    wrong = dataclasses.replace(spec, window=ieee_window(name, out) - 1)
-    exact = dataclasses.replace(spec, window=None)
+    wrong = spec.replace(window=ieee_window(name, out) - 1)
+    exact = spec.replace(window=None)
     results = {int(fused_dot([a], [b], c, s)) for s in (spec, exact)}
     assert len(results) == 1
     assert int(fused_dot([a], [b], c, wrong)) not in results
@@ -103,6 +108,6 @@ def test_truncated_windows_are_not_ieee():
     spec = PRESETS["ieee"].spec("fp16", k=1)
     a = np.full((4096, 1), FORMATS["fp16"].one, np.uint16)
     c = (np.arange(4096) << 12 | 0x3F800000).astype(np.uint32)
-    short = dataclasses.replace(spec, window=23, truncate="magnitude", rounding="RZ")
+    short = spec.replace(window=23, truncate="magnitude", rounding="RZ")
     tiny = np.full((4096, 1), 0x8001, np.uint16)
     assert (fused_dot(a, tiny, c, spec) != fused_dot(a, tiny, c, short)).any()

@@ -1,7 +1,5 @@
 """The compiled matrix product returns the same bits as the plain one."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -20,7 +18,7 @@ from vitruvian.golden.cube import mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import _matrices, compiled_mmad
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
-from vitruvian.golden.fp import FORMATS, DotSpec
+from vitruvian.golden.fp import FORMATS, dot_spec
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.m3xu import gemm, operand_dtype
 from vitruvian.golden.machines.presets import PRESETS
@@ -84,7 +82,7 @@ def test_free_parameters(wide):
     count = 0
     for i, spec in enumerate(free_specs(120)):
         if wide:
-            spec = dataclasses.replace(spec, window=122 - spec.k.bit_length() - i % 3)
+            spec = spec.replace(window=122 - spec.k.bit_length() - i % 3)
         if fits(spec, spec.k):
             count += check_spec(compiled_mmad, spec, seed=i, shapes=SHAPES[3:5])
     assert count > 50_000
@@ -147,13 +145,15 @@ def test_which_form_is_taken(monkeypatch):
 
 
 FLOATS = [
-    DotSpec(input=name, output="fp32", k=k, window=window)
+    dot_spec(input=name, output="fp32", k=k, window=window)
     for name in ("fp8e4m3", "fp8e5m2", "fp16", "bf16", "tf32", "fp32")
     for k, window in ((1, 48), (4, 49), (16, 32), (3, 20))
 ]
 
 
-@pytest.mark.parametrize("spec", FLOATS, ids=lambda spec: f"{spec.input}-{spec.k}-{spec.window}")
+@pytest.mark.parametrize(
+    "spec", FLOATS, ids=lambda spec: f"{spec.input}-{spec.k}-{spec.sum.window}"
+)
 def test_products_by_float64_equal_the_plain_form(spec):
     """Every format with FP32 results, also with narrow windows and with TF32's low bits set."""
     assert fits_floats(spec) and fits(spec, spec.k)
@@ -178,8 +178,8 @@ def test_products_by_float64_equal_the_plain_form(spec):
 )
 def test_what_float64_sums_do_not_compute(changed):
     args = {"input": "fp16", "output": "fp32", "k": 4, "window": 45}
-    assert fits_floats(DotSpec(**args))
-    assert not fits_floats(DotSpec(**{**args, **changed}))
+    assert fits_floats(dot_spec(**args))
+    assert not fits_floats(dot_spec(**{**args, **changed}))
 
 
 def test_one_kernel_serves_all_products(monkeypatch):
@@ -224,9 +224,9 @@ def test_specs_that_fit():
     """Two words hold 126 bits; longer sums and sums without a window use the plain form."""
     exact, fp64 = PRESETS["exact"].spec("fp16"), FORMATS["fp64"]
     assert not fits(exact, 4)
-    most = DotSpec(input=fp64, output=fp64, k=8, window=118)
-    assert fits(most, 8) and not fits(dataclasses.replace(most, window=119), 8)
-    assert fits(dataclasses.replace(most, window=121), 1)
+    most = dot_spec(input=fp64, output=fp64, k=8, window=118)
+    assert fits(most, 8) and not fits(most.replace(window=119), 8)
+    assert fits(most.replace(window=121), 1)
     assert check_spec(compiled_mmad, most, seed=5) > 3000
 
 

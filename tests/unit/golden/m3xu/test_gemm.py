@@ -337,7 +337,7 @@ def test_bound(unit, terms):
             continue
         checked += 1
         place = power_of_two(result.exponent - spec.output.fraction_bits)
-        q = power_of_two(largest_exponent(x, y, z, spec) - (spec.window or 0))
+        q = power_of_two(largest_exponent(x, y, z, spec) - (spec.sum.window or 0))
         error = abs(result.value - exact_sum(x, y, z, spec))
         assert error <= place / 2 + terms * q, (x, y, z, code)
         cut += error > place / 2
@@ -381,7 +381,7 @@ def test_worse_where_large_terms_cancel_exactly(precision):
     """2^60 − 2^60 + 1, with 1 below the window, leaves a sticky bit; a chain of FMAs gives 1."""
     dtype = operand_dtype(precision)
     unit = Unit(precision, multiplier_bits=27 if precision == "fp64" else 12)
-    window = unit.spec.window
+    window = unit.spec.sum.window
     assert window is not None
     large = 2.0 ** (window // 2 + 6)
     a = np.array([[large, -large, 1, 0]], dtype)
@@ -406,7 +406,7 @@ def test_worse_where_large_terms_cancel_exactly(precision):
 def rounded_sum(terms, spec):
     """Truncate finite terms (exponent, exact value) in the ``ieee`` window and round their sum."""
     largest = max((exponent for exponent, value in terms if value), default=0)
-    q = power_of_two(largest - spec.window)
+    q = power_of_two(largest - spec.sum.window)
     units = [value / q for _, value in terms]
     sticky = any(u.denominator != 1 for u in units)
     total = sum(u.numerator // u.denominator for u in units) + Fraction(int(sticky), 2)

@@ -160,11 +160,11 @@ def test_rates(precision, bits, k, slower):
 
 
 def test_windows():
-    got = {name: p.spec(k=20).window for name, p in PRECISIONS.items()}
+    got = {name: p.spec(k=20).sum.window for name, p in PRECISIONS.items()}
     assert got == {"fp16": 45, "bf16": 32, "tf32": 35, "fp32": 48, "fp32c": 48, "fp64": 106}
-    assert PRECISIONS["fp32"].spec(window=60).window == 60
+    assert PRECISIONS["fp32"].spec(window=60).sum.window == 60
     a100 = PRECISIONS["fp16"].spec(preset="a100")
-    assert (a100.window, a100.rounding, a100.truncate) == (24, "RZ", "magnitude")
+    assert (a100.sum.window, a100.result.rounding, a100.sum.truncate) == (24, "RZ", "magnitude")
     assert PRECISIONS["fp32"].spec(preset="a100") == PRECISIONS["fp32"].spec()
 
 
@@ -284,4 +284,4 @@ def test_without_k_every_code_of_c_stays(precision):
 
 def test_wide_precisions_beside_a_machine_take_a_window():
     """Wide precisions are ``ieee`` beside any preset, so they take a window."""
-    assert PRECISIONS["fp32"].spec(preset="a100", window=60).window == 60
+    assert PRECISIONS["fp32"].spec(preset="a100", window=60).sum.window == 60

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.fp.codec import to_float
 from vitruvian.golden.machines import accuracy, compute, find
 
@@ -54,8 +55,9 @@ def test_errors_agree_with_fractions(stem, distribution):
 
 def test_a_wider_window_has_smaller_errors():
     row = find("h100_mma_fp16_fp32")
+    assert isinstance(row.rule, DotSpec)
     errors = [
-        accuracy.errors(replace(row, rule=replace(row.rule, window=window)), "normal", rows=50)
+        accuracy.errors(replace(row, rule=row.rule.replace(window=window)), "normal", rows=50)
         for window in (13, 20, 25)
     ]
     means = [each.mean_relative for each in errors]

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.changed_rules import changed
 from vitruvian import machines
 from vitruvian.common.errors import UserError
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.machines import ChainSpec
 from vitruvian.sim.machines.samples import FOLDER, read_samples, samples
@@ -91,7 +92,7 @@ MUTATIONS = [
 @pytest.mark.parametrize(("stem", "change"), MUTATIONS)
 def test_a_sample_notices_another_parameter(stem, change):
     data = samples()[stem]
-    other = replace(data.machine, rule=replace(data.machine.rule, **change))
+    other = replace(data.machine, rule=changed(data.machine.rule, **change))
     found = compare_set(replace(data, machine=other))
     assert found.values + found.zero_signs > 0
 
@@ -155,11 +156,11 @@ def test_the_general_steps_agree_with_the_plain_ones(truncate, rounding, output)
     c = rng.integers(0, 1 << (32 if output == "fp32" else 16), n).astype(
         np.uint32 if output == "fp32" else np.uint16
     )
-    plain = DotSpec(
+    plain = dot_spec(
         input="fp16", output=output, k=8, window=24, truncate=truncate, rounding=rounding
     )
     # A conversion to the same format changes nothing but takes the general path.
-    general = replace(plain, convert="fp16")
+    general = plain.replace(convert="fp16")
     assert plain.is_plain and not general.is_plain
     np.testing.assert_array_equal(fused_dot(a, b, c, plain), fused_dot(a, b, c, general))
 
@@ -193,7 +194,7 @@ def test_other_names_of_machines_and_instructions():
     assert machines.find("a2_mmasync_fp16_fp32").stem == "a2_mma_fp16_fp32"
     # The mma.sync of Hopper has a row of its own for FP8.
     rule = machines.find("h200_mmasync_e5m2_fp16").rule
-    assert isinstance(rule, DotSpec) and rule.accumulate == "late"
+    assert isinstance(rule, DotSpec) and rule.addend.how == "late"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,7 @@ def test_operands_that_do_not_fit(stem, k, scales, message):
 def test_a_parameter_that_does_not_exist(change, message):
     base = machines.spec("a100", "mma", "fp16")
     with pytest.raises((TypeError, ValueError), match=message):
-        replace(base, **change)
+        changed(base, **change)
 
 
 def test_a_rule_that_needs_too_many_bits_is_refused():
@@ -260,9 +261,9 @@ def test_a_rule_that_needs_too_many_bits_is_refused():
     assert isinstance(base, DotSpec)
     operands = (np.zeros((1, 8), np.uint16), np.zeros((1, 8), np.uint16), [0])
     with pytest.raises(ValueError, match=r"the sum must fit into 62 bits, not 68$"):
-        fused_dot(*operands, replace(base, window=60, flush=True))
+        fused_dot(*operands, base.replace(window=60, flush=True))
     with pytest.raises(ValueError, match="window must be an int for a rule with flush=True, not"):
-        fused_dot(*operands, replace(base, window=None, flush=True))
+        fused_dot(*operands, base.replace(window=None, flush=True))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_a_rule_that_needs_too_many_bits_is_refused():
 def test_every_nan_of_a_format_without_infinity_has_the_code_of_the_rule(change, nan):
     """Overflows and infinities of both signs have that code, too."""
     given = {"input": "fp16", "output": "fp8e4m3", "k": 1, "window": 20, "truncate": "magnitude"}
-    spec = DotSpec(**(given | change), nan=nan)
+    spec = dot_spec(**(given | change), nan=nan)
     one, large, infinity = 0x3C00, 0x7000, 0x7C00
     a = np.array([[large], [large | 0x8000], [infinity], [infinity | 0x8000], [0x7E00]], np.uint16)
     b = np.array([[large], [large], [one], [one], [one]], np.uint16)
@@ -308,7 +309,7 @@ def test_intel_judges_a_tiny_result_as_though_exponents_were_unbounded(stem, pro
     terms[: len(products)] = products
     a, b = terms.T
     assert machines.run(stem, a, b, c) == 0
-    after = replace(rule, step=replace(rule.step, flush_result="after"))
+    after = replace(rule, step=rule.step.replace(flush_result="after"))
     assert machines.compute(after, a, b, c) & 0x7FFFFFFF == 0x00800000
 
 
@@ -322,11 +323,11 @@ def test_tininess_agrees_with_exact_fractions(rounding, bits):
     b = (rng.integers(0, 1 << 16, (n, 2)) & 0x80FF | 0x1F00).astype(np.uint16)
     b[n // 2 :, 1] = rng.integers(0x1280, 0x1480, n - n // 2)
     a[n // 2 :, 0], b[n // 2 :, 0] = 0x2000, 0x2000
-    rule = DotSpec(
+    rule = dot_spec(
         input="bf16", output="fp32", k=2, window=40, truncate="magnitude", rounding=rounding,
         result_bits=bits, flush_result="unbounded",
     )  # fmt: skip
-    wide = replace(rule, output="fp64", result_bits=52, rounding="RZ", flush_result=None)
+    wide = rule.replace(output="fp64", result_bits=52, rounding="RZ", flush_result=None)
     exact = fused_dot(a, b, np.zeros(n, np.uint64), wide).view(np.float64)
     d = fused_dot(a, b, np.zeros(n, np.uint32), rule)
     _, exponent = np.frexp(exact)

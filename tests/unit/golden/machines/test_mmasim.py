@@ -84,7 +84,7 @@ def test_every_result_is_that_of_mma_sim(classes, stem):
     operation = classes[name](architecture, instruction)
     rule = machines.find(stem).rule
     for seed, kind in enumerate(("bits", "normal", "tiny", "subnormal")):
-        steps = 1 if getattr(rule, "scale", None) else 2  # with scales, MMA-Sim has no chains
+        steps = 1 if getattr(rule, "scales", None) else 2  # with scales, MMA-Sim has no chains
         x = operands(np.random.default_rng(40 + seed), rule, kind, 24, 40, steps)
         got = fast_product(x, rule, lambda part: _by_rows(part, rule))
         expected, nan = simulated(operation, x, rule)

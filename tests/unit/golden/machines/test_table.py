@@ -78,7 +78,7 @@ MISTAKES = [
 def test_a_file_without_mistakes_is_read():
     (row,) = read_rows(tomllib.loads(FILE), "zoo")
     assert isinstance(row.rule, DotSpec)
-    assert (row.stem, row.rule.k, row.rule.window) == ("zebra_mma_fp16_fp32", 4, 20)
+    assert (row.stem, row.rule.k, row.rule.sum.window) == ("zebra_mma_fp16_fp32", 4, 20)
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES)

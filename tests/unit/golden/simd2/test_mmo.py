@@ -10,7 +10,7 @@ import pytest
 import vitruvian.golden.simd2.matrix as module
 from vitruvian.golden.fp import FORMATS
 from vitruvian.golden.simd2 import Op, as_op, mmo
-from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
+from vitruvian.golden.simd2.matrix import OPERANDS, sum_spec
 from vitruvian.golden.simd2.plain import maximum_number, minimum_number, plain_mmo
 
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
@@ -43,7 +43,7 @@ def test_equals_the_plain_form(op, dtype):
         a, b = draw(rng, (m, k), dtype, kind), draw(rng, (k, n), dtype, kind)
         c = draw(rng, (m, n), np.float32, kind)
         x, y = (x.astype(np.float32) for x in (a, b))
-        expected = plain_mmo(op, x, y, c, dot=dot_spec(op, OPERANDS[dtype]))
+        expected = plain_mmo(op, x, y, c, dot=sum_spec(op, OPERANDS[dtype]))
         assert np.array_equal(bits(mmo(op, a, b, c)), bits(expected)), (kind, size)
 
 
@@ -90,8 +90,8 @@ def test_one_term_of_addnorm_is_the_square_of_a_rounded_difference():
 def test_addnorm_is_within_its_bound():
     """The error is at most half an ulp + K·q + 2⁻²³ of each square, for rounded differences."""
     rng = np.random.default_rng(7)
-    spec = dot_spec(Op.ADDNORM, "fp16", k=4)
-    assert spec is not None and spec.window is not None
+    spec = sum_spec(Op.ADDNORM, "fp16", k=4)
+    assert spec is not None and spec.sum.window is not None
     for _ in range(200):
         scale = 2.0 ** rng.integers(-12, 8, (2, 4))
         a, b = (rng.normal(size=(2, 4)) * scale).astype(np.float16)
@@ -100,7 +100,7 @@ def test_addnorm_is_within_its_bound():
         ]
         result = Fraction(float(mmo("addnorm", a[None], b[:, None])[0, 0]))
         largest = max([*squares, Fraction(1, 2**48)])
-        bound = result / 2**24 + 4 * largest / 2 ** (spec.window - 2) + sum(squares) / 2**23
+        bound = result / 2**24 + 4 * largest / 2 ** (spec.sum.window - 2) + sum(squares) / 2**23
         assert abs(result - sum(squares)) <= bound
 
 
@@ -205,9 +205,9 @@ def test_invalid_arguments_are_rejected():
         mmo("mma", a, b, preset="a100", window=48)
     with pytest.raises(ValueError, match="window must be at least"):
         mmo("mma", a, b, window=8)
-    wider = dot_spec(Op.MMA, "fp16", window=60)
-    assert wider is not None and wider.window == 60
-    assert dot_spec(Op.ADDNORM, "fp16", preset="a100") == dot_spec(Op.ADDNORM, "fp16")
+    wider = sum_spec(Op.MMA, "fp16", window=60)
+    assert wider is not None and wider.sum.window == 60
+    assert sum_spec(Op.ADDNORM, "fp16", preset="a100") == sum_spec(Op.ADDNORM, "fp16")
     assert as_op("maxmin") is Op.MAXMIN and Op.ADDNORM.code == 8
 
 
@@ -232,7 +232,7 @@ def test_the_plain_form_of_a_stack_is_that_of_each():
     rng = np.random.default_rng(6)
     a, b, c = (rng.normal(size=s).astype(np.float32) for s in ((3, 5, 8), (3, 8, 7), (3, 5, 7)))
     for op in (Op.MMA, Op.ADDNORM, Op.MINPLUS):
-        dot = dot_spec(op, OPERANDS[np.dtype(np.float32)])
+        dot = sum_spec(op, OPERANDS[np.dtype(np.float32)])
         result = plain_mmo(op, a, b, c, dot=dot)
         each = [plain_mmo(op, *operands, dot=dot) for operands in zip(a, b, c, strict=True)]
         assert np.array_equal(bits(result), bits(np.stack(each)))

@@ -9,7 +9,7 @@ import pytest
 import vitruvian.golden.simd2.sparse as module
 from vitruvian.golden.fp import reference
 from vitruvian.golden.simd2 import Op, compress, expand, is_two_of_four, mmo, mmo_sparse
-from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
+from vitruvian.golden.simd2.matrix import OPERANDS, sum_spec
 
 DTYPES = list(OPERANDS)
 CHOOSING = [op for op in Op if op.plus in ("min", "max")]
@@ -34,7 +34,7 @@ def patterns(rng, shape, dtype, share=0.3):
 def brute(op, values, indices, b, c, k, preset="ieee"):
     """Compute every element separately, with Python ints and fractions."""
     name = OPERANDS[values.dtype]
-    spec = dot_spec(op, name, k=k, preset=preset)
+    spec = sum_spec(op, name, k=k, preset=preset)
     x, y, z = (bits(part) for part in (values, b, c))
     d = np.empty(c.shape, np.uint32)
     for i, j in np.ndindex(c.shape):

@@ -10,7 +10,7 @@ from tests.unit.golden.simd2.test_mmo import nearest
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import mmo
 
-WINDOW = PRESETS["ieee"].spec("fp16", k=4).window or 0
+WINDOW = PRESETS["ieee"].spec("fp16", k=4).sum.window or 0
 
 
 def norm(a, b, c=0.0, k=4):

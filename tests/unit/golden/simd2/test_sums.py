@@ -10,7 +10,7 @@ import vitruvian.golden.cube.sums_compiled as module
 from vitruvian.golden.fp import fused_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, mmo
-from vitruvian.golden.simd2.matrix import OPERANDS, dot_spec
+from vitruvian.golden.simd2.matrix import OPERANDS, sum_spec
 from vitruvian.golden.simd2.plain import plain_mmo
 from vitruvian.golden.simd2.squares import square_sums
 
@@ -59,7 +59,7 @@ def test_the_same_as_integers(op, dtype, kind):
         a, b = draw(rng, (m, k), dtype, kind), draw(rng, (k, n), dtype, kind)
         c = draw(rng, (m, n), np.float32 if kind != "largest" else dtype, kind).astype(np.float32)
         x, y = (x.astype(np.float32) for x in (a, b))
-        spec = dot_spec(op, OPERANDS[np.dtype(dtype)], k=lanes)
+        spec = sum_spec(op, OPERANDS[np.dtype(dtype)], k=lanes)
         result = mmo(op, a, b, c, k=lanes)
         assert np.array_equal(bits(result), bits(plain_mmo(op, x, y, c, dot=spec))), (
             m,
@@ -110,7 +110,7 @@ def near_ties(rng, count, dtype):
 def test_ties_and_terms_near_the_end_of_the_window(dtype):
     rng = np.random.default_rng(1)
     a, b, c = near_ties(rng, 3000, dtype)
-    spec = dot_spec(Op.MMA, OPERANDS[np.dtype(dtype)])
+    spec = sum_spec(Op.MMA, OPERANDS[np.dtype(dtype)])
     assert spec is not None
     result = mmo("mma", a, b, c)
     columns = np.broadcast_to(bits(b).T, a.shape)
@@ -123,7 +123,7 @@ def test_small_differences_of_large_coordinates():
     """The error bound depends on the squares instead of the operands; C cancels the squares."""
     rng = np.random.default_rng(2)
     a = (3000 + rng.random((40, 8))).astype(np.float32)
-    spec = dot_spec(Op.ADDNORM, "fp32")
+    spec = sum_spec(Op.ADDNORM, "fp32")
     c = -plain_mmo(Op.ADDNORM, a, a.T, np.zeros((40, 40), np.float32), dot=spec)
     for add in (c, np.zeros_like(c)):
         expected = plain_mmo(Op.ADDNORM, a, a.T, add, dot=spec)
@@ -139,7 +139,7 @@ def test_presets_and_windows_outside_the_fast_path():
     several.append({"k": 8, "window": 50})
     for settings in several:
         for op in (Op.MMA, Op.ADDNORM):
-            spec = dot_spec(op, "fp16", **settings)
+            spec = sum_spec(op, "fp16", **settings)
             expected = plain_mmo(op, x, y, c, dot=spec)
             assert np.array_equal(bits(mmo(op, a, b, c, **settings)), bits(expected))
 

@@ -15,12 +15,12 @@ def test_windows_of_the_published_variants():
     expected["baseline-a100"] = None
     assert windows == expected
     for name in machine:
-        assert VARIANTS[name].float_specs["fp16"].window == 24
+        assert VARIANTS[name].float_specs["fp16"].sum.window == 24
         if "fp32" in VARIANTS[name].precisions:
-            assert VARIANTS[name].float_specs["fp32"].window == 48
+            assert VARIANTS[name].float_specs["fp32"].sum.window == 48
     for name in set(VARIANTS) - set(machine):
         for precision in VARIANTS[name].precisions:
-            assert VARIANTS[name].float_specs[precision].window == expected[name]
+            assert VARIANTS[name].float_specs[precision].sum.window == expected[name]
 
 
 def test_shape_slots_and_multipliers_of_the_published_variants():

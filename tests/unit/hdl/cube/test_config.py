@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from vitruvian.golden.fp import DotSpec, IntDotSpec
+from vitruvian.golden.fp import IntDotSpec, dot_spec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
 from vitruvian.sim.rtl.emit import to_rtlil
@@ -42,17 +42,17 @@ def test_machines_keep_their_windows():
     assert config.spec("int8") == IntDotSpec(k=16)
     ada = replace(config, preset="ada", precisions=("fp16", "fp8e4m3"))
     specs = ada.float_specs.values()
-    assert [(spec.window, spec.result_bits) for spec in specs] == [
+    assert [(spec.sum.window, spec.result.bits) for spec in specs] == [
         (24, 23),
         (13, 13),
     ]
 
 
 def test_ieee_shares_the_widest_window():
-    assert {spec.window for spec in TINY.float_specs.values()} == {45}
-    assert replace(TINY, precisions=("bf16", "tf32")).float_specs["bf16"].window == 35
+    assert {spec.sum.window for spec in TINY.float_specs.values()} == {45}
+    assert replace(TINY, precisions=("bf16", "tf32")).float_specs["bf16"].sum.window == 35
     alone = replace(TINY, precisions=("bf16",), k=1).spec("bf16")
-    assert alone == DotSpec(input="bf16", output="fp32", k=1, window=32)
+    assert alone == dot_spec(input="bf16", output="fp32", k=1, window=32)
 
 
 def test_latency_and_slots_follow_from_the_pipeline():

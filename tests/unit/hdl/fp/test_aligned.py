@@ -19,7 +19,7 @@ SEED = 20261123
 def rule(formats: str, k: int) -> DotSpec:
     found = rule_of("cdna3", "mfma", formats)
     assert isinstance(found, DotSpec)
-    return replace(found, k=k)
+    return found.replace(k=k)
 
 
 def vectors(spec: DotSpec, count: int):
@@ -149,7 +149,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 )
 def test_another_rule_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        AlignedDotProduct(spec=replace(rule("fp16", 2), **change))
+        AlignedDotProduct(spec=rule("fp16", 2).replace(**change))
 
 
 def test_another_depth_is_refused():

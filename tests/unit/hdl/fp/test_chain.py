@@ -28,7 +28,7 @@ def rule(stem: str, **changes) -> ChainSpec:
 
 def vectors(spec: ChainSpec, k: int):
     """Return stratified operands; many products and addends are subnormal, zero or cancel."""
-    return dot_vectors(replace(spec.step, k=k), COUNT, seed=SEED)
+    return dot_vectors(spec.step.replace(k=k), COUNT, seed=SEED)
 
 
 def differing(spec: ChainSpec, k: int, pipeline: int = 0, multiplier: str = "booth") -> int:
@@ -129,7 +129,7 @@ def test_tiny_results_are_judged_with_unbounded_exponents(stem):
         spec = replace(spec, k=4)
         a, b = (np.concatenate([np.full_like(x, 0x2000), x], axis=1) for x in (a, b))
     expected = np.asarray(compute(spec, a, b, c))
-    after = replace(spec, step=replace(spec.step, flush_result="after"))
+    after = replace(spec, step=spec.step.replace(flush_result="after"))
     assert np.sum(compute(after, a, b, c) != expected) > 20
     for each, right in ((spec, True), (after, False)):
         got = rtl.compile(ChainDot(spec=each, k=a.shape[1])).run(a=a, b=b, c=c)
@@ -166,13 +166,13 @@ def test_a_rule_that_does_not_fit_is_refused(stem, changes, k, message):
 
 
 def test_flushing_before_rounding_is_refused():
-    step = replace(rule("avx512_vdpbf16ps").step, flush_result="before")
+    step = rule("avx512_vdpbf16ps").step.replace(flush_result="before")
     with pytest.raises(
         ValueError, match="flush_result must be None or 'after' with RNE, not 'before'"
     ):
         FusedMultiplyAdd(spec=step)
     with pytest.raises(ValueError, match="k must be 1, not 2"):
-        FusedMultiplyAdd(spec=replace(step, k=2))
+        FusedMultiplyAdd(spec=step.replace(k=2))
 
 
 def test_a_port_and_the_wire_at_it_may_have_the_same_number():

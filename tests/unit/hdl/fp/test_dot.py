@@ -7,7 +7,7 @@ import pytest
 
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
-from vitruvian.golden.fp import DotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot, int_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
@@ -21,7 +21,7 @@ SEED = 20261121
 
 def _spec(**changes) -> DotSpec:
     parameters = {"input": "fp16", "output": "fp32", "k": 3, "window": 24}
-    return DotSpec(**(parameters | changes))
+    return dot_spec(**(parameters | changes))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def _spec(**changes) -> DotSpec:
         _spec(output="tf32", k=2, window=35, nan=0x7FFFE000),
         _spec(input="fp8e4m3", output="fp8e4m3", k=2, window=11, nan=0xFF),
     ],
-    ids=lambda spec: f"{spec.input.name}-{spec.output.name}-{spec.window}-{spec.truncate}",
+    ids=lambda spec: f"{spec.input.name}-{spec.output.name}-{spec.sum.window}-{spec.sum.truncate}",
 )
 def test_free_parameters(spec):
     result = run_dot("free", spec, 20_000, SEED, pipeline=0)
@@ -65,7 +65,7 @@ def _shared(preset, k, precisions, **changes):
 
 
 def replace_spec(spec: DotSpec, **changes) -> DotSpec:
-    return replace(spec, **changes)
+    return spec.replace(**changes)
 
 
 MULTI = {
@@ -177,7 +177,7 @@ def test_errors_say_what_is_allowed():
         DotProduct(spec=spec, pipeline=12)
     with pytest.raises(ValueError, match="spec must have a window"):
         DotProduct(spec=PRESETS["exact"].spec("fp16"))
-    small = DotSpec(input="fp16", output="fp6e3m2", k=2, window=30)
+    small = dot_spec(input="fp16", output="fp6e3m2", k=2, window=30)
     with pytest.raises(ValueError, match="output must be a format with NaN, not 'fp6e3m2'"):
         DotProduct(spec=small)
     with pytest.raises(ValueError, match="output of fp16 must have NaN, not be 'fp6e3m2'"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.fp.exact
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
 from vitruvian.golden.machines import compute, find
 from vitruvian.golden.machines.presets import PRESETS
@@ -96,7 +96,7 @@ def test_errors_say_what_is_allowed():
     with pytest.raises(ValueError, match="window must be None, not 45; use DotProduct"):
         ExactDotProduct(spec=PRESETS["ieee"].spec("fp16"))
     with pytest.raises(ValueError, match="rounding must be RNE"):
-        ExactDotProduct(spec=DotSpec(input="fp16", output="fp32", k=2, window=None, rounding="RZ"))
+        ExactDotProduct(spec=dot_spec(input="fp16", output="fp32", k=2, window=None, rounding="RZ"))
     with pytest.raises(ValueError, match="pipeline must be one of 0, 1, 2, 3, 4, not 5"):
         ExactDotProduct(spec=EXACT.spec("fp16"), pipeline=5)
 

@@ -10,7 +10,7 @@ import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.products
 import vitruvian.hdl.m3xu.products
 import vitruvian.hdl.simd2.integer
-from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot
+from vitruvian.golden.fp import IntDotSpec, dot_spec, fused_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
@@ -32,7 +32,7 @@ from vitruvian.sim.bench.simd2.integer import run_int_tile
 
 SEED = 20261122
 BOTH = ("booth", "dsp")
-_LIMBS = DotSpec(input="fp32", output="fp32", k=2, window=48)
+_LIMBS = dot_spec(input="fp32", output="fp32", k=2, window=48)
 
 
 @pytest.mark.parametrize(

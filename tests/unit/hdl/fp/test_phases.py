@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vitruvian.golden.fp.formats import FORMATS
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.machines import PhaseSpec, compute, find
 from vitruvian.hdl.fp import phases
 from vitruvian.hdl.fp.phases import PIPELINES, MatrixPhase
@@ -27,7 +27,7 @@ def rule(stem: str, **changes) -> PhaseSpec:
 
 def vectors(spec: PhaseSpec):
     """Return stratified operands; in a third of the rows the products cancel or are few."""
-    stand_in = DotSpec(input=spec.input, output=spec.output, k=16, window=24)
+    stand_in = dot_spec(input=spec.input, output=spec.output, k=16, window=24)
     a, b, c = dot_vectors(stand_in, COUNT, seed=SEED)
     rng = np.random.default_rng(SEED)
     few = rng.random(COUNT) < 0.3

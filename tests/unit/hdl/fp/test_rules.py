@@ -10,7 +10,7 @@ import vitruvian.hdl.fp.core.operands
 import vitruvian.hdl.fp.core.products
 import vitruvian.hdl.fp.core.terms
 import vitruvian.hdl.fp.dot
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot
 from vitruvian.golden.machines.table import find
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.dot import DotProduct
@@ -49,8 +49,8 @@ def rule(stem: str) -> DotSpec:
     ],
 )
 def test_a_rule_of_a_machine_equals_golden(stem, k, pipeline):
-    spec = replace(rule(stem), k=k)
-    unit = DotProduct if spec.window or spec.accumulate == "late" else ExactDotProduct
+    spec = rule(stem).replace(k=k)
+    unit = DotProduct if spec.sum.window or spec.addend.how == "late" else ExactDotProduct
     result = run_dot(stem, spec, 20_000, SEED, pipeline=pipeline, unit=unit)
     assert result.vectors >= 20_000 and not result.mismatches, result.examples
 
@@ -75,7 +75,7 @@ FREE = {
 @pytest.mark.parametrize("name", FREE)
 def test_a_step_by_itself_equals_golden(name):
     given = {"input": "fp8e5m2", "output": "fp32", "k": 3, "window": 20} | FREE[name]
-    result = run_dot(name, DotSpec(**given), 20_000, SEED, pipeline=0)
+    result = run_dot(name, dot_spec(**given), 20_000, SEED, pipeline=0)
     assert result.vectors >= 20_000 and not result.mismatches, result.examples
 
 
@@ -165,7 +165,7 @@ DOT, CORE = vitruvian.hdl.fp.dot, vitruvian.hdl.fp.core
     ids=lambda value: value.__name__.strip("_") if callable(value) else None,
 )
 def test_mutants_of_the_steps_are_caught(monkeypatch, stem, k, owner, name, mutant):
-    spec = replace(rule(stem), k=k)
+    spec = rule(stem).replace(k=k)
     a, b, c = dot_vectors(spec, 20_000, seed=SEED)
     expected = np.asarray(fused_dot(a, b, c, spec))
     monkeypatch.setattr(owner, name, mutant(getattr(owner, name)))
@@ -187,7 +187,7 @@ def _small_sums(spec: DotSpec, count: int):
 
 
 def test_an_exact_addition_needs_all_of_its_window(monkeypatch):
-    spec = replace(rule("gaudi2_e5m2_fp32"), k=3)
+    spec = rule("gaudi2_e5m2_fp32").replace(k=3)
     a, b, c = _small_sums(spec, 5_000)
     expected = np.asarray(fused_dot(a, b, c, spec))
     got = rtl.compile(DotProduct(spec=spec)).run(a=a, b=b, c=c)

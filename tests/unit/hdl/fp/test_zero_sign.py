@@ -5,7 +5,7 @@ import pytest
 from amaranth.hdl import Cat
 
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import DotSpec, FloatFormat, fused_dot
+from vitruvian.golden.fp import DotSpec, FloatFormat, dot_spec, fused_dot
 from vitruvian.golden.fp.reference import fused_dot_reference
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.core.result import ZeroSigns
@@ -19,7 +19,7 @@ SEED = 20261122
 
 def _spec(**changes) -> DotSpec:
     parameters = {"input": "fp16", "output": "fp32", "k": 2, "window": 24, "truncate": "magnitude"}
-    return DotSpec(**(parameters | changes))
+    return dot_spec(**(parameters | changes))
 
 
 def _tiny(format: FloatFormat) -> np.ndarray:
@@ -63,8 +63,8 @@ def _random_specs(count: int):
     names = ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2", "fp32")
     for _ in range(count):
         output = str(rng.choice(names))
-        bits = 1 + int(rng.integers(PRESETS["exact"].spec("fp16", output).result_bits))
-        yield DotSpec(
+        bits = 1 + int(rng.integers(PRESETS["exact"].spec("fp16", output).result.bits))
+        yield dot_spec(
             input=str(rng.choice(names)),
             input_b=str(rng.choice(names)),
             output=output,
@@ -89,7 +89,7 @@ def test_golden_and_reference_agree_on_zeros_of_random_specs():
         got = np.asarray(fused_dot(a, b, c, spec))
         np.testing.assert_array_equal(got, expected, err_msg=repr(spec))
         zeros += [np.sum(got == 0), np.sum(got == spec.output.sign_mask)]
-        if spec.zero == "positive":
+        if spec.result.zero == "positive":
             assert not np.any(got == spec.output.sign_mask), spec
     assert (zeros > [1500, 150]).all(), zeros
 
@@ -134,7 +134,7 @@ def test_rtl_has_the_zeros_of_golden(name):
     got = compile_unit(DotProduct, spec=spec, pipeline=0).run(a=a, b=b, c=c)
     np.testing.assert_array_equal(got, expected)
     assert np.sum(expected == 0) > 1000
-    assert (np.sum(expected == spec.output.sign_mask) > 50) == (spec.zero == "ieee")
+    assert (np.sum(expected == spec.output.sign_mask) > 50) == (spec.result.zero == "ieee")
 
 
 def _all_negative(zeros, geometry, lanes, c, largest):
@@ -162,7 +162,7 @@ def test_the_comparison_catches_a_zero_with_the_wrong_sign(monkeypatch, name, pa
 
 
 def test_exact_rtl_has_positive_zeros():
-    spec = DotSpec(input="fp8e5m2", output="fp16", k=2, window=None, zero="positive")
+    spec = dot_spec(input="fp8e5m2", output="fp16", k=2, window=None, zero="positive")
     a, b, c = _vectors(spec, 20_000)
     got = compile_unit(ExactDotProduct, spec=spec).run(a=a, b=b, c=c)
     np.testing.assert_array_equal(got, fused_dot(a, b, c, spec))

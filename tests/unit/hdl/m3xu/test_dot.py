@@ -6,7 +6,7 @@ import pytest
 import vitruvian.hdl.fp.core.terms
 import vitruvian.hdl.m3xu.dot
 import vitruvian.hdl.m3xu.products
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import dot_spec, fused_dot
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.m3xu import split
 from vitruvian.hdl.m3xu.dot import LaneDot
@@ -19,7 +19,7 @@ COUNT = 3000
 
 def unit_and_spec(format, a_bits, b_bits, n, window, pipeline, limbs):
     output = "fp64" if format == "fp64" else "fp32"
-    spec = DotSpec(input=format, output=output, k=len(a_bits) // n, window=window)
+    spec = dot_spec(input=format, output=output, k=len(a_bits) // n, window=window)
     unit = unit_for(spec, a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline)
     return unit, spec
 
@@ -113,15 +113,15 @@ def test_a_step_rounded_before_its_last_fails():
 
 
 def replace_k(spec, k):
-    return DotSpec(input=spec.input, output=spec.output, k=k, window=spec.window)
+    return dot_spec(input=spec.input, output=spec.output, k=k, window=spec.sum.window)
 
 
 def test_errors_of_parameters():
-    spec = DotSpec(input="fp32", output="fp32", k=3, window=48)
+    spec = dot_spec(input="fp32", output="fp32", k=3, window=48)
     with pytest.raises(ValueError, match="limbs must divide 3 lanes"):
         LaneDot(spec=spec, a_bits=(12,) * 3, limbs=(2,), exponent_bits=8, b_bits=12)
     with pytest.raises(ValueError, match="pipeline must be one of"):
         LaneDot(spec=spec, a_bits=(12,) * 4, pipeline=9, exponent_bits=8, b_bits=12)
     with pytest.raises(ValueError, match="window"):
-        exact = DotSpec(input="fp32", output="fp32", k=4, window=None)
+        exact = dot_spec(input="fp32", output="fp32", k=4, window=None)
         LaneDot(spec=exact, a_bits=(12,) * 4, exponent_bits=8, b_bits=12)

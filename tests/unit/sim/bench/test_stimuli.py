@@ -188,10 +188,10 @@ def test_near_ties_are_half_a_last_place_and_something_below_the_window(spec):
                 decode_value(x, spec.input) * decode_value(y, spec.input_b) for x, y in factors
             ]
             half, small, *rest = products
-            assert abs(half) == Fraction(2) ** (exponent - spec.result_bits - 1)
+            assert abs(half) == Fraction(2) ** (exponent - spec.result.bits - 1)
             assert not any(rest)
-            if spec.window is not None:
-                assert 0 < abs(small) < Fraction(2) ** (exponent - spec.window)
+            if spec.sum.window is not None:
+                assert 0 < abs(small) < Fraction(2) ** (exponent - spec.sum.window)
             signs.add((half > 0, small > 0))
     assert len(signs) == 4
 

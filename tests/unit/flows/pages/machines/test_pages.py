@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.changed_rules import changed
 from vitruvian.common.errors import UserError
 from vitruvian.flows.pages import docs
 from vitruvian.flows.pages.machines import drawing, pages
@@ -71,11 +72,11 @@ def scales(rng: np.random.Generator, row: Machine) -> list[tuple[int, ...]]:
     rule: Any = row.rule
     if getattr(rule, "shared_bits", None) is not None:
         return [(int(rng.integers(0, 256)),) for _ in "ab"]
-    scale = getattr(rule, "scale", None)
-    if scale is None:
+    if getattr(rule, "scales", None) is None:
         return [(), ()]
+    scale = rule.scales.format
     low, high = (100, 150) if scale.name == "ue8m0" else (0, scale.max_finite)
-    return [tuple(map(int, rng.integers(low, high, rule.k // rule.block))) for _ in "ab"]
+    return [tuple(map(int, rng.integers(low, high, rule.k // rule.scales.block))) for _ in "ab"]
 
 
 def test_random_operands_worked_with_fractions_agree_with_golden():
@@ -122,7 +123,7 @@ def test_random_operands_worked_with_fractions_agree_with_golden():
 def test_another_parameter_changes_the_example_and_the_drawing(stem, change):
     operands, _ = EXAMPLES[stem]
     row = find(stem)
-    other = replace(row, rule=replace(row.rule, **change))
+    other = replace(row, rule=changed(row.rule, **change))
     assert pages.work(other, operands)[0] != pages.work(row, operands)[0]
     assert datapath(other) != datapath(row)
 
@@ -152,7 +153,7 @@ def test_another_parameter_changes_the_example_and_the_drawing(stem, change):
 )
 def test_every_parameter_shows_in_the_drawing(change):
     row = find("a100_mma_bf16_fp32")
-    assert datapath(replace(row, rule=replace(row.rule, **change))) != datapath(row)
+    assert datapath(replace(row, rule=changed(row.rule, **change))) != datapath(row)
 
 
 def test_an_example_of_infinities_is_refused():

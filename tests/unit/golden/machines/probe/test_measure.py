@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vitruvian.golden.fp import DotSpec
+from vitruvian.golden.fp import dot_spec
 from vitruvian.golden.machines import compute, find
 from vitruvian.golden.machines.probe import equal_rules, infer, measure, name
 
@@ -21,7 +21,9 @@ def test_a_function_that_is_a_machine_is_named():
 
 
 def test_the_rule_of_a_function_is_inferred():
-    rule = DotSpec(input="fp16", output="fp32", k=2, window=20, truncate="magnitude", rounding="RZ")
+    rule = dot_spec(
+        input="fp16", output="fp32", k=2, window=20, truncate="magnitude", rounding="RZ"
+    )
     results = measure(unknown(rule), input="fp16", terms=2)
     assert all(match.wrong for match in name(results))
     inferred = infer(results)

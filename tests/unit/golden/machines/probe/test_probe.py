@@ -1,7 +1,6 @@
 """Operands that tell rules apart, names of machines, and rules inferred from results."""
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,10 +52,12 @@ def test_a_neighbouring_value_is_told_apart(stem, parameter, other):
     machine = find(stem)
     rule = machine.rule
     if parameter == "product_overflow":
-        rule = replace(rule, product_overflow=False)  # fp16 products do not overflow
-        wrong = replace(rule, accumulate="tree")
+        assert isinstance(rule, DotSpec)
+        rule = rule.replace(product_overflow=False)  # fp16 products do not overflow
+        wrong = rule.replace(accumulate="tree")
     else:
-        wrong = replace(rule, **{parameter: other})
+        wrong = changed(rule, parameter, other)
+        assert wrong is not None
     assert Scorer(results_of(rule, machine)).count(wrong) > 0
 
 

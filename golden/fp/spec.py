@@ -206,7 +206,6 @@ class Scales:
 #: Parameter of ``dot_spec`` -> its place in a ``DotSpec``, in the order in which texts show them
 _PLACES = {
     "input": "a.format",
-    "input_b": "b.format",
     "output": "result.format",
     "k": "sum.k",
     "window": "sum.window",
@@ -216,6 +215,7 @@ _PLACES = {
     "emax_floor": "sum.floor",
     "nan": "result.nan",
     "zero": "result.zero",
+    "input_b": "b.format",
     "convert": "a.convert",
     "flush": "flush",
     "flush_result": "result.flush",

@@ -102,9 +102,9 @@ class DotProduct(DotUnit):
 
     def depths(self) -> Mapping[int, object]:
         """Return the stage boundaries with registers at each depth of the pipeline."""
-        if self.spec.accumulate == "late":
+        if self.spec.addend.how == "late":
             return late_pipelines(self.spec)
-        return AFTER_PIPELINES if self.spec.accumulate == "after" else DEEP_PIPELINES
+        return AFTER_PIPELINES if self.spec.addend.how == "after" else DEEP_PIPELINES
 
     @property
     def geometry(self) -> Geometry:

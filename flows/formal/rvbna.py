@@ -251,7 +251,7 @@ _DOT = (
         owner=dot,
         function="sums_of",
         old='accumulate="tree"',
-        new='accumulate="tree", window=(spec.window or 0) - 1',
+        new='accumulate="tree", window=(spec.sum.window or 0) - 1',
     ),
 )
 _ADD = (

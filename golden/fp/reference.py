@@ -170,63 +170,91 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
             c = fused_dot_reference(a[block], b[block], c, spec)
         return c
 
-    left = [decode(code, spec.input) for code in a]
-    right = [decode(code, spec.input_b) for code in b]
+    pairs = [(decode(x, spec.input), decode(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
     addend = decode(c, spec.output)
+    special = _special(pairs, addend, spec)  # step 5
+    if special is not None:
+        return special
+    terms = [*_products(pairs), Term(addend.sign, addend.exponent, addend.value)]  # step 1
+    if not any(term.value for term in terms):
+        return _zero(terms, spec)  # step 6
+    total = _cut_sum(terms, _largest_exponent(terms, spec), spec)  # steps 2 and 3
+    return _rounded(total, spec)  # steps 4 and 6
 
-    # Specials: NaNs, ∞·0, and infinities of both signs give NaN
+
+# The numbered steps of docs/units/fp.md
+
+
+class Term(NamedTuple):
+    """A product or C: the exponent by which it is aligned, and its exact value."""
+
+    sign: int
+    exponent: int
+    value: Fraction
+
+
+def _products(pairs: Sequence[tuple[Decoded, Decoded]]) -> list[Term]:
+    """Return the exact products, which are not normalised (step 1)."""
+    return [Term(x.sign ^ y.sign, x.exponent + y.exponent, x.value * y.value) for x, y in pairs]
+
+
+def _largest_exponent(terms: Sequence[Term], spec: DotSpec) -> int:
+    """Return E_max of the terms that are not zero, and of the floor (step 2)."""
+    exponents = [term.exponent for term in terms if term.value]
+    return max(exponents if spec.sum.floor is None else [*exponents, spec.sum.floor])
+
+
+def _cut_sum(terms: Sequence[Term], emax: int, spec: DotSpec) -> Fraction:
+    """Return the exact sum of the terms, each cut to a multiple of q (steps 3 and 4)."""
+    if spec.sum.window is None:
+        return sum((term.value for term in terms), Fraction(0))
+    q = power_of_two(emax - spec.sum.window)
+    units = [term.value / q for term in terms]
+    if spec.sum.truncate == "magnitude":
+        return sum(int(u) for u in units) * q  # int() truncates towards zero
+    cut = [u.numerator // u.denominator for u in units]  # floor
+    sticky = any(u != n for u, n in zip(units, cut, strict=True))
+    return sum(cut) * q + sticky * q / 2
+
+
+def _rounded(total: Fraction, spec: DotSpec) -> int:
+    """Round the sum once, and choose the sign of a zero that this gives (steps 4 and 6)."""
+    result = spec.result
+    code = encode(
+        total, result.format, result.rounding, result_bits=result.bits, overflow="infinity"
+    )
+    if code == result.format.sign_mask and result.zero == "positive":
+        return 0
+    return spec.nan_code if decode(code, result.format).kind == "nan" else code
+
+
+def _special(
+    pairs: Sequence[tuple[Decoded, Decoded]], addend: Decoded, spec: DotSpec
+) -> int | None:
+    """Return the result if a term is an infinity or a NaN (step 5), or None if there is none."""
     infinities: set[int] = set()
-    for x, y in zip(left, right, strict=True):
+    for x, y in pairs:
         if "nan" in (x.kind, y.kind):
             return spec.nan_code
         if "infinity" in (x.kind, y.kind):
-            if (x.kind == "finite" and x.significand == 0) or (
-                y.kind == "finite" and y.significand == 0
-            ):
+            if any(z.kind == "finite" and z.significand == 0 for z in (x, y)):
                 return spec.nan_code
             infinities.add(x.sign ^ y.sign)
     if addend.kind == "nan":
         return spec.nan_code
     if addend.kind == "infinity":
         infinities.add(addend.sign)
+    if not infinities:
+        return None
     if len(infinities) == 2:
         return spec.nan_code
-    if infinities:
-        return _infinity(spec.output, infinities.pop(), spec.nan_code)
+    return _infinity(spec.output, infinities.pop(), spec.nan_code)
 
-    # Terms: (sign, exponent, exact value)
-    terms = [
-        (x.sign ^ y.sign, x.exponent + y.exponent, x.value * y.value)
-        for x, y in zip(left, right, strict=True)
-    ]
-    terms.append((addend.sign, addend.exponent, addend.value))
-    nonzero = [exponent for _, exponent, value in terms if value]
-    if not nonzero:
-        minus = spec.result.zero == "ieee" and all(sign for sign, _, _ in terms)
-        return spec.output.sign_mask if minus else 0
 
-    # The sum of the terms, each truncated to a multiple of q = 2^(E_max − window)
-    if spec.sum.window is None:
-        total = sum((value for _, _, value in terms), Fraction(0))
-    else:
-        if spec.sum.floor is not None:
-            nonzero.append(spec.sum.floor)
-        q = power_of_two(max(nonzero) - spec.sum.window)
-        units = [value / q for _, _, value in terms]
-        if spec.sum.truncate == "magnitude":
-            total = sum(int(u) for u in units) * q  # int() truncates towards zero
-        else:
-            cut = [u.numerator // u.denominator for u in units]  # floor
-            sticky = any(u != n for u, n in zip(units, cut, strict=True))
-            total = sum(cut) * q + sticky * q / 2
-
-    # One rounding
-    code = encode(
-        total, spec.output, spec.result.rounding, result_bits=spec.result.bits, overflow="infinity"
-    )
-    if code == spec.output.sign_mask and spec.result.zero == "positive":
-        return 0
-    return spec.nan_code if decode(code, spec.output).kind == "nan" else code
+def _zero(terms: Sequence[Term], spec: DotSpec) -> int:
+    """Return the zero that a sum of zeros is (step 6)."""
+    minus = spec.result.zero == "ieee" and all(term.sign for term in terms)
+    return spec.output.sign_mask if minus else 0
 
 
 def fma(

@@ -206,7 +206,6 @@ class Scales:
 #: Parameter of ``dot_spec`` -> its place in a ``DotSpec``, in the order in which texts show them
 _PLACES = {
     "input": "a.format",
-    "input_b": "b.format",
     "output": "result.format",
     "k": "sum.k",
     "window": "sum.window",
@@ -216,6 +215,7 @@ _PLACES = {
     "emax_floor": "sum.floor",
     "nan": "result.nan",
     "zero": "result.zero",
+    "input_b": "b.format",
     "convert": "a.convert",
     "flush": "flush",
     "flush_result": "result.flush",
@@ -228,7 +228,7 @@ _PLACES = {
     "product_overflow": "products.overflow",
 }
 #: Place -> the values with which a rule is a plain one
-_PLAIN: dict[str, tuple[object, ...]] = {
+_PLAIN_VALUES: dict[str, tuple[object, ...]] = {
     "a.convert": (None,),
     "flush": (False,),
     "products.exponent": ("sum",),
@@ -241,6 +241,7 @@ _PLAIN: dict[str, tuple[object, ...]] = {
     "result.flush": (None,),
     "scales": (None,),
 }
+_PLAIN = tuple((place, attrgetter(place), values) for place, values in _PLAIN_VALUES.items())
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -348,16 +349,16 @@ class DotSpec:
         The fast models realise these rules, and so do all units of hardware that have dot products,
         but for the zeros "exact". ``hdl.fp.dot`` realises other rules as well.
         """
-        return not self.changes
+        return all(value_of(self) in values for _, value_of, values in _PLAIN)
 
     @property
     def changes(self) -> tuple[str, ...]:
         """The parts that make the rule another one than the three steps above."""
-        values = ((place, attrgetter(place)(self)) for place in _PLAIN)
+        found = ((place, value_of(self), values) for place, value_of, values in _PLAIN)
         return tuple(
             f"{place}={value!r}" if isinstance(value, str) else f"{place}={value}"
-            for place, value in values
-            if value not in _PLAIN[place]
+            for place, value, values in found
+            if value not in values
         )
 
     def parameters(self) -> dict[str, Any]:

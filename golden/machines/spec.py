@@ -1,6 +1,7 @@
 """Parameter objects of the rules that are not fused dot products."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any
 
 from vitruvian.common.validate import check_int, check_type, one_of
@@ -154,3 +155,25 @@ class IntPhaseSpec:
     def k(self) -> int:
         """The number of terms of a step."""
         return TERMS
+
+
+def changed_parameters(rule: Any) -> dict[str, Any]:
+    """Return the parameters of a rule that are not at their defaults, by name.
+
+    Those of a chain's step follow the chain's own, unless they have the same name.
+    """
+    found: dict[str, Any] = {}
+    for part in (rule, getattr(rule, "step", None)):
+        if isinstance(part, DotSpec):
+            values = part.parameters()
+            defaults = {name: each.default for name, each in signature(dot_spec).parameters.items()}
+        elif part is not None:
+            own = [each for each in fields(part) if each.name != "step"]
+            values = {each.name: getattr(part, each.name) for each in own}
+            defaults = {each.name: each.default for each in own}
+        else:
+            continue
+        for name, value in values.items():
+            if value != defaults[name]:
+                found.setdefault(name, value)
+    return found

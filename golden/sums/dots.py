@@ -122,7 +122,7 @@ def dot_rows(
         If K is not a multiple of ``spec.k``, the plain form computes it.
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
     spec : DotSpec
-    scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scale`` codes, optional
+    scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scales.format`` codes, optional
 
     Returns
     -------

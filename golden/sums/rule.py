@@ -145,27 +145,28 @@ def code(format: Any) -> Code:
 
 def facts(spec: Any) -> Facts:
     """Return the facts of a ``DotSpec``."""
-    scale = spec.scale
+    scales, sum, result = spec.scales, spec.sum, spec.result
+    scale = None if scales is None else scales.format
     return Facts(
         a=code(spec.input),
         b=code(spec.input_b),
         c=code(spec.output),
-        convert=None if spec.convert is None else code(spec.convert),
+        convert=None if spec.a.convert is None else code(spec.a.convert),
         k=spec.k,
-        window=spec.window,
-        truncate=spec.truncate,
-        floor=spec.emax_floor,
-        lanes=spec.lanes,
-        slices=spec.slices,
-        leading=spec.product_exponent == "leading",
-        product_overflow=spec.product_overflow,
-        accumulate=spec.accumulate,
-        rounding=spec.rounding,
-        bits=spec.result_bits,
+        window=sum.window,
+        truncate=sum.truncate,
+        floor=sum.floor,
+        lanes=sum.lanes,
+        slices=spec.products.slices,
+        leading=spec.products.exponent == "leading",
+        product_overflow=spec.products.overflow,
+        accumulate=spec.addend.how,
+        rounding=result.rounding,
+        bits=result.bits,
         nan=spec.nan_code,
-        zero=spec.zero,
+        zero=result.zero,
         flush=spec.flush,
-        flush_result=spec.flush_result,
+        flush_result=result.flush,
         scale=None
         if scale is None
         else ScaleCode(
@@ -175,7 +176,7 @@ def facts(spec: Any) -> Facts:
             scale.subnormals,
             -1 if scale.nan is None else scale.nan,
         ),
-        block=spec.block,
+        block=None if scales is None else scales.block,
     )
 
 

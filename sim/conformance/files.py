@@ -7,12 +7,13 @@ that begin with // are the header; ``$readmemh`` ignores them and the underscore
 import hashlib
 import io
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, Rule, compute
+from vitruvian.golden.machines.spec import changed_parameters
 from vitruvian.golden.machines.table import output_format
 from vitruvian.sim.conformance.strata import STRATA, Operands, draw
 
@@ -155,11 +156,8 @@ def _header(vectors: Vectors) -> list[str]:
 
 def _parameters(rule: Rule) -> dict[str, str]:
     """Return the parameters that are not at their defaults, as text."""
-    found: dict[str, str] = {}
-    for part in (rule, getattr(rule, "step", None)):
-        for each in fields(part) if part is not None else ():
-            value = getattr(part, each.name)
-            known = each.name in ("step", "input", "input_b", "output") or each.name in found
-            if not known and value != each.default:
-                found[each.name] = f"{value:#x}" if each.name == "nan" else str(value)
-    return found
+    return {
+        name: f"{value:#x}" if name == "nan" else str(value)
+        for name, value in changed_parameters(rule).items()
+        if name not in ("input", "input_b", "output")
+    }

@@ -11,9 +11,6 @@ import pytest
 
 from tests.repo.rules import imports, modules
 
-#: Pairs of files that import each other, without ``vitruvian.``; no other cycle may exist.
-KNOWN_CYCLES = [("hdl.cube.blocks", "hdl.cube.datapath")]
-
 
 def folder(name: str, known: Mapping[str, Path]) -> str:
     return name if known[name].name == "__init__.py" else name.rpartition(".")[0]
@@ -73,15 +70,7 @@ def test_files_have_no_cycle(pairs):
     # an import at the head of a file, and one inside a function
     assert ("vitruvian.golden.fp.dot", "vitruvian.golden.fp.general") in pairs
     assert ("vitruvian.golden.fp.plain", "vitruvian.golden.fp.dot_compiled") in pairs
-    excused = {(f"vitruvian.{a}", f"vitruvian.{b}") for a, b in KNOWN_CYCLES}
-    assert not cycle(pairs - excused - {(b, a) for a, b in excused})
-
-
-@pytest.mark.parametrize(("first", "other"), KNOWN_CYCLES)
-def test_a_known_cycle_still_exists(pairs, first, other):
-    for one, two in ((first, other), (other, first)):
-        pair = f"vitruvian.{one}", f"vitruvian.{two}"
-        assert pair in pairs, f"remove {first} and {other} from KNOWN_CYCLES"
+    assert not cycle(pairs)
 
 
 def test_a_cycle_is_found():

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
@@ -101,17 +100,12 @@ def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
 
 def _parameters(row: "Machine") -> dict[str, object]:
     """Return every parameter of a rule that is not at its default, by name."""
+    from vitruvian.golden.machines.spec import changed_parameters
+
     found: dict[str, object] = {"kind": row.kind}
     if row.no_set:
         found["no set of results"] = row.no_set
-    for part in (row.rule, getattr(row.rule, "step", None)):
-        if part is None:
-            continue
-        for each in fields(part):
-            value = getattr(part, each.name)
-            if each.name != "step" and value != each.default and each.name not in found:
-                found[each.name] = value
-    return found
+    return found | changed_parameters(row.rule)
 
 
 def _word(value: object) -> str:

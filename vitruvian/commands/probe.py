@@ -203,7 +203,7 @@ def _record(inferred: "Inferred", results: "Results", matches: Any) -> dict[str,
     ]
     return {
         "kind": type(inferred.rule).__name__,
-        "rule": {n: _word(getattr(inferred.rule, n)) for n in _names(inferred.rule)},
+        "rule": {name: _word(value) for name, value in _parameters(inferred.rule).items()},
         "wrong": inferred.wrong,
         "first": inferred.first,
         "closest": closest[0] if closest else None,
@@ -213,8 +213,12 @@ def _record(inferred: "Inferred", results: "Results", matches: Any) -> dict[str,
     }
 
 
-def _names(rule: object) -> list[str]:
-    return list(getattr(rule, "__dataclass_fields__", {}))
+def _parameters(rule: object) -> dict[str, object]:
+    from vitruvian.golden.fp import DotSpec
+
+    if isinstance(rule, DotSpec):
+        return rule.parameters()
+    return {name: getattr(rule, name) for name in getattr(rule, "__dataclass_fields__", {})}
 
 
 def _word(value: object) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.probe.cases import Cases, Results
 from vitruvian.golden.machines.probe.score import Scorer
 from vitruvian.golden.machines.table import Machine, Rule, machines
@@ -57,7 +58,8 @@ def name(data: Results) -> list[Match]:
 
 def _fits(machine: Machine, data: Cases) -> bool:
     """Return True if a row has the formats, the scales and a K that divides that of the data."""
-    scale, block = (getattr(machine.rule, n, None) for n in ("scale", "block"))
+    scales = machine.rule.scales if isinstance(machine.rule, DotSpec) else None
+    scale, block = (None, None) if scales is None else (scales.format, scales.block)
     k = getattr(machine.rule, "k", None) or 1
     formats = (machine.input, machine.input_b, machine.output)
     # Some machines take tf32 operands as fp32 codes, which they round.

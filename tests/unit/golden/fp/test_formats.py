@@ -234,8 +234,8 @@ def test_presets_are_the_table(row):
 
 
 def test_a_preset_is_a_row_of_the_table():
-    assert PRESETS["h100"].spec("bf16") is rule_of("h100", "wgmma", "bf16")
-    assert PRESETS["b200"].spec("fp4e2m1", input_b="fp8e5m2") is rule_of(
+    assert PRESETS["h100"].spec("bf16") == rule_of("h100", "wgmma", "bf16")
+    assert PRESETS["b200"].spec("fp4e2m1", input_b="fp8e5m2") == rule_of(
         "b200", "tcgen05", "e2m1xe5m2"
     )
     for preset in PRESETS.values():

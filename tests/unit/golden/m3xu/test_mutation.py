@@ -177,7 +177,7 @@ COMPILED = {
     "chopped": ("_rule", lambda spec: rule(spec)._replace(nearest=False)),
     "a bit of window less": (
         "_rule",
-        lambda spec: rule(spec)._replace(window=spec.window - 1),
+        lambda spec: rule(spec)._replace(window=spec.sum.window - 1),
     ),
     "no subnormals": ("_rule", lambda spec: rule(spec)._replace(emin=spec.output.emin + 1)),
     "blocks of one": ("_rule", lambda spec: rule(spec)._replace(k=1)),

@@ -140,7 +140,7 @@ def test_mutants_are_caught(monkeypatch, name, mutant):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"accumulate": "tree"}, "accumulate must be 'aligned', not 'tree'"),
+        ({"accumulate": "tree"}, "addend.how must be 'aligned', not 'tree'"),
         ({"rounding": "RZ"}, "rounding must be 'RNE', not 'RZ'"),
         ({"lanes": "halves"}, r"lanes must be together or parity \(k ≥ 2\), not 'halves'"),
         ({"output": "fp16", "result_bits": 10, "nan": None}, "output must be fp32 with all bits"),

@@ -210,5 +210,5 @@ def test_errors_say_what_is_allowed():
         DotProduct(spec=spec, pipeline=9)
     with pytest.raises(ValueError, match="rounding must be one of RNE, RZ, RTO, not 'RU'"):
         Adder(format="fp32", rounding="RU")
-    with pytest.raises(ValueError, match="accumulate must be 'tree' or 'late' or 'after' in "):
+    with pytest.raises(ValueError, match=r"addend\.how must be 'tree' or 'late' or 'after' in "):
         DotProduct(spec=rule("cdna3_mfma_bf16_fp32"))

@@ -99,11 +99,15 @@ def wings() -> tuple[Wing, ...]:
 
 def registered(kind: str) -> Iterator[ModuleType]:
     """Import and yield the modules that the wings registered under ``kind``, one of ``KINDS``."""
+    for name in registered_names(kind):
+        yield importlib.import_module(name)
+
+
+def registered_names(kind: str) -> list[str]:
+    """Return the names of the modules that ``registered`` imports."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    for wing in wings():
-        for name in wing.modules.get(kind, ()):
-            yield importlib.import_module(name)
+    return [name for wing in wings() for name in wing.modules.get(kind, ())]
 
 
 def _exists(package: str) -> bool:

@@ -99,7 +99,7 @@ def _verify(options: argparse.Namespace) -> int:
     check("cocotb")
     check_cache(write=False)
     outcomes: list[Outcome | None] = [None] * len(checks)
-    progress = _Rows(checks, to_stderr=options.json == "-")
+    progress = _RowProgress(checks, to_stderr=options.json == "-")
     run = run_checks(
         checks,
         vectors=options.vectors,
@@ -132,7 +132,7 @@ def _verify(options: argparse.Namespace) -> int:
     return code
 
 
-class _Rows:
+class _RowProgress:
     """Progress of the rows.
 
     On a terminal this is a bar. Elsewhere, each row prints a line when it finishes, and another

@@ -37,7 +37,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CliCommand:
     """A command of the command line.
 
     Attributes
@@ -66,7 +66,7 @@ class Wing:
     ----------
     folders : tuple of str
         Packages without which the wing is absent.
-    commands : mapping of str to Command
+    commands : mapping of str to CliCommand
         Commands by name.
     names : mapping of str to str
         Names that ``vitruvian`` offers, and the module of each.
@@ -77,7 +77,7 @@ class Wing:
     """
 
     folders: tuple[str, ...]
-    commands: Mapping[str, Command]
+    commands: Mapping[str, CliCommand]
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     faces: tuple[str, ...] = ()
     modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

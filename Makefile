@@ -119,18 +119,18 @@ $(STAMP): pyproject.toml constraints.txt
 	@if [ ! -x $(PY) ]; then rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); fi
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@$(PY) -m pip install -q --disable-pip-version-check -c constraints.txt hatchling editables
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test]'
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[all,test]'
 	@rm -f .venv-incomplete
 	@touch $@
 
 $(STAMP_DEV): $(STAMP)
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,dev]'
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[all,test,dev]'
 	@touch $@
 
 $(STAMP_FPGA): $(STAMP)
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,fpga]'
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[all,test,fpga]'
 	@touch $@
 
 $(STAMP_FORMAL): $(STAMP)
-	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[test,formal]'
+	@$(PY) -m pip install -q --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[all,test,formal]'
 	@touch $@

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitruvian.common.errors import WorkError
+from vitruvian.common.extras import check
 
 #: The program that runs one script of Yosys commands (``yosys_worker.py SCRIPT USAGE``).
 WORKER = Path(__file__).with_name("yosys_worker.py")
@@ -34,7 +35,10 @@ def run_yosys(name: str, text: str, script: Sequence[str], result: str, *, task:
     ------
     SynthesisError
         If Yosys ends with an error.
+    MissingLibraryError
+        If Yosys is not installed.
     """
+    check("pyosys")
     with tempfile.TemporaryDirectory(prefix="yosys-") as temporary:
         folder = Path(temporary)
         (folder / name).write_text(text)

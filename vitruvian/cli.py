@@ -20,6 +20,7 @@ from typing import Any, NoReturn, TextIO, cast
 from vitruvian.commands.listing import COMMANDS, overview
 from vitruvian.common import interrupt
 from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.extras import missing_library
 from vitruvian.common.files import OutputPath, reason_of, write_whole
 from vitruvian.common.validate import nearest, printable
 
@@ -179,6 +180,12 @@ def _main(arguments: list[str]) -> int:
         return 2
     except MemoryError as error:
         print(f"error: not enough memory: {str(error) or 'take smaller sizes'}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        line = missing_library(error)
+        if line is None:
+            raise
+        print(f"error: {line}", file=sys.stderr)
         return 2
     except RecursionError:
         print("error: the input is nested too deeply", file=sys.stderr)

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import missing
 from vitruvian.common.interrupt import run_killable
 from vitruvian.flows.formal.harness import RULE, STARTED
 from vitruvian.flows.yosys import WORKER, SynthesisError
@@ -71,10 +72,7 @@ def check_packages(methods: Iterable[str]) -> None:
         try:
             version(name)
         except PackageNotFoundError:
-            raise UserError(
-                f"package {name} must be installed for proofs by z3: "
-                "pip install 'vitruvian[formal]'"
-            ) from None
+            raise UserError(missing(name, "formal")) from None
 
 
 def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True) -> Outcome:
@@ -182,7 +180,8 @@ def _run(
 def _abc(folder: Path, kind: str, number: str, limit_s: int, clocked: bool) -> _Result:
     """Run ABC on the and-inverter graph."""
     spec = find_spec("pyosys")
-    assert spec is not None and spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise UserError(missing("pyosys"))
     program = Path(spec.origin).with_name("yosys-abc")
     searches = {
         "cases": "dprove",

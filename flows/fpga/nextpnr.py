@@ -1,7 +1,7 @@
 """Run nextpnr and the packers of bitstreams, each in a process of its own, and read their files.
 
 nextpnr and the packers are WebAssembly modules of YoWASP (and apycula on Gowin), which the extra
-``vitruvian[fpga]`` installs.
+``fpga`` installs.
 """
 
 import base64
@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.extras import is_installed, missing
 from vitruvian.flows.fpga.board import Board, TooSmall
 
 #: Options of nextpnr for large designs on an ECP5.
@@ -58,11 +58,9 @@ _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
 def check_tools(family: str) -> None:
     """Raise UserError if a package that places and routes for ``family`` is not installed."""
     for distribution, module, _ in _TOOLS[family]:
-        if find_spec(module.split(".")[0]) is None:
-            raise UserError(
-                f"place and route for {family} must have the package {distribution}, which "
-                "`pip install 'vitruvian[fpga]'` installs"
-            )
+        if not is_installed(module.split(".")[0]):
+            line = missing(distribution, "fpga")
+            raise UserError(f"place and route for {family}: {line}")
 
 
 def versions(family: str) -> list[str]:

@@ -4,6 +4,7 @@ import io
 from typing import Any
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import need
 from vitruvian.flows.asic import baseline
 
 #: Areas of whole units relative to a 16-bit matrix unit, by variant (Zhang 2024, Table 2.4).
@@ -39,7 +40,7 @@ def m3xu_ratios() -> dict[str, float]:
 
 def m3xu_area() -> str:
     """Return the SVG text of a bar chart: one measured and one published bar for each variant."""
-    import matplotlib
+    matplotlib = need("matplotlib")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

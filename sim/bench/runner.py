@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import cocotb_tools.config
 from amaranth.lib import wiring
-from cocotb_tools.runner import get_runner
 
 from vitruvian.common.cache import digest, entry
+from vitruvian.common.extras import need
 from vitruvian.sim.bench.scoreboard import COUNTS
 from vitruvian.sim.rtl.build import LIBRARY
 from vitruvian.sim.rtl.emit import to_verilog
@@ -145,7 +144,7 @@ def run_bench(
             "COCOTB_ANSI_OUTPUT": "0",
         }
         with suppress(SystemExit, RuntimeError), _quiet():  # the results or the log tell why
-            get_runner(sim).test(
+            need("cocotb_tools.runner").get_runner(sim).test(
                 hdl_toplevel="top",
                 hdl_toplevel_lang="verilog",
                 test_module=module,
@@ -200,7 +199,7 @@ def _build(sim: str, text: str, waves: bool) -> Path:
         key = digest(text, version("cocotb"), _TIMESCALE, waves)
         return entry("icarus", key, lambda folder: _build_icarus(folder, text, waves))[0]
     recipe = _TRACED if waves else _PLAIN
-    key = recipe.key(text, version("cocotb"), str(cocotb_tools.config.libs_dir))
+    key = recipe.key(text, version("cocotb"), str(need("cocotb_tools.config").libs_dir))
     return entry("bench", key, lambda folder: _build_verilator(folder, text, recipe))[0]
 
 
@@ -209,8 +208,8 @@ def _build_verilator(folder: Path, text: str, recipe: Recipe) -> dict[str, Any]:
     source, work = folder / "top.v", folder / "work"
     source.write_text(text)
     pieces = recipe.translate(source, work, top="top")
-    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
-    libraries = cocotb_tools.config.libs_dir
+    main = need("cocotb_tools.config").share_dir / "lib" / "verilator" / "verilator.cpp"
+    libraries = need("cocotb_tools.config").libs_dir
     recipe.link(
         recipe.objects(work, Path(main)) + pieces,
         folder / "top",
@@ -225,7 +224,7 @@ def _build_icarus(folder: Path, text: str, waves: bool) -> dict[str, Any]:
     source.write_text(text)
     try:
         with _quiet():
-            get_runner("icarus").build(
+            need("cocotb_tools.runner").get_runner("icarus").build(
                 sources=[source],
                 hdl_toplevel="top",
                 build_dir=folder,

@@ -18,7 +18,7 @@ from vitruvian.golden.fp import DotSpec, fused_dot
 from vitruvian.golden.machines.presets import PRESETS, parse_preset_name
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig, Start
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.npz import codes, rounded
+from vitruvian.sim.bench.codes import codes, rounded
 from vitruvian.sim.machines.rtl import depth_for
 from vitruvian.sim.rtl import compile_unit
 from vitruvian.sim.rtl.tiles import bus_words

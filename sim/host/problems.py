@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import need
 from vitruvian.common.validate import one_of
 from vitruvian.golden.fp import from_float, to_float
 
@@ -186,7 +187,7 @@ def _apsp(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Generato
         if np.array_equal(before, distances):
             break
     if solver.check:
-        from scipy.sparse.csgraph import floyd_warshall
+        floyd_warshall = need("scipy.sparse.csgraph", "graphs").floyd_warshall
 
         solver.result.compared += distances.size
         solver.result.differences += int((floyd_warshall(weights) != distances).sum())
@@ -204,11 +205,8 @@ def trained() -> tuple[np.ndarray, np.ndarray, Any]:
     UserError
         If scikit-learn is not installed.
     """
-    try:
-        from sklearn.datasets import load_digits
-        from sklearn.neural_network import MLPClassifier
-    except ImportError as error:
-        raise UserError(f"{error.name} is not installed; pip install scikit-learn") from None
+    load_digits = need("sklearn.datasets").load_digits
+    MLPClassifier = need("sklearn.neural_network").MLPClassifier  # noqa: N806
     pixels, labels = load_digits(return_X_y=True)
     pixels = pixels / 16
     network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=500, tol=1e-3, random_state=0)

@@ -10,12 +10,14 @@ The lower bound is the largest of several that hold for every order of events:
 """
 
 import numpy as np
-from scipy.optimize import linprog
 
+from vitruvian.common.extras import need
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.kernels.sequences import InstructionTable
 from vitruvian.sim.kernels.tiling import MatmulPlan, busiest
+
+linprog = need("scipy.optimize", "ascend").linprog
 
 _NAMES = ("A1", "B1", "A0", "B0", "mmad", "V", "out")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 
 from vitruvian.common.cache import digest, entry
+from vitruvian.common.extras import missing
 from vitruvian.common.workers import Call, WorkerKilled, Workers
 from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.davinci.chip.file import chip_text, read_chip
@@ -256,9 +257,7 @@ def _spread(
         try:
             import dask.distributed  # noqa: F401  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise ValueError(
-                "scheduler must be None without Dask; pip install 'dask[distributed]'"
-            ) from None
+            raise ValueError(f"scheduler must be None: {missing('dask')}") from None
         yield from _scheduled(problem, parts, scheduler)
         return
     source = chip_text(problem.chip)

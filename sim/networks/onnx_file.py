@@ -17,6 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.extras import missing
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.networks.layers import (
     Conv,
@@ -73,9 +74,7 @@ def read_onnx(path: str | Path) -> Network:
         import onnx  # pyright: ignore[reportMissingImports]
         from onnx import shape_inference  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise OnnxError(
-            "the package onnx must be installed to read ONNX files: pip install 'vitruvian[onnx]'"
-        ) from None
+        raise OnnxError(missing("onnx")) from None
     try:
         # Weights in separate files are not needed: only their shapes count.
         model = onnx.load(str(path), load_external_data=False)

@@ -13,9 +13,11 @@ from functools import lru_cache
 from math import erf, exp, inf, log, pi, sqrt
 
 import numpy as np
-from scipy import special
 
+from vitruvian.common.extras import need
 from vitruvian.sim.kernels.series.functions import FUNCTIONS, SeriesFunction
+
+special = need("scipy.special", "ascend")
 
 #: Restores function values at the given inputs from those at the reduced arguments.
 Restore = Callable[[np.ndarray], np.ndarray]

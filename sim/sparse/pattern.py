@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from vitruvian.common.extras import need
 from vitruvian.common.validate import ceil_div, check_int
+
+sparse = need("scipy.sparse", "sparse")
 
 #: Sides of square blocks whose places one byte numbers; 1 stores single nonzeros.
 BLOCK_SIDES = (1, 2, 4, 8, 16)

@@ -1,8 +1,8 @@
 """Fast Fourier transform with its butterflies as complex matrix products."""
 
 import numpy as np
-import scipy.fft
 
+from vitruvian.common.extras import need
 from vitruvian.sim.studies.gemm import COMPLEX
 from vitruvian.sim.studies.study import RunOptions, Study, StudyKernel
 
@@ -129,7 +129,7 @@ def _study(size: int, options: RunOptions) -> Study:
             lambda gemm: fft(x, gemm),
             reference,
             extras=extras,
-            baselines={"SciPy complex64": lambda: np.asarray(scipy.fft.fft(x))},
+            baselines={"SciPy complex64": lambda: np.asarray(need("scipy.fft", "ascend").fft(x))},
         ),
         notes=(
             f"{max(len(stages) - 1, 0) * size} twiddle factors are multiplied in FP32 outside the "

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from vitruvian.common.extras import need
 from vitruvian.sim.simd2.nearest import nearest
 from vitruvian.sim.studies.gemm import REAL
 from vitruvian.sim.studies.methods import NumPy
@@ -28,7 +29,7 @@ def cancer(seed: int) -> np.ndarray:
     ----------
     Wolberg, Street, Mangasarian 1995, UCI repository.
     """
-    from sklearn.datasets import load_breast_cancer
+    load_breast_cancer = need("sklearn.datasets").load_breast_cancer
 
     data = np.asarray(load_breast_cancer(return_X_y=True)[0])
     return np.random.default_rng(seed).permutation(data).astype(np.float32)

@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from types import ModuleType
 
+from vitruvian.common.extras import missing_library
 from vitruvian.common.validate import refusal
-from vitruvian.common.wings import registered
+from vitruvian.common.wings import registered_names
 from vitruvian.common.workers import Call, WorkerKilled, Workers, listening
 from vitruvian.sim.verify.check import Check, Outcome
 
@@ -47,8 +49,7 @@ def collect(pattern: str = "*") -> list[Check]:
     ValueError
         If no check matches, or two checks have the same name.
     """
-    providers = [*map(importlib.import_module, PROVIDERS), *registered("checks")]
-    everything = [check for module in providers for check in module.checks()]
+    everything = [check for module in _providers() for check in module.checks()]
     names = [check.name for check in everything]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -62,6 +63,18 @@ def collect(pattern: str = "*") -> list[Check]:
         units = sorted({check.unit for check in everything})
         raise ValueError(refusal("unit", pattern, units, "match one of"))
     return chosen
+
+
+def _providers() -> Iterator[ModuleType]:
+    """Import and yield the providers, but for those whose simulator is not installed."""
+    for name in (*PROVIDERS, *registered_names("checks")):
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if missing_library(error) is None:
+                raise
+        else:
+            yield module
 
 
 def run_checks(

@@ -16,7 +16,7 @@ case "$*" in
   "-V") echo Python 3.9.1;;
   *sys.version_info*) test ! -e old;;
   "-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python;;
-  *"pip install"*"[test]"*) test ! -e broken;;
+  *"pip install"*"[all,test]"*) test ! -e broken;;
 esac
 """
 

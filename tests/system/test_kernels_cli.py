@@ -138,5 +138,8 @@ def test_a_missing_library_gets_one_line(capsys, monkeypatch):
     )
     assert main(["kernels", "k*"]) == 2
     captured = capsys.readouterr()
-    assert captured.err == "error: knn needs scikit-learn; pip install scikit-learn\n"
+    assert captured.err == (
+        "error: knn: sklearn must be installed: pip install -e '.[datasets]' "
+        "(the extra datasets has it)\n"
+    )
     assert not captured.out

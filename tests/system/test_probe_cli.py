@@ -41,8 +41,9 @@ def test_the_program_names_this_processor(target, needs, tmp_path, capsys):
     subprocess.run(["make", "CC=gcc"], cwd=folder, check=True, capture_output=True, timeout=120)
     capsys.readouterr()
     assert main(["probe", "read", str(folder / "outputs.bin"), "--json", "-"]) == 0
-    text = capsys.readouterr().out
-    records = json.loads(text[text.index("{") :])["instructions"]
+    captured = capsys.readouterr()
+    records = json.loads(captured.out)["instructions"]
+    assert all(f"{record['instruction']}" in captured.err for record in records)
     assert all(record["instruction"] in record["machines"] for record in records)
     assert len(records) == {"amx": 5, "avx512": 1}[target]
 
@@ -161,6 +162,19 @@ def test_an_unknown_rule_becomes_a_machine_file(tmp_path, capsys):
     (record,) = json.loads((tmp_path / "x.json").read_text())["instructions"]
     basis = {row["parameter"]: row for row in record["basis"]}
     assert record["wrong"] == 0 and basis["window"]["row"] is not None
+
+
+def test_json_on_standard_output_is_all_that_stands_there(tmp_path, capsys):
+    file = tmp_path / "outputs.bin"
+    file.write_bytes(probe_file())
+    assert main(["probe", "read", str(file), "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    records = json.loads(captured.out)["instructions"]
+    assert records and all(record["instruction"] in captured.err for record in records)
+    kit = ["probe", "write", "--target", "python", "--instruction", "fp16_fp32_k8"]
+    assert main([*kit, "--out", str(tmp_path / "kit"), "--json", "-"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["target"] == "python" and "1 instructions" in captured.err
 
 
 def test_a_named_machine_needs_no_inference(tmp_path, capsys):

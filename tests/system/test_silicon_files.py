@@ -17,7 +17,7 @@ from vitruvian.cli import main
 from vitruvian.golden.fp import FORMATS, convert, fused_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.bench import silicon
-from vitruvian.sim.bench.npz import codes
+from vitruvian.sim.bench.codes import codes
 
 FP16 = PRESETS["a100"].spec("fp16", "fp32")
 RNG = np.random.default_rng(5)

@@ -107,6 +107,11 @@ def run(
     for path in files:
         print(path)
     store(lines, options)
+    return int(_warn_of_slow(lines))
+
+
+def _warn_of_slow(lines: Sequence[dict[str, Any]]) -> bool:
+    """Print a warning for each design that misses its board's clock; return if there is one."""
     slow = [line for line in lines if line.get("meets_clock") is False]
     for line in slow:
         clock = load_board(line["board"]).clock_mhz
@@ -115,7 +120,7 @@ def run(
             f"{clock:g} MHz, not {line['fmax_mhz']:.1f} MHz",
             file=sys.stderr,
         )
-    return int(bool(slow))
+    return bool(slow)
 
 
 def _show_path(line: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands import boards
 from vitruvian.commands.hardware_options import add_command, described
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import check
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
@@ -150,6 +151,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
     selected = _variants(options)
     settings = _settings(options)
+    check("pyosys")
     # Measuring can take minutes, so a folder that cannot be written to is refused before it.
     if options.update_baseline:
         _writable(baseline.FOLDER)

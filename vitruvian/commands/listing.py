@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from vitruvian.common.wings import Command, wings
+from vitruvian.common.wings import CliCommand, wings
 
 #: Groups of commands, in the order of the help.
 GROUPS = {
@@ -14,11 +14,11 @@ GROUPS = {
 }
 
 
-def _core(module: str, group: str, text: str, *, main: bool = False) -> Command:
-    return Command(module=f"vitruvian.commands.{module}", text=text, group=group, main=main)
+def _core(module: str, group: str, text: str, *, main: bool = False) -> CliCommand:
+    return CliCommand(module=f"vitruvian.commands.{module}", text=text, group=group, main=main)
 
 
-def _commands() -> dict[str, Command]:
+def _commands() -> dict[str, CliCommand]:
     """Return the commands of the core and of the wings, group after group."""
     core = {
         "units": _core("hardware", "hardware", "list the units and their options", main=True),

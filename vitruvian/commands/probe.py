@@ -2,9 +2,10 @@
 
 import argparse
 import io
+import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed
@@ -115,7 +116,9 @@ def _write(options: argparse.Namespace) -> int:
             raise UserError(
                 f"--out must be a folder that can be written: {reason_of(error)}"
             ) from None
-    print(f"{options.out}: {len(done)} instructions; run make there, and read outputs.bin")
+    stream = _stream(options)
+    line = f"{options.out}: {len(done)} instructions; run make there, and read outputs.bin"
+    print(line, file=stream)
     if options.json:
         names = [each.name for each in done]
         write_json(options.json, {"target": options.target, "instructions": names})
@@ -133,7 +136,7 @@ def _read(options: argparse.Namespace) -> int:
     found = [(path, *_load(Path(path), options.input)) for path in options.files]
     records: list[dict[str, object]] = []
     files: dict[Path, bytes | str] = {}
-    console = open_console(plain_width=100)
+    console = open_console(_stream(options), plain_width=100)
     total = sum(len(sections) for _, _, sections in found)
     fits = True
     with Progress("infer", total, after_s=2.0) as progress:
@@ -165,7 +168,7 @@ def _read(options: argparse.Namespace) -> int:
     for record in records:
         _print(console, record)
     for path in files:
-        print(f"{path}: the rule as a machine file")
+        print(f"{path}: the rule as a machine file", file=console.file)
     if options.json:
         write_json(options.json, {"instructions": records})
     return int(not fits)
@@ -257,15 +260,21 @@ def _unfit(record: dict[str, object]) -> str:
     )
 
 
+def _stream(options: argparse.Namespace) -> TextIO:
+    """Return the stream of lines: standard error if JSON goes to standard output."""
+    return sys.stderr if options.json == "-" else sys.stdout
+
+
 def _print(console: Any, record: dict[str, object]) -> None:
     where = f" ({record['device']})" if record["device"] else ""
     machines: Any = record["machines"]
     if machines:
-        print(f"{record['instruction']}{where}: {record['rows']} rows as {', '.join(machines)}")
+        text = f"{record['rows']} rows as {', '.join(machines)}"
     elif record["wrong"]:
-        print(f"{record['instruction']}{where}: {_unfit(record)}")
+        text = _unfit(record)
     else:
-        print(f"{record['instruction']}{where}: no known machine; {record['rows']} rows fit")
+        text = f"no known machine; {record['rows']} rows fit"
+    print(f"{record['instruction']}{where}: {text}", file=console.file)
     basis: Any = record.get("basis")
     if basis:
         header = ("parameter", "value", "not determined", "row", "instead", "operands")

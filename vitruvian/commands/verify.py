@@ -8,6 +8,7 @@ from typing import Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, add_seed, at_least
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import MissingLibraryError
 from vitruvian.common.interrupt import at_hard_end
 from vitruvian.common.progress import Progress
 from vitruvian.common.wings import registered
@@ -63,7 +64,12 @@ def _chosen(pattern: str) -> list[Check]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    more = [(m.line, row) for m in registered("listed") for row in m.rows(options.unit)]
+    more: list[tuple[Any, dict[str, Any]]] = []
+    for module in registered("listed"):
+        try:
+            more += [(module.line, row) for row in module.rows(options.unit)]
+        except MissingLibraryError as error:
+            print(f"left out: {error}", file=sys.stderr)
     try:
         checks = collect(options.unit)
     except ValueError as error:
@@ -85,11 +91,15 @@ def _list(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     from vitruvian.commands.table import as_json, report
     from vitruvian.common.cache import check_cache, sweep
+    from vitruvian.common.extras import check
+    from vitruvian.sim.rtl.toolchain import verilator
 
     checks = _chosen(options.unit)
+    verilator()
+    check("cocotb")
     check_cache(write=False)
     outcomes: list[Outcome | None] = [None] * len(checks)
-    progress = _Rows(checks, to_stderr=options.json == "-")
+    progress = _RowProgress(checks, to_stderr=options.json == "-")
     run = run_checks(
         checks,
         vectors=options.vectors,
@@ -122,7 +132,7 @@ def _verify(options: argparse.Namespace) -> int:
     return code
 
 
-class _Rows:
+class _RowProgress:
     """Progress of the rows.
 
     On a terminal this is a bar. Elsewhere, each row prints a line when it finishes, and another

@@ -5,6 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.extras import need
 from vitruvian.common.files import write_whole
 
 
@@ -27,11 +28,9 @@ def write_figure(
     OSError
         If the file cannot be written.
     """
-    from importlib import import_module
-
-    matplotlib: Any = import_module("matplotlib")
+    matplotlib = need("matplotlib")
     matplotlib.use("Agg")
-    plt: Any = import_module("matplotlib.pyplot")
+    plt = need("matplotlib.pyplot")
     settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
     settings["text.parse_math"] = False  # names of kernels and chips are not formulas
     with matplotlib.rc_context(settings):

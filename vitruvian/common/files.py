@@ -10,17 +10,13 @@ import io
 import os
 import stat
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from vitruvian.common.errors import UserError
-
-if TYPE_CHECKING:
-    import numpy as np
 
 #: Bytes of an input file, unpacked, that a reader takes unless it states another bound
 MOST_BYTES = 1 << 28
@@ -77,63 +73,21 @@ def read_bounded(
     if not stat.S_ISREG(status.st_mode):
         most = min(most, most_unpacked)  # a pipe may have no end
     if status.st_size > most:
-        raise UserError(f"{thing} must have at most {_size(most)}, not {_size(status.st_size)}")
+        raise UserError(
+            f"{thing} must have at most {shown_size(most)}, not {shown_size(status.st_size)}"
+        )
     with open(path, "rb") as file:
-        content = _at_most(file, most, f"{thing} must have at most {_size(most)}")
+        content = _at_most(file, most, f"{thing} must have at most {shown_size(most)}")
     packed = content.startswith((b"\x1f\x8b", b"BZh"))
     if not (unpack and packed):
         return content
     opened = gzip.open if content.startswith(b"\x1f\x8b") else bz2.open
     with opened(io.BytesIO(content)) as unpacked:
-        message = f"{thing} must unpack to at most {_size(most_unpacked)}; unpack a larger one"
+        message = f"{thing} must unpack to at most {shown_size(most_unpacked)}; unpack a larger one"
         try:
             return _at_most(unpacked, most_unpacked, f"{message} first")
         except (EOFError, zlib.error, OSError) as error:
             raise UserError(f"{thing} must be packed without damage: {error}") from None
-
-
-def read_arrays(
-    path: str | os.PathLike[str], *, thing: str = "input", most: int = MOST_BYTES
-) -> "dict[str, np.ndarray]":
-    """Return the arrays of a NumPy file of bounded size; see ``read_bounded``.
-
-    Parameters
-    ----------
-    most : int
-        Largest number of bytes of the file, and of all arrays of an ``.npz`` after unpacking.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The arrays of an ``.npz`` by their names; the array of an ``.npy`` has the name "".
-
-    Raises
-    ------
-    UserError
-        If the file is too large, or not one of arrays of numbers.
-    OSError
-        If the file cannot be opened or read.
-    """
-    import numpy as np
-
-    content = read_bounded(path, thing=thing, most=most)
-    try:
-        if zipfile.is_zipfile(io.BytesIO(content)):
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                # A member is never read beyond the size that the archive states for it.
-                size = sum(member.file_size for member in archive.infolist())
-            if size > most:
-                raise UserError(f"{thing} must unpack to at most {_size(most)}, not {_size(size)}")
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return {"": loaded}
-        with loaded:
-            return {name: np.asarray(loaded[name]) for name in loaded.files}
-    except UserError:
-        raise
-    except (ValueError, EOFError, MemoryError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(f"{thing} must be a NumPy file of numbers: {reason}") from None
 
 
 def _at_most(file: BinaryIO | gzip.GzipFile | bz2.BZ2File, most: int, message: str) -> bytes:
@@ -148,7 +102,7 @@ def _at_most(file: BinaryIO | gzip.GzipFile | bz2.BZ2File, most: int, message: s
     return b"".join(parts)
 
 
-def _size(nbytes: int) -> str:
+def shown_size(nbytes: int) -> str:
     """Return a number of bytes for a message."""
     return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes:,} bytes"
 

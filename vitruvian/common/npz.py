@@ -1,11 +1,13 @@
-"""Reading of .npz files, whose arrays are checked by their headers before they are unpacked.
+"""Reading of NumPy files: .npy, and .npz, whose arrays are checked before they are unpacked.
 
 The header of a member contains its dtype and its shape. A member that is not needed, does not fit
 or is too large is never unpacked, so a small file that would unpack to gigabytes costs nothing.
 """
 
 import ast
+import io
 import math
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ from pathlib import Path
 from typing import IO, Literal
 
 import numpy as np
+
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import MOST_BYTES, read_bounded, shown_size
 
 #: Largest total size in bytes of the arrays of a file.
 MAX_BYTES = 256 << 20
@@ -78,6 +83,52 @@ def read_arrays(
     except Exception as error:  # zipfile, zlib and numpy raise many types for damaged files
         raise ValueError(f"{path.name} must be an .npz file of plain arrays ({error})") from None
     return arrays, [name for name in members if name not in known]
+
+
+def read_all_arrays(
+    path: str | os.PathLike[str], *, thing: str = "input", most: int = MOST_BYTES
+) -> dict[str, np.ndarray]:
+    """Return all arrays of a NumPy file of bounded size; see ``files.read_bounded``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ``.npy`` or ``.npz`` file.
+    thing : str
+        Name of the file's role, for messages.
+    most : int
+        Largest number of bytes of the file, and of all arrays of an ``.npz`` after unpacking.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The arrays of an ``.npz`` by their names; the array of an ``.npy`` has the name "".
+
+    Raises
+    ------
+    UserError
+        If the file is too large, or not one of arrays of numbers.
+    OSError
+        If the file cannot be opened or read.
+    """
+    content = io.BytesIO(read_bounded(path, thing=thing, most=most))
+    try:
+        if not zipfile.is_zipfile(content):
+            content.seek(0)
+            return {"": np.load(content, allow_pickle=False)}
+        with zipfile.ZipFile(content) as archive:
+            members = archive.infolist()
+            # A member is never read beyond the size that the archive states for it.
+            size = sum(member.file_size for member in members)
+            if size > most:
+                limit, found = shown_size(most), shown_size(size)
+                raise UserError(f"{thing} must unpack to at most {limit}, not {found}")
+            return {info.filename.removesuffix(".npy"): _array(archive, info) for info in members}
+    except UserError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy raise many types for damaged files
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{thing} must be a NumPy file of numbers: {reason}") from None
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Header:

@@ -37,7 +37,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CliCommand:
     """A command of the command line.
 
     Attributes
@@ -66,7 +66,7 @@ class Wing:
     ----------
     folders : tuple of str
         Packages without which the wing is absent.
-    commands : mapping of str to Command
+    commands : mapping of str to CliCommand
         Commands by name.
     names : mapping of str to str
         Names that ``vitruvian`` offers, and the module of each.
@@ -77,7 +77,7 @@ class Wing:
     """
 
     folders: tuple[str, ...]
-    commands: Mapping[str, Command]
+    commands: Mapping[str, CliCommand]
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     faces: tuple[str, ...] = ()
     modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -99,11 +99,15 @@ def wings() -> tuple[Wing, ...]:
 
 def registered(kind: str) -> Iterator[ModuleType]:
     """Import and yield the modules that the wings registered under ``kind``, one of ``KINDS``."""
+    for name in registered_names(kind):
+        yield importlib.import_module(name)
+
+
+def registered_names(kind: str) -> list[str]:
+    """Return the names of the modules that ``registered`` imports."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    for wing in wings():
-        for name in wing.modules.get(kind, ()):
-            yield importlib.import_module(name)
+    return [name for wing in wings() for name in wing.modules.get(kind, ())]
 
 
 def _exists(package: str) -> bool:

@@ -18,7 +18,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-class Options(TypedDict, total=False):
+class SolverOptions(TypedDict, total=False):
     """All options; an application takes some of them, see ``OPTIONS``.
 
     Attributes
@@ -74,13 +74,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def shows_options(function: F) -> F:
     """Return a function whose signature lists every option instead of ``**options``.
 
-    Shells and notebooks complete the names of a signature. Editors read the type ``Options``.
+    Shells and notebooks complete the names of a signature. Editors read the type ``SolverOptions``.
     """
     signature = inspect.signature(function)
     kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     options = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind)
-        for name, kind in Options.__annotations__.items()
+        for name, kind in SolverOptions.__annotations__.items()
     ]
     # Completion and help() read this attribute; the function still gets its ``**options``.
     function.__dict__["__signature__"] = signature.replace(parameters=[*kept, *options])

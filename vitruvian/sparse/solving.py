@@ -16,7 +16,7 @@ from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
-from vitruvian.sparse.options import OPTIONS, Options, shows_options
+from vitruvian.sparse.options import OPTIONS, SolverOptions, shows_options
 from vitruvian.sparse.result import Result
 
 #: The dataflows of ``solve``
@@ -90,7 +90,7 @@ def solve(
     architecture: Any = None,
     reorder: str = "none",
     block: int = 1,
-    **options: Unpack[Options],
+    **options: Unpack[SolverOptions],
 ) -> Result:
     """Run a sparse application on the golden models.
 
@@ -123,9 +123,9 @@ def solve(
     block : int
         Side of the blocks in which the simulated machine stores the matrix.
     **options
-        Those of the application, such as ``damping`` or ``source``; see ``options.Options`` and
-        the functions in ``vitruvian.golden.sparse.applications``. A vertex of a graph is given by
-        its name.
+        Those of the application, such as ``damping`` or ``source``; see ``options.SolverOptions``
+        and the functions in ``vitruvian.golden.sparse.applications``. A vertex of a graph is given
+        by its name.
 
     Returns
     -------
@@ -191,7 +191,7 @@ def solve(
 
 @shows_options
 def problem(
-    app: str, matrix: Any, *, weight: str | None = "weight", **options: Unpack[Options]
+    app: str, matrix: Any, *, weight: str | None = "weight", **options: Unpack[SolverOptions]
 ) -> Problem:
     """Return the dataflow graph of an application with its matrix and its tensors.
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from vitruvian.common.extras import need
 from vitruvian.flows.pages.machines.costs import Cost
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, Listed
 from vitruvian.golden.machines.summary import summary
@@ -152,7 +153,7 @@ def _figure(labels: Sequence[str], *, panels: int) -> Iterator[tuple[list[Any], 
     Yields the axes, and a list that has the SVG text as soon as the block ends. Equal charts have
     equal texts.
     """
-    import matplotlib
+    matplotlib = need("matplotlib")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from vitruvian.common.extras import need
 from vitruvian.common.files import write_whole
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
@@ -173,8 +174,7 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
     title : str, optional
         By default the names of the program and the chip.
     """
-    import matplotlib
-
+    matplotlib = need("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 

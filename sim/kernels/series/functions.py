@@ -16,11 +16,13 @@ from functools import lru_cache
 from math import factorial, inf, isfinite, isqrt, pi
 
 import numpy as np
-from scipy import special
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import need
 from vitruvian.common.validate import check_int, refusal, shortened
 from vitruvian.golden.fp.reference import encode
+
+special = need("scipy.special", "ascend")
 
 #: The largest order; the recurrences take a time that grows with its square.
 MOST_TERMS = 128

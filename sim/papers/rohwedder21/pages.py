@@ -9,6 +9,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from vitruvian.common.extras import need
 from vitruvian.sim.kernels.pooling.plan import METHODS
 from vitruvian.sim.papers.rohwedder21.study import FIGURES, PUBLISHED, SHOWN, PoolingRun
 
@@ -205,7 +206,7 @@ def stride_plot(runs: Sequence[PoolingRun]) -> str:
 
 def _svg(draw: Any, size: tuple[float, float]) -> str:
     """Return a picture as SVG text; the same runs give the same bytes."""
-    import matplotlib
+    matplotlib = need("matplotlib")
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.extras import need
 from vitruvian.common.files import reason_of
 from vitruvian.common.memory import free_bytes
 from vitruvian.common.validate import listed, shortened
@@ -89,7 +90,7 @@ def read_matrix(path: Path) -> Any:
         If the file cannot be read, its header states more entries than the file or the free memory
         can hold, or it unpacks to more than ``UNPACKED_BYTES``.
     """
-    from scipy.io import mmread
+    mmread = need("scipy.io", "graphs").mmread
 
     try:
         content = _content(path, UNPACKED_BYTES)

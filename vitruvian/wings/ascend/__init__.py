@@ -1,12 +1,12 @@
 """The Ascend wing: DaVinci cores, their kernels and operators, networks and rooflines."""
 
-from vitruvian.common.wings import Command, Wing
+from vitruvian.common.wings import CliCommand, Wing
 
 _HERE = "vitruvian.wings.ascend"
 
 
-def _command(module: str, text: str, *, main: bool = False) -> Command:
-    return Command(module=f"{_HERE}.{module}", text=text, group="cores", main=main)
+def _command(module: str, text: str, *, main: bool = False) -> CliCommand:
+    return CliCommand(module=f"{_HERE}.{module}", text=text, group="cores", main=main)
 
 
 WING = Wing(

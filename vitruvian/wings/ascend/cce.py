@@ -79,6 +79,19 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
     )
     add_seed(parser, default=0)
     parser.add_argument(
+        "--steps",
+        type=at_least(1),
+        default=10_000_000,
+        metavar="N",
+        help="Stop a core after this number of calls, intrinsics and loop iterations "
+        "(default: 10 million).",
+    )
+    _add_expectations(parser)
+
+
+def _add_expectations(parser: argparse.ArgumentParser) -> None:
+    """Add the options that compare the kernel's results with files."""
+    parser.add_argument(
         "--expect",
         action="append",
         default=[],
@@ -97,14 +110,6 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         type=tolerance,
         metavar="A",
         help="Accept |x - y| up to A + R|y| for a result x and an expected y (with --expect).",
-    )
-    parser.add_argument(
-        "--steps",
-        type=at_least(1),
-        default=10_000_000,
-        metavar="N",
-        help="Stop a core after this number of calls, intrinsics and loop iterations "
-        "(default: 10 million).",
     )
 
 

@@ -135,7 +135,7 @@ def _loaded(option: str, text: str) -> "np.ndarray":
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedArray:
     """The result that a user expects in one array of a kernel.
 
     Attributes
@@ -211,7 +211,7 @@ def expectations(
     *,
     rtol: float | None,
     atol: float | None,
-) -> list[Expected]:
+) -> list[ExpectedArray]:
     """Return the expected results of ``--expect``, whose files are read at once.
 
     Parameters
@@ -235,7 +235,7 @@ def expectations(
         raise UserError(f"--{'atol' if rtol is None else 'rtol'} must come with --expect")
     dtypes = {p.name: p.dtype for p in parameters if arguments.get(p.name) is not None}
     arrays = {p.name: arguments[p.name] for p in parameters if p.is_pointer and p.name in dtypes}
-    expected: dict[str, Expected] = {}
+    expected: dict[str, ExpectedArray] = {}
     for text in texts:
         name, equals, file = text.partition("=")
         if not equals:
@@ -258,5 +258,5 @@ def expectations(
             hint = " (or give --rtol or --atol)" if exact else ""
             raise UserError(f"--expect {name} must have {allowed}, not {values.dtype}{hint}")
         is_bf16 = dtypes[name] == "bf16"
-        expected[name] = Expected(name, file, values, is_bf16, rtol, atol)
+        expected[name] = ExpectedArray(name, file, values, is_bf16, rtol, atol)
     return list(expected.values())

@@ -26,7 +26,7 @@ from vitruvian.wings.ascend.cce import (
     kernel_arguments,
     macros,
 )
-from vitruvian.wings.ascend.cce_arrays import Expected, expectations
+from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Program, Report
@@ -473,7 +473,7 @@ def _cce(options: argparse.Namespace) -> int:
     return 1 if report.findings or any(differ for _, differ, _ in results) else 0
 
 
-def _compared(expected: Expected, report: "Report") -> tuple[int, str]:
+def _compared(expected: ExpectedArray, report: "Report") -> tuple[int, str]:
     """Return the number of elements that differ from those expected, and a line that says so."""
     if expected.name in report.outputs:
         return expected.compare(report.outputs[expected.name])

@@ -1,7 +1,6 @@
 """The command ``kernels``: case studies on a matrix unit by several methods to multiply."""
 
 import argparse
-import importlib.util
 import math
 import sys
 from dataclasses import asdict, replace
@@ -22,6 +21,7 @@ from vitruvian.commands.options import (
     refuse_others,
 )
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import is_installed, missing
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, refusal
 
@@ -134,8 +134,8 @@ def _run_options(kernel: "StudyKernel", options: argparse.Namespace) -> "RunOpti
 
     one_of("--backend", options.backend, BACKENDS)
     # The module is only looked for, because importing it takes seconds.
-    if kernel.needs and importlib.util.find_spec(kernel.needs) is None:
-        raise UserError(f"{kernel.name} needs scikit-learn; pip install scikit-learn")
+    if kernel.needs and not is_installed(kernel.needs):
+        raise UserError(f"{kernel.name}: {missing(kernel.needs)}")
     lanes = dict(options.unit or {})
     for name in ("multiplier_bits", "preset"):
         if getattr(options, name) is not None:

@@ -1,13 +1,13 @@
 """The sparse wing: SIDA's dataflow for sparse matrices, its golden models, cores and simulator."""
 
-from vitruvian.common.wings import Command, Wing
+from vitruvian.common.wings import CliCommand, Wing
 
 _BENCHES = "vitruvian.sim.bench.sparse"
 
 WING = Wing(
     folders=("vitruvian.golden.sparse", "vitruvian.hdl.sparse", "vitruvian.sim.sparse"),
     commands={
-        "sparse": Command(
+        "sparse": CliCommand(
             module="vitruvian.wings.sparse.command",
             text="run a sparse application, and simulate it on SIDA",
             group="graphs",

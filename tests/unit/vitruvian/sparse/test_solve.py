@@ -20,7 +20,7 @@ from vitruvian import sparse
 from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
-from vitruvian.sparse.options import OPTIONS, Options
+from vitruvian.sparse.options import OPTIONS, SolverOptions
 from vitruvian.sparse.solving import solve
 
 #: The arguments of each application besides the matrix, for 40 vertices
@@ -174,7 +174,7 @@ def test_files_of_both_kinds(tmp_path):
 def test_the_signature_lists_all_options():
     """Regression: completion and editors saw ``**options`` only."""
     every = {name for options in OPTIONS.values() for name in options}
-    assert set(Options.__annotations__) == every
+    assert set(SolverOptions.__annotations__) == every
     for function in (solve, sparse.problem):
         shown = inspect.signature(function).parameters
         assert every <= set(shown) and "options" not in shown

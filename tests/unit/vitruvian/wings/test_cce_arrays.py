@@ -8,7 +8,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.common.errors import UserError
 from vitruvian.golden import vector
-from vitruvian.wings.ascend.cce_arrays import Expected, array_argument, expectations
+from vitruvian.wings.ascend.cce_arrays import ExpectedArray, array_argument, expectations
 
 SEED = (0, 0)
 
@@ -75,7 +75,7 @@ def test_mistakes_in_an_array(text, message):
 
 
 def compared(result, values, *, rtol=None, atol=None, is_bf16=False):
-    return Expected("y", "ref.npy", np.asarray(values), is_bf16, rtol, atol).compare(result)
+    return ExpectedArray("y", "ref.npy", np.asarray(values), is_bf16, rtol, atol).compare(result)
 
 
 def test_bits_are_compared_without_a_tolerance():

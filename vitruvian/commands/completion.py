@@ -31,7 +31,7 @@ def _machines() -> Iterable[str]:
 
 
 def _presets() -> Iterable[str]:
-    from vitruvian.golden.fp import PRESETS
+    from vitruvian.golden.machines import PRESETS
 
     return PRESETS
 

@@ -108,7 +108,7 @@ def test_the_face_loads_no_wing_and_no_library(root):
         ("vitruvian.cli", "import vitruvian.wings.ascend"),
         ("vitruvian.sim.bench.vectors", "from vitruvian.sim.bench.sparse import vectors"),
         ("vitruvian.sim.sparse.plot", "from vitruvian.sim.roofline import plot"),
-        ("vitruvian.sim.kernels.full", "import vitruvian.golden.sparse"),
+        ("vitruvian.sim.kernels.applications", "import vitruvian.golden.sparse"),
         ("vitruvian.hdl.catalogue", "from vitruvian.hdl.sparse import catalogue"),
     ],
 )

@@ -127,7 +127,7 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
     while len(times) < len(events):
         before = len(times)
         for queue in queues.values():
-            last = dry = t_kernel
+            last = drained_at = t_kernel
             for i in queue:
                 event = events[i]
                 if i not in times:
@@ -136,11 +136,11 @@ def main_procedure(events: list[Event], t_kernel: Fraction) -> list[Fraction]:
                             break
                         times[i] = max(last, times[partner[i]])
                     elif event.sign > 0:
-                        times[i] = max(last, dry)
+                        times[i] = max(last, drained_at)
                     else:
                         times[i] = last + event.period
                 last = times[i]
-                dry = max(dry, last + event.drain)
+                drained_at = max(drained_at, last + event.drain)
         if len(times) == before:
             raise ValueError(
                 "every wait must have a set that is reached: this program stands still"

@@ -309,10 +309,10 @@ class Report:
 
 
 def _predecessor_gangs(lowered: Lowered, times: EngineTimes) -> np.ndarray:
-    """Return the gang that had each gang's place before, −1 for none.
+    """Return, for each gang, the gang that occupied its place before, or −1 if there was none.
 
-    The places are given in the order in which gangs end, to the waiting gangs in ascending order.
-    Of two gangs that end at the same time, the first counts.
+    Places go to the waiting gangs in ascending order, in the order in which earlier gangs end. Of
+    two gangs that end at the same time, the one with the lower number comes first.
     """
     gangs = int(lowered.gang.max(initial=-1)) + 1
     before = np.full(gangs, -1, np.int64)

@@ -101,10 +101,10 @@ def run(program):
         free[q] = begin[q // QUEUES]
     # The time at which all results of a queue's ended instructions are there, if that is after
     # ``free``. Flags and barriers have no results, so that they leave it as it is.
-    dry = free.copy()
+    queue_drained_at = free.copy()
     # With interlocks, the same after each instruction, for those that need its results.
     interlocked = len(producer) > 0
-    dried = np.empty(len(producer), np.int64)
+    drained_at = np.empty(len(producer), np.int64)
     following = first[:-1].copy()  # the next instruction of each program queue
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
@@ -178,7 +178,7 @@ def run(program):
                     start[i] = issued[i]
                     time = free[q]
                     if kind[i] == _BARRIER_ALL:
-                        time = _drained(head, tail, free, dry, q, time)
+                        time = _drained(head, tail, free, queue_drained_at, q, time)
                         drains[c] = time < 0
                     elif kind[i] == _WAIT:
                         time = _ready(need_first, need, end, lag, i, time)
@@ -196,10 +196,10 @@ def run(program):
                 what = kind[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
                 if what == _NORMAL:
-                    if interlocked and producer[i] >= 0 and dried[producer[i]] > time:
-                        time = dried[producer[i]]
-                elif what != _WAIT and dry[q] > time:
-                    time = dry[q]
+                    if interlocked and producer[i] >= 0 and drained_at[producer[i]] > time:
+                        time = drained_at[producer[i]]
+                elif what != _WAIT and queue_drained_at[q] > time:
+                    time = queue_drained_at[q]
                 start[i] = time
                 if what == _WAIT:
                     time = _ready(need_first, need, end, lag, i, time)
@@ -215,10 +215,10 @@ def run(program):
                 free[q] = time
                 head[q] += 1
                 if what == _NORMAL:
-                    if time + drain[i] > dry[q]:
-                        dry[q] = time + drain[i]
+                    if time + drain[i] > queue_drained_at[q]:
+                        queue_drained_at[q] = time + drain[i]
                     if interlocked:
-                        dried[i] = dry[q]
+                        drained_at[i] = queue_drained_at[q]
                 elif what == _SET:
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
@@ -230,7 +230,7 @@ def run(program):
             kept = 0
             for k in range(presents):
                 c = present[k]
-                time = _ended(following, first, head, tail, free, dry, c)
+                time = _ended(following, first, head, tail, free, queue_drained_at, c)
                 if time < 0:
                     present[kept] = c
                     kept += 1
@@ -257,7 +257,7 @@ def run(program):
                     presents += 1
                     for q in range(c * QUEUES, (c + 1) * QUEUES):
                         free[q] = ended[g] + handover
-                        dry[q] = free[q]
+                        queue_drained_at[q] = free[q]
                     depth = _push(stack, inside, depth, c * QUEUES)
                 released += 1
             overs = kept
@@ -348,10 +348,10 @@ def run(program):
                     phase[q] = _IDLE
                     end[i] = now
                     free[q] = now
-                    if now + drain[i] > dry[q]:
-                        dry[q] = now + drain[i]
+                    if now + drain[i] > queue_drained_at[q]:
+                        queue_drained_at[q] = now + drain[i]
                     if interlocked:
-                        dried[i] = dry[q]
+                        drained_at[i] = queue_drained_at[q]
                     head[q] += 1
                     inside[q] = True
                     stack[depth] = q
@@ -430,24 +430,24 @@ def _ready(need_first, need, end, lag, i, time):
     return time
 
 
-def _drained(head, tail, free, dry, q, time):
+def _drained(head, tail, free, queue_drained_at, q, time):
     """Return the later of ``time`` and the end of all that queue q has issued; −1 if not known."""
     for u in range(q + 1, q + QUEUES):
         if head[u] < tail[u]:
             return -1
         if free[u] > time:
             time = free[u]
-        if dry[u] > time:
-            time = dry[u]
+        if queue_drained_at[u] > time:
+            time = queue_drained_at[u]
     return time
 
 
-def _ended(following, first, head, tail, free, dry, c):
+def _ended(following, first, head, tail, free, queue_drained_at, c):
     """Return the time at which core c has executed all its instructions; −1 if not known."""
     if following[c] < first[c + 1]:
         return -1
     q = c * QUEUES
-    return _drained(head, tail, free, dry, q, free[q])
+    return _drained(head, tail, free, queue_drained_at, q, free[q])
 
 
 def _gangs(gang, gangs):

@@ -126,7 +126,7 @@ class _Simulation:
         self.end: list[Any] = [None] * n
         self.issued: list[Any] = [None] * n
         # when the results of an instruction, and of all before it in its queue, are there
-        self.dried: list[Any] = [None] * n
+        self.drained_at: list[Any] = [None] * n
         self.program = [deque(range(lowered.first[c], lowered.first[c + 1])) for c in range(cores)]
         gangs = lowered.gang.tolist()
         self.cores_of = {g: [c for c in range(cores) if gangs[c] == g] for g in sorted(set(gangs))}
@@ -139,7 +139,7 @@ class _Simulation:
         self.queues: dict[_Queue, deque] = {(c, u): deque() for c in range(cores) for u in Unit}
         self.idle_since: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         # when all results of the instructions that have left a unit are there
-        self.dry: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
+        self.queue_drained_at: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         self.running: dict[_Queue, int] = {}  # the instruction that keeps a unit busy, without bus
         # (time of arrival at the bus, instruction) of transfers that are initialising
         self.waiting: dict[_Queue, tuple[Any, int]] = {}
@@ -171,7 +171,7 @@ class _Simulation:
             for c in self.cores_of[self.present[-1]]:
                 self.free[c] = self.now + self.lowered.handover
                 for u in Unit:
-                    self.idle_since[c, u] = self.dry[c, u] = self.free[c]
+                    self.idle_since[c, u] = self.queue_drained_at[c, u] = self.free[c]
         return bool(over)
 
     def _is_over(self, c: int) -> bool:
@@ -179,7 +179,8 @@ class _Simulation:
         if self.program[c] or self.free[c] > self.now:
             return False
         return not any(
-            self.queues[c, u] or self._busy((c, u)) or self.dry[c, u] > self.now for u in Unit
+            self.queues[c, u] or self._busy((c, u)) or self.queue_drained_at[c, u] > self.now
+            for u in Unit
         )
 
     def _finish(self, dirty: set[int]) -> bool:
@@ -209,7 +210,9 @@ class _Simulation:
     def _leave(self, q: _Queue, i: int) -> None:
         """Free a unit, whose pipeline still holds the results of instruction i for a while."""
         self.idle_since[q] = self.now
-        self.dried[i] = self.dry[q] = max(self.dry[q], self.now + self.drain[i])
+        # The results of an instruction come after those of the ones before it.
+        drained_at = max(self.queue_drained_at[q], self.now + self.drain[i])
+        self.drained_at[i] = self.queue_drained_at[q] = drained_at
 
     def _issue(self, c: int) -> bool:
         """Issue or execute the next instruction of a program queue if that is possible now."""
@@ -223,7 +226,8 @@ class _Simulation:
             if self.start[i] is None:
                 self.start[i] = self.free[c]
             busy = any(
-                self._busy((c, u)) or self.queues[c, u] or self.dry[c, u] > self.now for u in Unit
+                self._busy((c, u)) or self.queues[c, u] or self.queue_drained_at[c, u] > self.now
+                for u in Unit
             )
             if (kind == Kind.BARRIER_ALL and busy) or (kind == Kind.WAIT and not self._released(i)):
                 return False
@@ -243,9 +247,9 @@ class _Simulation:
         if self.start[i] is None:
             self.start[i] = max(self.idle_since[q], self.issued[i])
             if self.kind[i] in (Kind.SET, Kind.BARRIER):
-                self.start[i] = max(self.start[i], self.dry[q])
+                self.start[i] = max(self.start[i], self.queue_drained_at[q])
             elif self.producer[i] >= 0:  # the queue interlocks
-                self.start[i] = max(self.start[i], self.dried[self.producer[i]])
+                self.start[i] = max(self.start[i], self.drained_at[self.producer[i]])
         if self.kind[i] == Kind.WAIT and not self._released(i):
             return False
         if self.start[i] > self.now:
@@ -296,7 +300,7 @@ class _Simulation:
         # The end of scalar work may be the end of a gang.
         programs = zip(self.program, self.free, strict=True)
         later = [free for program, free in programs if program or self.waiting_gangs]
-        later += self.dry.values()
+        later += self.queue_drained_at.values()
         times += [t for t in later if t is not None and t > self.now]
         heads = [queue[0] for queue in (*self.queues.values(), *self.program) if queue]
         times += [t for i in heads if (t := self._arrives(i)) > self.now]

@@ -154,15 +154,15 @@ def test_a_rule_is_compiled_for_much_work_only(monkeypatch):
     monkeypatch.setattr(dots, "MANY_PLAIN", 3 * 4000)
     x, _ = operands(rule, 1000)
     for _ in range(2):
-        fused_dot(*x, rule)
-        fused_dot(*(part[:10] for part in x), rule)
+        fused_dot(x[0], x[1], x[2], rule)
+        fused_dot(x[0][:10], x[1][:10], x[2][:10], rule)
     assert not asked
     with dots.plain_forms():
-        fused_dot(*x, rule)
+        fused_dot(x[0], x[1], x[2], rule)
     assert not asked
-    fused_dot(*x, rule)
+    fused_dot(x[0], x[1], x[2], rule)
     assert asked == [rule.k]
-    fused_dot(*(part[:10] for part in x), rule)
+    fused_dot(x[0][:10], x[1][:10], x[2][:10], rule)
     assert asked == [rule.k]
 
 

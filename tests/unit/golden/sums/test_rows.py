@@ -1,5 +1,6 @@
 """The generated kernels of rows against the plain forms of their rules, bit for bit."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,14 @@ def always(monkeypatch):
         monkeypatch.setattr(dots, name, 0)
 
 
-def found(rule: Any, terms: int) -> Any:
-    """Return the kernel of a rule, or None."""
+def found(rule: Any, terms: int, load: bool = True) -> Any:
+    """Return the kernel of a rule, loaded or not, or None."""
+    find_kernel: Any = dots.kernel
     if isinstance(rule, ChainSpec):
-        return dots.chain_kernel(rule, terms)
+        find_kernel = dots.chain_kernel
     if isinstance(rule, PhaseSpec):
-        return dots.phase_kernel(rule, terms)
-    return dots.kernel(rule, terms)
+        find_kernel = dots.phase_kernel
+    return (find_kernel if load else find_kernel.__wrapped__)(rule, terms)
 
 
 def check(rule: Any, name: str, steps: int = 1) -> None:
@@ -87,6 +89,16 @@ def check(rule: Any, name: str, steps: int = 1) -> None:
 @pytest.mark.parametrize("stem", FEW)
 def test_kernels_equal_the_plain_form(stem, always):
     check(find(stem).rule, stem)
+
+
+def test_every_rule_for_floating_point_has_a_kernel_but_those_with_fp64(monkeypatch):
+    monkeypatch.setattr(dots, "load", lambda text: SimpleNamespace(rows=text))
+    without = {
+        row.output
+        for row in machines().values()
+        if row.kind != "integer" and found(row.rule, row.rule.k or 8, False) is None
+    }
+    assert without == {"fp64"}
 
 
 @pytest.mark.slow

@@ -206,6 +206,9 @@ def _bounded(f: Facts) -> str:
     if f.window is not None:
         error += (k + 1) * 2.0**-f.window
     error *= 1 + 2.0**-10
+    # Terms that are all multiples of one unit are added exactly, and are not cut.
+    unit = _EXACT_BITS - 3 - (k + 1).bit_length()
+    unit = unit if f.window is None else min(unit, f.window)
     whole = k // 4 * 4
     lines = ["for r in range(n):", "    part = 0.0"]
     if whole:
@@ -213,11 +216,21 @@ def _bounded(f: Facts) -> str:
         lines.append(f"    for k in range(0, {whole}, 4):")
         lines.append(f"        part += (p[{at}] + p[{at} + 1]) + (p[{at} + 2] + p[{at} + 3])")
     lines += [f"    part += p[r * {k} + {j}]" for j in range(whole, k)]
-    lines += ["    total[r] = part + np.float64(z[r])"]
+    lines += [
+        f"    base = np.int64({_base(f)})",
+        f"    s = power({unit} - base)",
+        "    value = np.float64(z[r]) * s",
+        "    off = np.int64(value != np.rint(value))",
+        f"    for k in range({k}):",
+        f"        value = p[r * {k} + k] * s",
+        "        off |= np.int64(value != np.rint(value))",
+        "    total[r] = part + np.float64(z[r])",
+        f"    scale[r] = power(base) * {error!r} if off != 0 else 0.0",
+    ]
     text = function("add(p, e, emax, z, total, scale, n, half)", lines)
     finish = [
         "t = total[r]",
-        f"error = power(np.int64({_base(f)})) * {error!r}",
+        "error = scale[r]",
         "low, high = rounded(t - error), rounded(t + error)",
         f"zero = emax[r] < {NONE}",
         "u = np.int32(np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)) != 0",

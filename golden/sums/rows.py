@@ -100,10 +100,6 @@ def source(f: Facts, title: str, many: bool = False) -> str:
 
 def _driver(f: Facts, real: str, many: bool) -> str:
     """Return the function ``rows``, which goes over blocks of rows and steps of K terms."""
-    k, terms, rows = f.k, f.summed, f.rows
-    bounded = align.how_to_add(f) == "bounded" and not align.is_pair(f)
-    late = f.accumulate == "late"
-    planes = len(f.slices or (0,))
     kinds = [array(f.a.storage_bits), array(f.b.storage_bits), array(f.c.storage_bits)]
     arguments = "a, b, c, d, steps"
     if f.scale is not None:
@@ -114,35 +110,49 @@ def _driver(f: Facts, real: str, many: bool) -> str:
         f"@numba.njit(types.void({', '.join(kinds)}), cache=True, nogil=True, error_model='numpy')",
         f"def rows({arguments}):",
     ]
+    decoding, call = _decoding(f, many)
     body = [
-        f"p, e = np.empty({planes * rows * terms}, np.{real}), np.empty({rows * terms}, np.int16)",
+        *_arrays(f, real, many),
+        f"for start in range(0, c.size, {f.rows}):",
+        f"    n = min({f.rows}, c.size - start)",
+        "    addends(c[start : start + n], z, n)",
+        "    for step in range(steps):",
+        *indented(indented([*decoding, call, *_summing(f, call)])),
+        "    codes(z, d[start : start + n], n)",
+    ]
+    return "\n".join([*text, *indented(body), ""])
+
+
+def _arrays(f: Facts, real: str, many: bool) -> list[str]:
+    """Return the statements that allocate the working arrays of a block of rows."""
+    rows, products = f.rows, f.rows * f.summed
+    planes = len(f.slices or (0,))
+    lines = [
+        f"p, e = np.empty({planes * products}, np.{real}), np.empty({products}, np.int16)",
         f"emax, scale = np.empty({rows}, np.int32), np.empty({rows}, np.{real})",
         f"total = np.empty({rows}, np.float64)",
         f"z, y, w = np.empty({rows}, np.float32), np.empty({rows}, np.float32), "
         f"np.empty({rows}, np.float32)",
     ]
     if many:
-        body.append(f"left, right = np.empty({rows * k}, a.dtype), np.empty({rows * k}, b.dtype)")
-    blocks = k // f.block if f.block else 0
-    if f.scale is not None:
-        body += [
-            f"factor, shift = np.empty({rows * blocks}, np.float64), "
-            f"np.empty({rows * blocks}, np.int32)",
-            f"upper, lower = np.empty({rows * blocks}, np.uint8), "
-            f"np.empty({rows * blocks}, np.uint8)",
+        size = rows * f.k
+        lines.append(f"left, right = np.empty({size}, a.dtype), np.empty({size}, b.dtype)")
+    if f.block is not None:
+        size = rows * (f.k // f.block)
+        lines += [
+            f"factor, shift = np.empty({size}, np.float64), np.empty({size}, np.int32)",
+            f"upper, lower = np.empty({size}, np.uint8), np.empty({size}, np.uint8)",
         ]
-    body += [
-        f"for start in range(0, c.size, {rows}):",
-        f"    n = min({rows}, c.size - start)",
-        "    addends(c[start : start + n], z, n)",
-        "    for step in range(steps):",
-    ]
-    more = ", factor, shift" if f.scale is not None else ""
-    again = decode.is_simple(f) and not (decode.is_direct(f.a) and decode.is_direct(f.b))
-    call = f"products({{}}, {{}}, p, e, n * {k}{more})"
-    inner: list[str] = []
-    if f.scale is not None:
-        inner += [
+    return lines
+
+
+def _decoding(f: Facts, many: bool) -> tuple[list[str], str]:
+    """Return the statements that gather the operands of a step, and the call of ``products``."""
+    k = f.k
+    lines: list[str] = []
+    if f.block is not None:
+        blocks = k // f.block
+        lines += [
             "for r in range(n):",
             f"    at = ((start + r) * steps + step) * {blocks}",
             f"    for k in range({blocks}):",
@@ -151,44 +161,50 @@ def _driver(f: Facts, real: str, many: bool) -> str:
             f"scales(upper, lower, factor, shift, n * {blocks})",
         ]
     if many:
-        inner += [
+        lines += [
             "for r in range(n):",
             f"    at = ((start + r) * steps + step) * {k}",
             f"    for k in range({k}):",
             f"        left[r * {k} + k] = a[at + k]",
             f"        right[r * {k} + k] = b[at + k]",
         ]
-        call = call.format(f"left[: n * {k}]", f"right[: n * {k}]")
+        operands = f"left[: n * {k}], right[: n * {k}]"
     else:
-        call = call.format(*(f"{x}[start * {k} : (start + n) * {k}]" for x in "ab"))
-    inner.append(call)
-    if f.flush and f.accumulate != "late":
-        inner += [
+        operands = ", ".join(f"{x}[start * {k} : (start + n) * {k}]" for x in "ab")
+    more = ", factor, shift" if f.block is not None else ""
+    return lines, f"products({operands}, p, e, n * {k}{more})"
+
+
+def _summing(f: Facts, call: str) -> list[str]:
+    """Return the statements that add the products of a step; ``call`` has made the products."""
+    bounded = align.how_to_add(f) == "bounded" and not align.is_pair(f)
+    again = decode.is_simple(f) and not (decode.is_direct(f.a) and decode.is_direct(f.b))
+    late = f.accumulate == "late"
+    given = "w" if late else "z"
+    lines: list[str] = []
+    if f.flush and not late:
+        lines += [
             "for r in range(n):",
             "    u = np.float32(z[r]).view(np.int32)",
             *indented(decode.flushed("u", f.c.emin)),
             "    z[r] = np.int32(u).view(np.float32)",
         ]
-    given = "w" if late else "z"
-    if late:
+    if late:  # the sum begins with the zero that does not change its sign
         nothing = "-0.0" if f.zero == "ieee" else "0.0"
-        inner += ["for r in range(n):", f"    w[r] = np.float32({nothing})"]
+        lines += ["for r in range(n):", f"    w[r] = np.float32({nothing})"]
     for half in (0, 2) if f.lanes == "halves" else (0,):
-        inner += [
+        lines += [
             f"special = largest(e, {given}, emax, n, {half})",
             f"add(p, e, emax, {given}, total, scale, n, {half})",
         ]
         finish = f"finish(emax, {given}, total, scale, y, n)"
-        inner += [f"if {finish}:", f"    again(p, emax, {given}, y, n)"] if bounded else [finish]
-        inner.append("if special:")
+        lines += [f"if {finish}:", f"    again(p, emax, {given}, y, n)"] if bounded else [finish]
+        lines.append("if special:")
         if again:
-            inner.append(f"    special_{call}".replace(", e, ", ", "))
-        inner.append(f"    specials(p, {given}, emax, y, n, {half})")
-        if half == 0 and f.lanes == "halves":
-            inner += ["for r in range(n):", f"    {given}[r] = y[r]"]
+            lines.append(f"    special_{call}".replace(", e, ", ", "))
+        lines.append(f"    specials(p, {given}, emax, y, n, {half})")
+        if half == 0 and f.lanes == "halves":  # the first sum is the C of the second
+            lines += ["for r in range(n):", f"    {given}[r] = y[r]"]
     if late:
-        inner += ["join(y, z, n)"]
-    inner += ["for r in range(n):", "    z[r] = y[r]"]
-    body += indented(indented(inner))
-    body.append("    codes(z, d[start : start + n], n)")
-    return "\n".join([*text, *indented(body), ""])
+        lines.append("join(y, z, n)")
+    return [*lines, "for r in range(n):", "    z[r] = y[r]"]

@@ -8,11 +8,13 @@ import hashlib
 import importlib.util
 import os
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 _FOLDER = "sums"
+_one_at_a_time = threading.Lock()  # a module that another thread compiles is not complete
 
 
 def load(text: str) -> ModuleType:
@@ -21,13 +23,14 @@ def load(text: str) -> ModuleType:
     If the store cannot be used, the module is compiled for this process alone.
     """
     name = f"vitruvian_sums_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    path = _stored(name, text)
-    if path is not None:
-        with suppress(Exception):  # Numba cannot write its machine code, or cannot read it
-            return _executed(name, path)
-    return _compiled(name, text)
+    with _one_at_a_time:
+        if name in sys.modules:
+            return sys.modules[name]
+        path = _stored(name, text)
+        if path is not None:
+            with suppress(Exception):  # Numba cannot write its machine code, or cannot read it
+                return _executed(name, path)
+        return _compiled(name, text)
 
 
 def _stored(name: str, text: str) -> Path | None:

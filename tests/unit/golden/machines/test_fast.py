@@ -16,6 +16,7 @@ from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import machines as table
+from vitruvian.golden.sums.dots import plain_forms
 from vitruvian.sim.machines.samples import samples
 
 #: At least one row of each family, with every parameter that its loops have.
@@ -33,6 +34,15 @@ ROWS = (
     *("wh_mvmul_bf16_fp32_hifi4", "wh_mvmul_tf32_bf16_hifi2", "bh_mvmul_fp16_fp16_hifi3"),
     *("bh_mvmul_e5m2_fp32_hifi4", "wh_mvmul_e4m3_fp16_lofi"),
 )
+
+
+@pytest.fixture(autouse=True)
+def plain():
+    """Compute the plain forms without the kernels of ``golden.sums``."""
+    with plain_forms():
+        yield
+
+
 FAMILIES = {"chopped", "late", "grouped", "aligned", "exact", "chain", "pairs"}
 FAMILIES |= {"apart", "two", "phases"}
 

@@ -17,7 +17,7 @@ from vitruvian.hdl.catalogue import (
     sparse_oei,
     vector,
 )
-from vitruvian.hdl.catalogue.unit import Part, Unit
+from vitruvian.hdl.catalogue.unit import CataloguedPart, Unit
 
 __all__ = ["PARTS", "UNITS"]
 
@@ -27,4 +27,4 @@ _ALL = (
     *(*blocks.UNITS, *machines.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
-PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)
+PARTS: tuple[CataloguedPart, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

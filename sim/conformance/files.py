@@ -14,7 +14,7 @@ import numpy as np
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, Rule, compute
 from vitruvian.golden.machines.table import output_format
-from vitruvian.sim.conformance.strata import STRATA, Operands, draw
+from vitruvian.sim.conformance.strata import STRATA, ConformanceOperands, draw
 
 _SENTENCES = {
     "rvbna": (
@@ -38,7 +38,7 @@ class Vectors:
         The row of the table.
     seed : int
         Start of the random numbers.
-    operands : Operands
+    operands : ConformanceOperands
     d : (n,) ndarray of unsigned int
         The results.
     dot : (n,) ndarray of unsigned int, or None
@@ -47,7 +47,7 @@ class Vectors:
 
     machine: Machine
     seed: int
-    operands: Operands
+    operands: ConformanceOperands
     d: np.ndarray
     dot: np.ndarray | None
 

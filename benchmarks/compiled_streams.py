@@ -26,7 +26,7 @@ from vitruvian.hdl.vector.operations import Format, Operation
 from vitruvian.sim.bench.scu.batch import run_col2im, run_im2col
 from vitruvian.sim.bench.scu.traffic import conversion
 from vitruvian.sim.bench.vector.batch import as_streams
-from vitruvian.sim.bench.vector.expected import Command
+from vitruvian.sim.bench.vector.expected import VectorCommand
 from vitruvian.sim.rtl import compile_unit
 
 #: A pooling layer of InceptionV3 with one group of channels: 71 × 71 pixels, kernel 3, stride 2.
@@ -62,7 +62,7 @@ def measure_vector(options: dict[str, int | str]) -> dict[str, float | str]:
     model = compile_unit(component, **arguments)
     rng = np.random.default_rng(1)
     commands = [
-        Command(
+        VectorCommand(
             operation=operation,
             format=Format.FP16,
             mask=np.ones(config.lanes, bool),

@@ -23,7 +23,7 @@ from vitruvian.common.table import filled
 from vitruvian.common.validate import one_of
 from vitruvian.flows.asic import report
 from vitruvian.flows.fpga import mapping, place
-from vitruvian.flows.fpga.board import Board, TooSmall, load_board
+from vitruvian.flows.fpga.board import FpgaBoard, TooSmall, load_board
 from vitruvian.flows.fpga.default_design import default_design, suited
 from vitruvian.flows.units import UNITS, reported, variants
 from vitruvian.flows.verilog import emit
@@ -49,7 +49,7 @@ SEMIRINGS = ("simd2", "simd2-int")
 CLOCKS = {"int8-8x8-dsp-dsp": 120.0, "fp16-4x4x4-a100-dsp-dsp": 90.0}
 
 
-#: Boards, unit, options, and the register ranks to try: the measurements behind ``Board.ranks``.
+#: Boards, unit, options, and the register ranks to try: what ``FpgaBoard.ranks`` comes from.
 RANKED: tuple[tuple[tuple[str, ...], str, dict[str, Any], tuple[int, ...]], ...] = (
     (("ulx3s",), "intdot", {"k": 16}, (1, 2, 3, 4, 5, 6, 7)),
     (("orangecrab",), "intdot", {"k": 16}, (3, 4)),
@@ -103,7 +103,7 @@ def presets(only: set[str]) -> Iterator[Variant]:
                 yield fitted
 
 
-def routed(variant: Variant, board: Board, text: str | None) -> list[str]:
+def routed(variant: Variant, board: FpgaBoard, text: str | None) -> list[str]:
     """Return the cells of a table's row, or raise ``TooSmall``."""
     start = time.monotonic()
     work = place.design(variant, board, text=text)

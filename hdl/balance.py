@@ -25,7 +25,7 @@ class NotAPipeline(ValueError):
 
 
 @dataclass(frozen=True)
-class Path:
+class BalancePath:
     """The arrival of an output, in cycles after the arrival of the inputs.
 
     Attributes
@@ -49,7 +49,7 @@ def paths(
     ignored: Iterable[Any] = (),
     state: Collection[str] = (),
     enables: Collection[str] = (),
-) -> dict[str, Path]:
+) -> dict[str, BalancePath]:
     """Return the least and the greatest number of registers in front of each output.
 
     Paths start at the inputs. A register that only keeps its value while its enable is low counts
@@ -78,11 +78,13 @@ def paths(
         If the component lacks a register, memory or signal that ``state`` or ``enables`` names.
     """
     counter, sinks = _counted(component, late, ignored, state, enables)
-    found: dict[str, Path] = {}
+    found: dict[str, BalancePath] = {}
     for name, nets in sinks.items():
         counts = [count for count in map(counter.count, nets) if count is not None]
         if counts:
-            found[name] = Path(min(low for low, _ in counts), max(high for _, high in counts))
+            found[name] = BalancePath(
+                min(low for low, _ in counts), max(high for _, high in counts)
+            )
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
-from vitruvian.flows.asic.measure import Row, Settings
+from vitruvian.flows.asic.measure import AreaRow, Settings
 
 FOLDER = Path(__file__).with_name("baselines")
 FIGURES = ("area_um2", "delay_ps")
@@ -69,7 +69,7 @@ def load(
         raise UserError(f"baseline {file} must be JSON with rows, not malformed: {error}") from None
 
 
-def figures(row: Row, target: int) -> dict[str, float | None]:
+def figures(row: AreaRow, target: int) -> dict[str, float | None]:
     """Return the figures of ``row`` that a baseline keeps, rounded to 0.1."""
     delay = row.delay_ps(target)
     return {
@@ -78,7 +78,7 @@ def figures(row: Row, target: int) -> dict[str, float | None]:
     }
 
 
-def compare(rows: Sequence[Row], library: str, *, tile: bool = False) -> list[Difference]:
+def compare(rows: Sequence[AreaRow], library: str, *, tile: bool = False) -> list[Difference]:
     """Return one ``Difference`` for every row and target; ``tile`` if the rows are whole units."""
     units = {row.variant.unit.name for row in rows}
     stored = {unit: load(library, unit, tile=tile) for unit in units}
@@ -95,7 +95,7 @@ def compare(rows: Sequence[Row], library: str, *, tile: bool = False) -> list[Di
     ]
 
 
-def update(rows: Sequence[Row], settings: Settings) -> list[Path]:
+def update(rows: Sequence[AreaRow], settings: Settings) -> list[Path]:
     """Store the figures of ``rows`` and keep those of the variants that were not measured."""
     written = []
     for unit in dict.fromkeys(row.variant.unit.name for row in rows):

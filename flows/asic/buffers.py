@@ -17,7 +17,7 @@ from heapq import heapreplace
 
 import numpy as np
 
-from vitruvian.flows.asic.liberty import Arc, Cell, Library
+from vitruvian.flows.asic.liberty import Arc, LibertyCell, Library
 
 #: The slew at the input of the driver while a tree is planned, ps.
 _INPUT_SLEW_PS = 20.0
@@ -35,7 +35,7 @@ class Load:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class BufferTree:
     """The levels of a tree, from the loads to the driver.
 
     Members
@@ -68,14 +68,14 @@ class Planner:
             key=lambda cell: (cell.area_um2, cell.name),
         )
         self._wires: dict[int, float] = {}
-        self._known: dict[tuple[object, ...], Tree] = {}
+        self._known: dict[tuple[object, ...], BufferTree] = {}
 
-    def plan(self, driver: Cell, pin: str, fixed: Load, loads: Sequence[Load]) -> Tree:
+    def plan(self, driver: LibertyCell, pin: str, fixed: Load, loads: Sequence[Load]) -> BufferTree:
         """Return the tree for one net.
 
         Parameters
         ----------
-        driver : Cell
+        driver : LibertyCell
             The cell that drives the net, with its output ``pin``.
         fixed : Load
             The load that must stay at the driver's output.
@@ -87,11 +87,13 @@ class Planner:
             self._known[key] = self._search(driver, pin, fixed, loads)
         return self._known[key]
 
-    def _search(self, driver: Cell, pin: str, fixed: Load, loads: Sequence[Load]) -> Tree:
+    def _search(
+        self, driver: LibertyCell, pin: str, fixed: Load, loads: Sequence[Load]
+    ) -> BufferTree:
         arcs = [arc for arc in driver.arcs if arc.target == pin and arc.slew is not None]
         levels: list[tuple[str, tuple[int, ...]]] = []
         # The stages behind the root net, in the order of the signal: buffer and its worst load.
-        behind: list[tuple[Cell, float]] = []
+        behind: list[tuple[LibertyCell, float]] = []
         sinks = list(loads)
         current = self._delay(arcs, self._ff([fixed, *sinks]), behind)
         while sinks:
@@ -112,7 +114,7 @@ class Planner:
             levels.append((cell.name, dealt))
             behind.insert(0, (cell, worst))
             sinks = [own] * (max(dealt) + 1)
-        return Tree(levels=tuple(levels), delay_ps=current)
+        return BufferTree(levels=tuple(levels), delay_ps=current)
 
     def _slowest(self, sinks: Sequence[Load], owners: Sequence[int], count: int) -> float:
         """Return the largest capacitance that one of ``count`` buffers drives."""
@@ -133,7 +135,9 @@ class Planner:
             self._wires[pins] = float(wire[0])
         return self._wires[pins]
 
-    def _delay(self, arcs: Sequence[Arc], ff: float, stages: Sequence[tuple[Cell, float]]) -> float:
+    def _delay(
+        self, arcs: Sequence[Arc], ff: float, stages: Sequence[tuple[LibertyCell, float]]
+    ) -> float:
         """Return the delay of a driver with load ``ff`` and of the buffers behind it, in ps."""
         total, slew = _stage(arcs, _INPUT_SLEW_PS, ff)
         for cell, load in stages:
@@ -159,7 +163,7 @@ def _deal(sinks: Sequence[Load], count: int) -> tuple[int, ...]:
     return tuple(owners)
 
 
-def _is_buffer(cell: Cell) -> bool:
+def _is_buffer(cell: LibertyCell) -> bool:
     """Return True for a plain buffer: non-inverting, one input, one output, no clock buffer."""
     if not re.match(r"BUF", cell.name.upper()) or len(cell.caps) != 1 or len(cell.outputs) != 1:
         return False

@@ -19,7 +19,7 @@ from typing import Any
 from vitruvian.flows.asic import liberty as cells
 from vitruvian.flows.asic import sta
 from vitruvian.flows.asic.cells import nangate45
-from vitruvian.flows.asic.synth import Recipe, synthesize
+from vitruvian.flows.asic.synth import SynthesisRecipe, synthesize
 from vitruvian.hdl.elaborate import to_rtlil
 
 
@@ -60,7 +60,7 @@ def main() -> None:
             to_rtlil(component),
             liberty=liberty,
             targets_ps=arguments.target or [10000, 500],
-            recipe=Recipe(booth=arguments.booth),
+            recipe=SynthesisRecipe(booth=arguments.booth),
         )
         print(f"{expression}  ({time.monotonic() - begin:.1f} s)")
         for target, mapped in results.items():

@@ -49,7 +49,7 @@ class Module:
 
 
 @dataclass(frozen=True)
-class Part:
+class SynthesisedPart:
     """A piece that is synthesised on its own.
 
     ``rtlil`` has the top module ``top``, and ``count`` is the number of the piece's instances.
@@ -151,7 +151,9 @@ class Design:
         visit(self.top, 1)
         return dict(total)
 
-    def parts(self, cut: Callable[[str, str], bool] = lambda path, label: False) -> list[Part]:
+    def parts(
+        self, cut: Callable[[str, str], bool] = lambda path, label: False
+    ) -> list[SynthesisedPart]:
         """Cut the design into distinct pieces and return them, the top first.
 
         Parameters
@@ -163,7 +165,7 @@ class Design:
 
         Returns
         -------
-        list of Part
+        list of SynthesisedPart
         """
         # A module that is cut in one place is a piece everywhere, so a set of names suffices.
         pieces = {self.top}
@@ -173,7 +175,8 @@ class Design:
         counts = self.counts()
         order = [self.top, *(name for name in self.modules if name in pieces - {self.top})]
         return [
-            Part(label(name), name, self._assemble(name, pieces), counts[name]) for name in order
+            SynthesisedPart(label(name), name, self._assemble(name, pieces), counts[name])
+            for name in order
         ]
 
     def _paths(self, name: str, prefix: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ _TIME_PS = {"ns": 1e3, "ps": 1.0, "us": 1e6, "fs": 1e-3}
 
 
 @dataclass(frozen=True)
-class Table:
+class LibertyTable:
     """A look-up table.
 
     Its axes are input slew (ps) and load (fF); those of a set-up table are clock and data slew.
@@ -63,12 +63,12 @@ class Arc:
     kind: str
     source_edge: int
     target_edge: int
-    delay: Table
-    slew: Table | None
+    delay: LibertyTable
+    slew: LibertyTable | None
 
 
 @dataclass
-class Cell:
+class LibertyCell:
     """A library cell; ``caps`` maps each input pin to its (fall, rise) capacitance in fF."""
 
     name: str
@@ -106,7 +106,7 @@ class Library:
     """A parsed library in ps, fF and µm²; ``wire_load`` is the library's default model, if any."""
 
     name: str
-    cells: dict[str, Cell]
+    cells: dict[str, LibertyCell]
     wire_load: WireLoad | None
 
 
@@ -183,8 +183,8 @@ def _wire_load(group: Group, load: float) -> WireLoad | None:
 
 def _cell(
     group: Group, templates: dict[str, Group], time: float, load: float, default: float
-) -> Cell:
-    cell = Cell(group.arguments[0], float(group.attributes["area"]), {}, {}, [], None, False)
+) -> LibertyCell:
+    cell = LibertyCell(group.arguments[0], float(group.attributes["area"]), {}, {}, [], None, False)
     if not 0 <= cell.area_um2 < 1e9:
         raise ValueError(f"area of {cell.name} must be from 0 to 1e9, not {cell.area_um2}")
     cell.is_latch = bool(group.all("latch"))
@@ -252,7 +252,7 @@ def _arcs(
     return arcs
 
 
-def _table(part: Group, templates: dict[str, Group], time: float, second: float) -> Table:
+def _table(part: Group, templates: dict[str, Group], time: float, second: float) -> LibertyTable:
     """Return a table ordered (slew, load) or (clock slew, data slew), at least 2 × 2 in size.
 
     Parameters
@@ -289,7 +289,7 @@ def _table(part: Group, templates: dict[str, Group], time: float, second: float)
         if len(scaled[axis]) == 1:
             scaled[axis] = scaled[axis][0] + np.array([0.0, 1.0])
             values = np.repeat(values, 2, axis=axis)
-    return Table(scaled[0], scaled[1], values)
+    return LibertyTable(scaled[0], scaled[1], values)
 
 
 def _numbers(text: str) -> list[float]:

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitruvian.flows.asic.liberty import Table
+from vitruvian.flows.asic.liberty import LibertyTable
 
 
 class TableSet:
     """All tables of a library in one array, so that a batch of look-ups is one NumPy expression."""
 
     def __init__(self) -> None:
-        self._tables: list[Table] = []
+        self._tables: list[LibertyTable] = []
         self._number: dict[int, int] = {}
 
-    def add(self, table: Table) -> int:
+    def add(self, table: LibertyTable) -> int:
         """Return the index of ``table``; adding the same table again returns the same index."""
         # The list keeps every table alive, so no other table can get its id.
         if id(table) not in self._number:
@@ -38,7 +38,7 @@ class TableSet:
             self.values[n, : len(t.slews), : len(t.loads)] = t.values
 
     def __call__(self, number: np.ndarray, slew: np.ndarray, load: np.ndarray) -> np.ndarray:
-        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as ``Table`` does.
+        """Look up table ``number[i]`` at ``slew[i]`` and ``load[i]``, as ``LibertyTable`` does.
 
         Parameters
         ----------

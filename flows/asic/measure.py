@@ -11,9 +11,16 @@ from typing import Any
 
 from vitruvian.flows.asic import sta, tile
 from vitruvian.flows.asic.cells import CellLibrary
-from vitruvian.flows.asic.hierarchy import Part
+from vitruvian.flows.asic.hierarchy import SynthesisedPart
 from vitruvian.flows.asic.pieces import Cut, known_parts, parts_of
-from vitruvian.flows.asic.synth import RELAXED_PS, TIGHT_PS, Mapped, Recipe, stop, synthesize
+from vitruvian.flows.asic.synth import (
+    RELAXED_PS,
+    TIGHT_PS,
+    Mapped,
+    SynthesisRecipe,
+    stop,
+    synthesize,
+)
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -42,7 +49,7 @@ class Settings:
     """
 
     library: CellLibrary
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
     targets_ps: Sequence[int] = TARGETS_PS
     cut: Cut = "shared"
     tile: bool = False
@@ -51,7 +58,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class MeasuredPiece:
     """A distinct module of a variant, its instance count and its mapped netlists.
 
     ``name`` is unique among the modules, and ``label`` is for people.
@@ -61,7 +68,7 @@ class Piece:
     label: str
     count: int
     mapped: dict[int, Mapped]
-    timing: dict[int, sta.Timing]
+    timing: dict[int, sta.PathTiming]
 
     def area_um2(self, target: int) -> float:
         """Return the area of all instances in µm²."""
@@ -69,7 +76,7 @@ class Piece:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class AreaRow:
     """Area and delay of one variant.
 
     For a variant of several pieces the delay is the longest path inside one piece; every piece
@@ -78,9 +85,9 @@ class Row:
     """
 
     variant: Variant
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MeasuredPiece, ...]
     targets_ps: tuple[int, ...]
-    tiles: Mapping[int, tile.Tile] = field(default_factory=dict)
+    tiles: Mapping[int, tile.AssembledTile] = field(default_factory=dict)
 
     def area_um2(self, target: int) -> float:
         """Return the total area, every piece times its instance count, in µm²."""
@@ -101,13 +108,13 @@ class Row:
         macs = self.variant.macs
         return self.area_um2(target) / macs if macs else None
 
-    def timings(self, target: int) -> list[sta.Timing]:
+    def timings(self, target: int) -> list[sta.PathTiming]:
         """Return the timing of the whole unit if it was put together, otherwise of every piece."""
         if self.tiles:
             return [self.tiles[target].timing]
         return [piece.timing[target] for piece in self.pieces]
 
-    def worst(self, target: int) -> sta.Path | None:
+    def worst(self, target: int) -> sta.TimingPath | None:
         """Return the longest path, or None for a unit without logic."""
         paths = [timing.worst for timing in self.timings(target)]
         known = [path for path in paths if path is not None]
@@ -192,7 +199,7 @@ def measure(
     settings: Settings,
     *,
     progress: _Report = lambda what, done, total: None,
-) -> list[Row]:
+) -> list[AreaRow]:
     """Measure every variant; a piece that occurs in several variants is synthesised once.
 
     Parameters
@@ -202,7 +209,7 @@ def measure(
 
     Returns
     -------
-    list of Row
+    list of AreaRow
         One row for each variant, in the same order.
 
     Raises
@@ -212,7 +219,7 @@ def measure(
     """
     variants = list(variants)
     settings.library.cells  # noqa: B018 parse once, before the threads start
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[SynthesisedPart]] = {}
     with ThreadPoolExecutor(settings.jobs) as pool, _elaborators(settings.jobs) as elaborators:
         try:
             synthesis = _Synthesis(pool, settings)
@@ -228,23 +235,26 @@ def measure(
                 process.kill()
             raise
     targets = tuple(settings.targets_ps)
-    rows: list[Row] = []
+    rows: list[AreaRow] = []
     for number, variant in enumerate(variants):
         own = _own_pieces(parts[number], pieces)
         tiles = _tiles(own, settings) if settings.tile else {}
-        rows.append(Row(variant=variant, pieces=own, targets_ps=targets, tiles=tiles))
+        rows.append(AreaRow(variant=variant, pieces=own, targets_ps=targets, tiles=tiles))
         if settings.tile:
             progress(f"join {variant.unit.name} {variant.label}", number + 1, len(variants))
     return rows
 
 
-def _tiles(pieces: Sequence[Piece], settings: Settings) -> dict[int, tile.Tile]:
+def _tiles(pieces: Sequence[MeasuredPiece], settings: Settings) -> dict[int, tile.AssembledTile]:
     """Put the pieces of a variant together, for every delay target; the top comes first."""
-    tiles: dict[int, tile.Tile] = {}
+    tiles: dict[int, tile.AssembledTile] = {}
     for target in settings.targets_ps:
         assemble = partial(
             tile.assemble,
-            {p.name: tile.Module(label=p.label, netlist=p.mapped[target].netlist) for p in pieces},
+            {
+                p.name: tile.TileModule(label=p.label, netlist=p.mapped[target].netlist)
+                for p in pieces
+            },
             pieces[0].name,
             settings.library.cells,
             driving_cell=settings.recipe.driving_cell,
@@ -262,9 +272,9 @@ def _elaborated(
     settings: Settings,
     elaborators: ProcessPoolExecutor,
     progress: _Report,
-) -> Iterator[tuple[int, list[Part]]]:
+) -> Iterator[tuple[int, list[SynthesisedPart]]]:
     """Yield the index of every variant with its parts, as soon as these are known."""
-    designs: dict[Future[list[Part]], int] = {}
+    designs: dict[Future[list[SynthesisedPart]], int] = {}
     for number, variant in enumerate(variants):
         known = known_parts(variant, settings.cut) if settings.cache else None
         if known is not None:
@@ -291,9 +301,11 @@ class _Synthesis:
     def __init__(self, pool: ThreadPoolExecutor, settings: Settings) -> None:
         self._pool, self._settings = pool, settings
         self._known: set[str] = set()
-        self._jobs: dict[Future[Piece], tuple[str, str]] = {}  # -> RTLIL text, name for progress
+        self._jobs: dict[
+            Future[MeasuredPiece], tuple[str, str]
+        ] = {}  # -> RTLIL text, name for progress
 
-    def submit(self, variant: Variant, parts: Iterable[Part]) -> None:
+    def submit(self, variant: Variant, parts: Iterable[SynthesisedPart]) -> None:
         """Start the synthesis of those parts of a variant that no earlier variant has."""
         for part in parts:
             if part.rtlil not in self._known:
@@ -301,9 +313,9 @@ class _Synthesis:
                 name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")
                 self._jobs[self._pool.submit(_piece, part, self._settings)] = (part.rtlil, name)
 
-    def finished(self, progress: _Report) -> dict[str, Piece]:
+    def finished(self, progress: _Report) -> dict[str, MeasuredPiece]:
         """Wait for all pieces, and return RTLIL text -> piece; raise the first error."""
-        pieces: dict[str, Piece] = {}
+        pieces: dict[str, MeasuredPiece] = {}
         for done, job in enumerate(as_completed(self._jobs), 1):
             rtlil, name = self._jobs[job]
             pieces[rtlil] = job.result()
@@ -311,7 +323,9 @@ class _Synthesis:
         return pieces
 
 
-def _own_pieces(parts: Iterable[Part], pieces: Mapping[str, Piece]) -> tuple[Piece, ...]:
+def _own_pieces(
+    parts: Iterable[SynthesisedPart], pieces: Mapping[str, MeasuredPiece]
+) -> tuple[MeasuredPiece, ...]:
     """Return the pieces of one variant: shared results, with this variant's labels and counts."""
     return tuple(
         replace(pieces[part.rtlil], name=part.top.lstrip("\\"), label=part.label, count=part.count)
@@ -330,12 +344,12 @@ def _elaborators(jobs: int) -> ProcessPoolExecutor:
     )
 
 
-def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[Part]:
+def _parts(unit: str, configuration: dict[str, Any], cut: Cut) -> list[SynthesisedPart]:
     """Elaborate and cut a variant, which is given by its name, because names can be pickled."""
     return parts_of(Variant(UNITS[unit], configuration), cut)
 
 
-def _piece(part: Part, settings: Settings) -> Piece:
+def _piece(part: SynthesisedPart, settings: Settings) -> MeasuredPiece:
     mapped = synthesize(
         part.rtlil,
         top=part.top.lstrip("\\"),
@@ -353,7 +367,7 @@ def _piece(part: Part, settings: Settings) -> Piece:
         )
         for target, design in mapped.items()
     }
-    return Piece(
+    return MeasuredPiece(
         name=part.top.lstrip("\\"),
         label=part.label,
         count=part.count,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from vitruvian import golden, hdl
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.asic import hierarchy
-from vitruvian.flows.asic.hierarchy import Design, Part
+from vitruvian.flows.asic.hierarchy import Design, SynthesisedPart
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described, snake, state_of, to_rtlil
 
@@ -22,7 +22,7 @@ from vitruvian.hdl.elaborate import only_described, snake, state_of, to_rtlil
 Cut = Literal["shared", "modules", "whole"]
 
 
-def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
+def known_parts(variant: Variant, cut: Cut) -> list[SynthesisedPart] | None:
     """Return the pieces of ``variant`` from the cache, or None if they are not stored.
 
     Raises
@@ -32,10 +32,10 @@ def known_parts(variant: Variant, cut: Cut) -> list[Part] | None:
     """
     component = only_described(variant.build())
     stored = _store(component).get(_key(component, variant.unit.shared, cut))
-    return None if stored is None else [Part(**part) for part in stored]
+    return None if stored is None else [SynthesisedPart(**part) for part in stored]
 
 
-def parts_of(variant: Variant, cut: Cut) -> list[Part]:
+def parts_of(variant: Variant, cut: Cut) -> list[SynthesisedPart]:
     """Elaborate ``variant`` and cut it at its shared components, at every module, or nowhere.
 
     Raises

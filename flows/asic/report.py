@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from vitruvian.common.table import is_number, open_console, print_table
-from vitruvian.flows.asic.measure import Row
+from vitruvian.flows.asic.measure import AreaRow
 
 NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "
@@ -24,7 +24,7 @@ def number(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def area_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def area_table(rows: Sequence[AreaRow]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: area, area per multiply-accumulate and delay at each target."""
     # All rows were measured with the same settings.
     targets = rows[0].targets_ps
@@ -43,7 +43,7 @@ def area_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
-def module_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def module_table(rows: Sequence[AreaRow]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: the pieces of each row at its first target, the largest first."""
     header = ["unit", "configuration", "module", "count", "µm² each", "µm²", "share", "ns"]
     lines = []
@@ -67,7 +67,7 @@ def module_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
-def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def timing_table(rows: Sequence[AreaRow]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: the longest path of each class, and ABC's own figure for logic."""
     header = ["unit", "configuration", "target ps", "ns", "in→out", "in→reg", "reg→reg", "reg→out"]
     header += ["ABC logic", "from", "to"]
@@ -88,7 +88,7 @@ def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
-def tile_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+def tile_table(rows: Sequence[AreaRow]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: buffers and the parts of the longest path of every whole unit."""
     header = ["unit", "configuration", "target ps", "ns", "in one module", "buffers", "µm²"]
     header += ["share", "the longest path, ps"]
@@ -114,7 +114,7 @@ def tile_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
-def path_table(row: Row, target: int) -> tuple[list[str], list[list[str]]]:
+def path_table(row: AreaRow, target: int) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: the cells on the longest path of ``row``, from start to end."""
     header = ["arrival ps", "delay ps", "edge", "cell", "through", "net"]
     worst = row.worst(target)
@@ -156,7 +156,7 @@ def markdown(table: tuple[list[str], list[list[str]]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
-def svg_bars(rows: Sequence[Row], *, library: str) -> str:
+def svg_bars(rows: Sequence[AreaRow], *, library: str) -> str:
     """Return an SVG with one bar for each row and target.
 
     The bars show µm² per multiply-accumulate (MAC) if every row has MACs, and µm² otherwise.

@@ -16,7 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.flows.asic.liberty import Arc, Cell, LibertyError, Library, Table, WireLoad
+from vitruvian.flows.asic.liberty import (
+    Arc,
+    LibertyCell,
+    LibertyError,
+    LibertyTable,
+    Library,
+    WireLoad,
+)
 from vitruvian.flows.asic.lookup import TableSet, levels
 
 CLASSES = ("input->output", "input->register", "register->register", "register->output")
@@ -24,12 +31,12 @@ _EDGES = ("fall", "rise")
 #: Stands for the instance of an arc that is a link between modules.
 _LINK = -1
 _AXIS = np.array([0.0, 1.0])
-_NO_DELAY = Table(_AXIS, _AXIS, np.zeros((2, 2)))
-_SAME_SLEW = Table(_AXIS, _AXIS, np.array([[0.0, 0.0], [1.0, 1.0]]))
+_NO_DELAY = LibertyTable(_AXIS, _AXIS, np.zeros((2, 2)))
+_SAME_SLEW = LibertyTable(_AXIS, _AXIS, np.array([[0.0, 0.0], [1.0, 1.0]]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PathStep:
     """One cell on a path: its pins, its output net and edge, its delay and the arrival time."""
 
     cell: str
@@ -42,7 +49,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
+class TimingPath:
     """A longest path; ``delay_ps`` includes clock-to-output and set-up times where they apply.
 
     ``start`` and ``end`` are bits of ports or registers with the names of the RTL, as ``sum[3]``.
@@ -53,17 +60,17 @@ class Path:
     end: str
     delay_ps: float
     setup_ps: float
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
+class PathTiming:
     """The longest path of every class (``CLASSES``) that the design has."""
 
-    paths: dict[str, Path]
+    paths: dict[str, TimingPath]
 
     @property
-    def worst(self) -> Path | None:
+    def worst(self) -> TimingPath | None:
         """The longest path, or None if no input or register reaches an output or register."""
         return max(self.paths.values(), key=lambda path: path.delay_ps, default=None)
 
@@ -80,7 +87,7 @@ def analyse(
     *,
     driving_cell: str = "BUF_X4",
     load_ff: float = 5.0,
-) -> Timing:
+) -> PathTiming:
     """Return the longest paths of a mapped netlist.
 
     Parameters
@@ -118,7 +125,7 @@ class _Graph:
     def __init__(
         self, netlist: dict[str, Any], library: Library, driving_cell: str, load_ff: float
     ) -> None:
-        self.instances: list[tuple[str, Cell, dict[str, int]]] = []
+        self.instances: list[tuple[str, LibertyCell, dict[str, int]]] = []
         self.nets: dict[int, int] = {}
         self.driver = _driver(library, driving_cell)
         for name, instance in netlist["cells"].items():
@@ -241,7 +248,7 @@ class _Graph:
         tables.freeze()
         self.tables = tables
 
-    def timing(self) -> Timing:
+    def timing(self) -> PathTiming:
         """Propagate arrivals and slews in topological order, and pick the worst endpoints."""
         count = 2 * len(self.nets)
         self.slew = np.zeros(count)
@@ -292,7 +299,7 @@ class _Graph:
             worst = np.isfinite(arrivals) & (arrivals == self.arrival[tag, target])
             self.previous[tag, target[worst]] = rows[worst]
 
-    def _pick(self) -> Timing:
+    def _pick(self) -> PathTiming:
         ends: dict[str, tuple[float, float, int, int, str]] = {}
 
         def offer(kind: str, total: float, setup: float, tag: int, node: int, end: str) -> None:
@@ -312,7 +319,7 @@ class _Graph:
                     total = self.arrival[tag, node] + setup
                     offer(CLASSES[1 + tag], total, setup, tag, node, end)
         paths = {kind: self._path(kind, *ends[kind]) for kind in CLASSES if kind in ends}
-        return Timing(paths=paths)
+        return PathTiming(paths=paths)
 
     def _register(self, number: int) -> str:
         """Return the signal and the bit that a flip-flop stores, or its name if it has no signal.
@@ -337,9 +344,11 @@ class _Graph:
                 found += outputs
         return found
 
-    def _path(self, kind: str, total: float, setup: float, tag: int, node: int, end: str) -> Path:
+    def _path(
+        self, kind: str, total: float, setup: float, tag: int, node: int, end: str
+    ) -> TimingPath:
         """Follow the predecessors from an endpoint back to its input or register."""
-        steps: list[Step] = []
+        steps: list[PathStep] = []
         start = ""
         while True:
             row = int(self.previous[tag, node])
@@ -354,7 +363,7 @@ class _Graph:
             # The step's delay is the difference of arrivals; a launch starts at time 0.
             before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
             steps.append(
-                Step(
+                PathStep(
                     cell=name,
                     kind=cell.name,
                     through=f"{arc.source}->{arc.target}",
@@ -368,13 +377,13 @@ class _Graph:
                 start = self._register(int(number))
                 break
             node = int(self.arcs[row, 0])
-        return Path(
+        return TimingPath(
             kind=kind, start=start, end=end, delay_ps=total, setup_ps=setup,
             steps=tuple(reversed(steps)),
         )  # fmt: skip
 
 
-def _driver(library: Library, name: str) -> Cell:
+def _driver(library: Library, name: str) -> LibertyCell:
     if name not in library.cells:
         buffers = sorted(cell for cell in library.cells if "BUF" in cell.upper())
         raise LibertyError(f"driving cell must be in the library ({buffers}), not {name!r}")

@@ -39,7 +39,7 @@ _CELLS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class SynthesisRecipe:
     """The conditions under which a design is mapped.
 
     Parameters
@@ -112,7 +112,7 @@ def synthesize(
     top: str = "top",
     liberty: Path,
     targets_ps: Sequence[int] = (RELAXED_PS, TIGHT_PS),
-    recipe: Recipe | None = None,
+    recipe: SynthesisRecipe | None = None,
     cache: bool = True,
 ) -> dict[int, Mapped]:
     """Map the RTLIL text onto the cells of ``liberty``, once for each delay target.
@@ -127,7 +127,7 @@ def synthesize(
         Liberty file of the cell library.
     targets_ps : sequence of int
         Delay targets for ABC, picoseconds, positive.
-    recipe : Recipe, optional
+    recipe : SynthesisRecipe, optional
     cache : bool
         If True, reuse stored results and store new ones.
 
@@ -141,7 +141,7 @@ def synthesize(
     SynthesisError
         If Yosys ends with an error, or if its output lacks a figure.
     """
-    recipe = recipe or Recipe()
+    recipe = recipe or SynthesisRecipe()
     store = ResultCache(kind="synth", enabled=cache)
     common = digest(rtlil, top, liberty.read_bytes(), recipe.as_dict(), version("pyosys"), "2")
     keys = {target: digest(common, target) for target in targets_ps}
@@ -154,7 +154,9 @@ def synthesize(
     return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
 
 
-def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) -> list[str]:
+def _script(
+    top: str, liberty: Path, targets_ps: Sequence[int], recipe: SynthesisRecipe
+) -> list[str]:
     lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
     booth = " -booth" if recipe.booth else ""
     if recipe.sweep:
@@ -180,7 +182,7 @@ def _script(top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe) 
 
 
 def _run(
-    rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: Recipe
+    rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: SynthesisRecipe
 ) -> dict[int, dict[str, Any]]:
     """Run the worker in a fresh directory and collect the results for each target."""
     with tempfile.TemporaryDirectory(prefix="synth-") as name:

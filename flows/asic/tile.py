@@ -16,14 +16,14 @@ from typing import Any
 
 from vitruvian.flows.asic import sta
 from vitruvian.flows.asic.buffers import Load, Planner
-from vitruvian.flows.asic.liberty import Cell, Library
+from vitruvian.flows.asic.liberty import LibertyCell, Library
 
 #: The first part of the names of inserted buffers.
 BUFFER = "buffer$"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Module:
+class TileModule:
     """One distinct module: its readable label and its mapped netlist with ``instances``."""
 
     label: str
@@ -31,7 +31,7 @@ class Module:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
+class AssembledTile:
     """A unit put together from its modules.
 
     Members
@@ -43,7 +43,7 @@ class Tile:
     buffer_area_um2 : float
     """
 
-    timing: sta.Timing
+    timing: sta.PathTiming
     buffers: dict[str, int]
     buffer_area_um2: float
 
@@ -72,7 +72,7 @@ class Tile:
 
 
 def assemble(
-    modules: Mapping[str, Module],
+    modules: Mapping[str, TileModule],
     top: str,
     library: Library,
     *,
@@ -80,7 +80,7 @@ def assemble(
     load_ff: float = 5.0,
     fold: bool = True,
     buffered: bool = True,
-) -> Tile:
+) -> AssembledTile:
     """Return the timing and the buffers of a whole unit.
 
     Parameters
@@ -119,7 +119,7 @@ def assemble(
     netlist = _Flattener(design, fold).flat(top)
     timing = sta.analyse(netlist, library, driving_cell=driving_cell, load_ff=load_ff)
     area = sum(library.cells[kind].area_um2 * count for kind, count in buffers.items())
-    return Tile(timing=timing, buffers=dict(sorted(buffers.items())), buffer_area_um2=area)
+    return AssembledTile(timing=timing, buffers=dict(sorted(buffers.items())), buffer_area_um2=area)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Net:
 class _Design:
     """The modules of a unit, which receive buffers one after the other, children first."""
 
-    def __init__(self, modules: Mapping[str, Module], library: Library, driving_cell: str):
+    def __init__(self, modules: Mapping[str, TileModule], library: Library, driving_cell: str):
         self.library, self.planner = library, Planner(library)
         self.labels = {name: module.label for name, module in modules.items()}
         self.driving = library.cells[driving_cell]
@@ -226,7 +226,7 @@ class _Design:
                 return True
         return False
 
-    def _driver(self, name: str, bit: int) -> tuple[Cell, str, Load]:
+    def _driver(self, name: str, bit: int) -> tuple[LibertyCell, str, Load]:
         """Return the cell and pin that drive a net, and the load at that cell in other modules.
 
         The driver of an input is the driving cell of the unit.

@@ -11,7 +11,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from vitruvian.flows.formal.harness import Harness, transfers
+from vitruvian.flows.formal.harness import ProofHarness, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.scu.address import AddressGenerator
 from vitruvian.hdl.scu.config import ConversionConfig, Mode
@@ -91,7 +91,7 @@ def _last_column(c: Any) -> Value:
 
 
 def _rank(
-    h: Harness, at: dict[str, Any], rank: int, valid: Value, pixels: list[Value], fill: Value
+    h: ProofHarness, at: dict[str, Any], rank: int, valid: Value, pixels: list[Value], fill: Value
 ) -> None:
     """Relate a rank of registers to the pixels that it will become."""
     h.rule(f"s{rank}_valid", at[f"s{rank}_valid"] == valid)
@@ -174,7 +174,7 @@ def _step(m: Module, walk: _Walk, new: Any, begins: Value, goes: Value, after: A
                         m.d.sync += [walk.ky.eq(0), walk.channel.eq(walk.channel + 1)]
 
 
-def _state(h: Harness, dut: _Open, walk: _Walk, working: Value) -> None:
+def _state(h: ProofHarness, dut: _Open, walk: _Walk, working: Value) -> None:
     """Relate the counters of the unit to the reference."""
     state, c, count = dut.state, walk.command, _SMALL.rows
     row, column, ky, kx = walk.row, walk.column, walk.ky, walk.kx
@@ -215,7 +215,7 @@ def _state(h: Harness, dut: _Open, walk: _Walk, working: Value) -> None:
     first("last_of_row", room + c.left, range(2 * count))
 
 
-def _addresses(h: Harness) -> None:
+def _addresses(h: ProofHarness) -> None:
     m, config = h.m, _SMALL
     dut = h.add(_Open(config=config))
     h.stable_streams_in(dut)

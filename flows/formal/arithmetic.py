@@ -9,7 +9,7 @@ from operator import or_
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from vitruvian.flows.formal.harness import Harness
+from vitruvian.flows.formal.harness import ProofHarness
 from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import dot_spec
@@ -19,7 +19,7 @@ from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.mul import Multiplier
 
 
-class Number:
+class ProofNumber:
     """The fields and the class of a code."""
 
     def __init__(self, code: Value, format: FloatFormat):
@@ -82,10 +82,10 @@ def rounded(
 
 
 def _multiply(
-    h: Harness, *, format: str, output: str | None = None, multiplier: str = "booth"
+    h: ProofHarness, *, format: str, output: str | None = None, multiplier: str = "booth"
 ) -> None:
     unit = h.add(Multiplier(format=format, output=output, multiplier=multiplier))
-    a, b = Number(unit.a, unit.format), Number(unit.b, unit.format)
+    a, b = ProofNumber(unit.a, unit.format), ProofNumber(unit.b, unit.format)
     m, f, out = h.m, unit.format, unit.output
     product = Signal(2 * f.significand_bits, name="product")
     m.d.comb += product.eq(a.significand * b.significand)
@@ -106,7 +106,7 @@ def _multiply(
     h.rule("product", unit.d == expected)
 
 
-def _dot(h: Harness, *, format: str, output: str) -> None:
+def _dot(h: ProofHarness, *, format: str, output: str) -> None:
     """Compare a dot product of two pairs with C = ±0 to the exact sum, rounded once."""
     f, out = FORMATS[format], FORMATS[output]
     spec = dot_spec(input=f, output=out, k=2, window=ieee_window(f, out))
@@ -114,7 +114,7 @@ def _dot(h: Harness, *, format: str, output: str) -> None:
     h.add(unit, driven=[unit.c])
     m, c_sign = h.m, h.free("c_sign")
     m.d.comb += unit.c.eq(Cat(Const(0, out.width - 1), c_sign))
-    pairs = [(Number(unit.a[k], f), Number(unit.b[k], f)) for k in range(2)]
+    pairs = [(ProofNumber(unit.a[k], f), ProofNumber(unit.b[k], f)) for k in range(2)]
     # The term of the larger exponent moves to the left, by the difference of the exponents.
     most = 2 * ((1 << f.exponent_bits) - 2)
     width = 2 * f.significand_bits + most
@@ -169,7 +169,7 @@ def _dot(h: Harness, *, format: str, output: str) -> None:
     h.rule("sum", unit.d == expected)
 
 
-def pairs_are_zero(pairs: list[tuple[Number, Number]]) -> Value:
+def pairs_are_zero(pairs: list[tuple[ProofNumber, ProofNumber]]) -> Value:
     """Return 1 if every product is zero."""
     return Cat(*(a.zero | b.zero for a, b in pairs)).all()
 
@@ -194,7 +194,7 @@ _DOT = (
     Mutation(owner=dotcore, **_TIES_UP),
     Mutation(
         name="the negation of a product misses its carry",
-        owner=terms.Terms,
+        owner=terms.TermBuilder,
         function="build",
         old="ones.append(sign)",
         new="ones.append(Const(0, 1))",

@@ -11,7 +11,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, transfers
+from vitruvian.flows.formal.harness import ProofHarness, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 from vitruvian.hdl.cube.assign import DataAssignment
@@ -24,7 +24,7 @@ _M3XU = replace(CONFIGS["m3xu"], m=1, n=1, k=4)
 _FP64 = replace(CONFIGS["m3xu_fp64"], m=1, n=1, k=8)
 
 
-def _limbs(h: Harness, config: MatrixUnitConfig) -> None:
+def _limbs(h: ProofHarness, config: MatrixUnitConfig) -> None:
     """Compare the lanes of both sides, for every digit of B, with slices of the significands."""
     most = max(config.limb_counts)
     sides = [h.add(DataAssignment(config=config, side="a"), "a")]
@@ -44,7 +44,12 @@ def _limbs(h: Harness, config: MatrixUnitConfig) -> None:
 
 
 def _compare(
-    h: Harness, config: MatrixUnitConfig, name: str, chosen: Value, part: Value, sides: list[Any]
+    h: ProofHarness,
+    config: MatrixUnitConfig,
+    name: str,
+    chosen: Value,
+    part: Value,
+    sides: list[Any],
 ) -> None:
     """Demand the right lanes of one precision."""
     format, n = M3XU[name].format, config.limbs(name)
@@ -87,7 +92,7 @@ def _visible(self: Grid, platform: object) -> Module:
     return m
 
 
-def _steps(h: Harness, config: MatrixUnitConfig) -> None:
+def _steps(h: ProofHarness, config: MatrixUnitConfig) -> None:
     """Demand that the steps of a beat visit each digit of each part once, in order."""
     h.abstract(Grid, _visible)
     unit = h.add(MatrixUnit(config=config))

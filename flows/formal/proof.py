@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from vitruvian.flows.formal.harness import Harness
+from vitruvian.flows.formal.harness import ProofHarness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,14 +85,14 @@ class Proof:
     name: str
     component: str
     claim: str
-    build: Callable[[Harness], None]
+    build: Callable[[ProofHarness], None]
     mutations: tuple[Mutation, ...]
     method: str = "pdr"
     clocked: bool = True
 
     def to_rtlil(self, mutation: Mutation | None = None) -> str:
         """Return the harness of the proof as RTLIL text, with one of its mutations or without."""
-        harness = Harness(clocked=self.clocked)
+        harness = ProofHarness(clocked=self.clocked)
         if mutation is None:
             self.build(harness)
             return harness.to_rtlil()

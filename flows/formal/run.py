@@ -6,26 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitruvian.common.files import write_whole
-from vitruvian.flows.formal.engine import LIMIT_S, Outcome, prove
+from vitruvian.flows.formal.engine import LIMIT_S, ProofOutcome, prove
 from vitruvian.flows.formal.proof import Mutation, Proof
 
 HEADER = ("property", "component", "method", "result", "seconds", "mutation", "caught")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ProofRow:
     """The outcome of a proof, or of a mutation that it must catch.
 
     Attributes
     ----------
     proof : Proof
     mutation : Mutation or None
-    outcome : Outcome
+    outcome : ProofOutcome
     """
 
     proof: Proof
     mutation: Mutation | None
-    outcome: Outcome
+    outcome: ProofOutcome
 
     @property
     def passed(self) -> bool:
@@ -79,7 +79,7 @@ def run(
     jobs: int = 1,
     limit_s: int = LIMIT_S,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Iterator[Row]:
+) -> Iterator[ProofRow]:
     """Yield a row for each proof, and for each mutation if they are wanted, in any order.
 
     Parameters
@@ -97,7 +97,7 @@ def run(
     """
     tasks = [(p, m) for p in proofs for m in (None, *(p.mutations if mutations else ()))]
     with ThreadPoolExecutor(jobs) as pool:
-        waiting: dict[Future[Outcome], tuple[Proof, Mutation | None]] = {}
+        waiting: dict[Future[ProofOutcome], tuple[Proof, Mutation | None]] = {}
         try:
             for proof, mutation in tasks:
                 # A mutation changes a class for all threads, so this thread elaborates.
@@ -108,20 +108,20 @@ def run(
             for number, job in enumerate(as_completed(waiting), 1):
                 proof, mutation = waiting[job]
                 progress(f"proved {proof.name}", number, len(tasks))
-                yield Row(proof=proof, mutation=mutation, outcome=job.result())
+                yield ProofRow(proof=proof, mutation=mutation, outcome=job.result())
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def write_waveform(row: Row, folder: Path) -> Path:
+def write_waveform(row: ProofRow, folder: Path) -> Path:
     """Write the waveform of a broken rule into ``folder`` and return its path."""
     path = folder / f"{row.name}.vcd"
     write_whole(path, row.outcome.vcd)
     return path
 
 
-def cells(rows: Sequence[Row], proofs: Sequence[Proof]) -> list[list[str]]:
+def cells(rows: Sequence[ProofRow], proofs: Sequence[Proof]) -> list[list[str]]:
     """Return the lines of the table: a line for each proof and each mutation, in their order."""
     lines: list[list[str]] = []
     known = {row.name: row for row in rows}

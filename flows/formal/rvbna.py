@@ -12,8 +12,8 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
-from vitruvian.flows.formal.arithmetic import Number, rounded
-from vitruvian.flows.formal.harness import Harness
+from vitruvian.flows.formal.arithmetic import ProofNumber, rounded
+from vitruvian.flows.formal.harness import ProofHarness
 from vitruvian.flows.formal.proof import Mutation, Proof, proof_of_cases
 from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
@@ -21,7 +21,7 @@ from vitruvian.golden.machines.table import find
 from vitruvian.hdl.fp import dot
 from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.core import dotcore, finish
-from vitruvian.hdl.fp.core.terms import Terms
+from vitruvian.hdl.fp.core.terms import TermBuilder
 from vitruvian.hdl.fp.dot import DotProduct
 
 
@@ -54,7 +54,10 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
     """
     out, window = spec.output, spec.sum.window
     assert window is not None and out.infinity is not None
-    pairs = [(Number(x, spec.input), Number(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
+    pairs = [
+        (ProofNumber(x, spec.input), ProofNumber(y, spec.input_b))
+        for x, y in zip(a, b, strict=True)
+    ]
     fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
     most = (1 << spec.input.exponent_bits) + (1 << spec.input_b.exponent_bits) - 4
     shifts, zeros = [], []
@@ -107,7 +110,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
     sum needs no rounding, because both operands are multiples of the least number.
     """
     f, below = format.fraction_bits, 2
-    x, y = Number(a, format), Number(b, format)
+    x, y = ProofNumber(a, format), ProofNumber(b, format)
     less = x.shift < y.shift
     large, small = (
         Mux(less, y.significand, x.significand),
@@ -171,7 +174,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
     return expected
 
 
-def _dot(h: Harness, *, stem: str, powers: int = 0, addend: bool = True) -> None:
+def _dot(h: ProofHarness, *, stem: str, powers: int = 0, addend: bool = True) -> None:
     """Compare the unit to the rule.
 
     Without ``addend``, C is +0 and changes nothing. The last ``powers`` codes of B have a zero
@@ -183,13 +186,13 @@ def _dot(h: Harness, *, stem: str, powers: int = 0, addend: bool = True) -> None
     h.add(unit, driven=[] if addend else [unit.c])
     a, b = ([Value.cast(port[k]) for k in range(spec.k)] for port in (unit.a, unit.b))
     for code in b[spec.k - powers :]:
-        h.assume(Number(code, spec.input_b).fraction == 0)
+        h.assume(ProofNumber(code, spec.input_b).fraction == 0)
     total = dot_reference(h.m, spec, a, b)
     expected = add_reference(h.m, spec.output, total, unit.c) if addend else total
     h.rule("sum", unit.d == expected)
 
 
-def _chosen(h: Harness, name: str, codes: Sequence[int], width: int) -> Value:
+def _chosen(h: ProofHarness, name: str, codes: Sequence[int], width: int) -> Value:
     """Return one of a few codes; a free index selects it, and a too large index the first one."""
     index, value = h.free(name, range(len(codes))), Signal(width, name=f"value_{name}")
     choice: Value = Const(codes[0], width)
@@ -199,7 +202,7 @@ def _chosen(h: Harness, name: str, codes: Sequence[int], width: int) -> Value:
     return value
 
 
-def _bounded(h: Harness, *, stem: str, free: int, rest: Mapping[str, Sequence[int]]) -> None:
+def _bounded(h: ProofHarness, *, stem: str, free: int, rest: Mapping[str, Sequence[int]]) -> None:
     """Compare the unit to the rule, C = +0, where only the first ``free`` pairs have any codes.
 
     ``rest`` has the codes without a sign of A and of B in the other pairs. The signs of A are free,
@@ -224,7 +227,7 @@ def _bounded(h: Harness, *, stem: str, free: int, rest: Mapping[str, Sequence[in
     h.rule("sum", unit.d == dot_reference(h.m, spec, sides["a"], sides["b"]))
 
 
-def _add(h: Harness, *, format: str) -> None:
+def _add(h: ProofHarness, *, format: str) -> None:
     f = FORMATS[format]
     unit = Adder(format=f, rounding="RTO")
     h.add(unit, driven=[unit.subtract])
@@ -240,7 +243,7 @@ _TRUNCATED = {
 _DOT = (
     Mutation(
         name="products are chopped",
-        owner=Terms,
+        owner=TermBuilder,
         function="_align",
         old="shifted[extra] | lost",
         new="shifted[extra]",

@@ -2,9 +2,9 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.frames import Crc16
 from vitruvian.hdl.bus.lite import LiteUnit, Reply
 from vitruvian.hdl.bus.mailbox import Mailbox, _Access
@@ -17,10 +17,10 @@ from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.unit import MatrixUnit
 
 #: A result of two words, and operands of one.
-_CORE = Core(config=MatrixUnitConfig(m=1, n=2, k=1, precisions=("int8",), slots=2))
+_CORE = BusCore(config=MatrixUnitConfig(m=1, n=2, k=1, precisions=("int8",), slots=2))
 
 
-def _skid(h: Harness) -> None:
+def _skid(h: ProofHarness) -> None:
     dut = h.add(Skid(2))
     h.stable_streams(dut)
     track = Tracker(
@@ -36,7 +36,7 @@ def _skid(h: Harness) -> None:
     h.rule("takes", dut.i.ready == (track.level != 2))
 
 
-def _crc(h: Harness) -> None:
+def _crc(h: ProofHarness) -> None:
     """Compare the value after each byte with a division that takes the whole byte at once."""
     dut = h.add(Crc16())
     h.assume(~dut.put | ~dut.busy)
@@ -56,7 +56,7 @@ def _crc(h: Harness) -> None:
     h.rule("kept", ~idle | (dut.value == h.past(dut.value, "value")))
 
 
-def _line(h: Harness) -> None:
+def _line(h: ProofHarness) -> None:
     """Send bytes, with any pauses, to a receiver with the same clock."""
     sender = h.add(Transmitter(divisor=LEAST_DIVISOR), "sender")
     receiver = Receiver(divisor=LEAST_DIVISOR)
@@ -81,7 +81,7 @@ def _line(h: Harness) -> None:
     h.rule("no_error", ~receiver.error)
 
 
-def _lite(h: Harness) -> None:
+def _lite(h: ProofHarness) -> None:
     """Follow one write and one read, any of them, through the port to the registers and back."""
     names = ("valid", "write", "address", "data", "taken", "answers", "answered")
     widths = (1, 1, 8, 32, 1, 1, 1)
@@ -193,7 +193,7 @@ def _lite(h: Harness) -> None:
     arrives(h, waiting=[*waiting, *prompt], offered=r_valid, cycles=6, name="r")
 
 
-def _mailbox(h: Harness) -> None:
+def _mailbox(h: ProofHarness) -> None:
     """Compare the beats, the C fractals and the results with the words that cross the bus."""
     bits = {"a": _CORE.a_bits, "b": _CORE.b_bits, "c": _CORE.d_bits, "control": 8}
     names = {"i_valid": 1, "c_valid": 1, "o_ready": 1, **bits}
@@ -289,7 +289,7 @@ def _mailbox(h: Harness) -> None:
     h.rule("result_none", ~h.past(access("d_data", False) & ~o_valid, "empty") | (payload == 0))
 
 
-def _products(h: Harness) -> None:
+def _products(h: ProofHarness) -> None:
     """Count the beats of each command, and follow its number of results."""
     dut = h.add(Products(core=_CORE))
     command = dut.command.payload

@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.config import MatrixUnitConfig
@@ -30,7 +30,7 @@ _BITS = 1
 _FIELDS = ("start", "slot", "emit", "late")
 
 
-def _slot_queue(h: Harness) -> None:
+def _slot_queue(h: ProofHarness) -> None:
     queue = h.add(SlotQueue(depth=4), "queue")
     track = Tracker(
         h,
@@ -46,7 +46,7 @@ def _slot_queue(h: Harness) -> None:
     h.rule("any", queue.any == (track.level != 0))
 
 
-def _unit(h: Harness, config: MatrixUnitConfig) -> None:
+def _unit(h: ProofHarness, config: MatrixUnitConfig) -> None:
     """Compare an element of every result with the sum that the beats make in its slot.
 
     All of B is 1 and A has one bit, so the parity of a sum tells which beats it has.
@@ -98,7 +98,7 @@ def _unit(h: Harness, config: MatrixUnitConfig) -> None:
     arrives(h, waiting=stuck, offered=taken, cycles=config.latency_cycles, name="beat")
 
 
-def _ahead(h: Harness) -> None:
+def _ahead(h: ProofHarness) -> None:
     """Run both sequencers with the same beats, which stand in a register."""
     ahead, plain = LookaheadSequencer(config=_BUFFERED), Sequencer(config=replace(_MEMORY, slots=3))
     for name, unit, others in (

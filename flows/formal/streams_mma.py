@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.presets import CONFIGS
 from vitruvian.hdl.cube.unit import MatrixUnit
-from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
+from vitruvian.hdl.mma.issue import BeatPlan, Issue, opcodes_of
 from vitruvian.hdl.mma.unit import MmaUnit
 
 _CONFIG = CONFIGS["m3xu"]
@@ -18,13 +18,13 @@ _SMALL = replace(_CONFIG, m=1, n=1, k=4)
 _AHEAD = 2
 
 
-def _issue(h: Harness) -> None:
+def _issue(h: ProofHarness) -> None:
     """Follow one tile and one of its blocks, any of them, through every instruction."""
     issue = h.add(Issue(config=_CONFIG))
     h.stable_streams(issue)
     word, beat = issue.i.payload, issue.o.payload
     fetch, control = beat.fetch, beat.control
-    plans = {opcode: Plan.of(opcode, _CONFIG) for opcode in opcodes_of(_CONFIG)}
+    plans = {opcode: BeatPlan.of(opcode, _CONFIG) for opcode in opcodes_of(_CONFIG)}
     rows, columns, blocks = Signal(8), Signal(8), Signal(8)
     known, is_complex = Signal(), Signal()
     with h.m.Switch(word.opcode):
@@ -96,7 +96,7 @@ def _tagged_unit(self: MatrixUnit, platform: object) -> Module:
     return m
 
 
-def _unit(h: Harness) -> None:
+def _unit(h: ProofHarness) -> None:
     h.abstract(Issue, _tagged_issue)
     h.abstract(MatrixUnit, _tagged_unit)
     unit = h.add(MmaUnit(config=_SMALL, ahead=_AHEAD))

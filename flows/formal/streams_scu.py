@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.scu.address import GENERATOR_CYCLES, AddressGenerator
 from vitruvian.hdl.scu.col2im import Col2Im, RowAdder
@@ -28,7 +28,7 @@ _SMALL = ConversionConfig(
 _SIZE = "8 patches a beat, sizes of 1 to 2 bits, 2 beats ahead"
 
 
-def _beats(h: Harness, command: Any, beat: Any, *, name: str) -> Signal:
+def _beats(h: ProofHarness, command: Any, beat: Any, *, name: str) -> Signal:
     """Demand ``repeat * beats`` beats for each command, in the order of the commands.
 
     Returns
@@ -61,7 +61,7 @@ def _beats(h: Harness, command: Any, beat: Any, *, name: str) -> Signal:
     return pending
 
 
-def _generator(h: Harness) -> None:
+def _generator(h: ProofHarness) -> None:
     dut = h.add(AddressGenerator(config=_SMALL))
     h.stable_streams(dut)
     pending = _beats(h, dut.i, dut.o, name="beat")
@@ -75,7 +75,7 @@ def _generator(h: Harness) -> None:
     h.rule("hold", ~dut.hold | ~dut.i.ready)
 
 
-def _reader(h: Harness) -> None:
+def _reader(h: ProofHarness) -> None:
     dut = h.add(Reader(config=_SMALL, addresses=True))
     h.stable_streams(dut)
     track = Tracker(
@@ -92,7 +92,7 @@ def _reader(h: Harness) -> None:
     h.rule("arrives", ~((track.level != 0) & dut.rows.valid) | dut.o.valid)
 
 
-def _im2col(h: Harness) -> None:
+def _im2col(h: ProofHarness) -> None:
     dut = h.add(Im2Col(config=_SMALL))
     h.stable_streams(dut)
     fill = h.constant("padding", 16)
@@ -125,7 +125,7 @@ def _summed(self: RowAdder, platform: object) -> Module:
     return m
 
 
-def _col2im(h: Harness) -> None:
+def _col2im(h: ProofHarness) -> None:
     h.abstract(RowAdder, _summed)
     dut = h.add(Col2Im(config=_SMALL, pipeline=2))
     h.stable_streams(dut)

@@ -9,7 +9,7 @@ from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.sparse.buffer import DualBuffer
 from vitruvian.hdl.sparse.config import ISConfig, Kind, OSConfig
@@ -37,7 +37,7 @@ def _sum(self: Reduction, platform: object) -> Module:
     return m
 
 
-def _one_element(h: Harness, core: Any, present: list[Value]) -> None:
+def _one_element(h: ProofHarness, core: Any, present: list[Value]) -> None:
     """Replace the operators, and let one element in all time be 1."""
     h.abstract(ProcessingElement, _product)
     h.abstract(Reduction, _sum)
@@ -52,7 +52,7 @@ def _one_element(h: Harness, core: Any, present: list[Value]) -> None:
         h.assume(present[k] | ~lanes[k].a[0])
 
 
-def _os(h: Harness) -> None:
+def _os(h: ProofHarness) -> None:
     core = h.add(OSCore(config=_OS))
     h.stable_streams(core)
     beat = core.i.payload
@@ -93,7 +93,7 @@ def _os(h: Harness) -> None:
     arrives(h, waiting=waiting, offered=core.o.valid, cycles=core.latency, name="item")
 
 
-def _is(h: Harness) -> None:
+def _is(h: ProofHarness) -> None:
     core = h.add(ISCore(config=_IS))
     h.stable_streams(core)
     beat, taken = core.i.payload, transfers(core.i)
@@ -149,7 +149,7 @@ def _copied(self: EwiseLane, platform: object) -> Module:
     return m
 
 
-def _ewise(h: Harness) -> None:
+def _ewise(h: ProofHarness) -> None:
     """Count the instructions of programs that load an item of x and store it in y."""
     h.abstract(EwiseLane, _copied)
     core = h.add(EwiseCore(config=_EWISE))
@@ -195,14 +195,14 @@ _OEI = OEIConfig(
 )
 
 
-def _buffer(h: Harness) -> None:
+def _buffer(h: ProofHarness) -> None:
     """Demand stable outputs, until a wrong beat stops the buffer."""
     buffer = h.add(DualBuffer(config=_OEI))
     h.assume(Value.cast(buffer.refusal) == Refusal.NONE.value)
     h.stable_streams(buffer)
 
 
-def _control(h: Harness) -> None:
+def _control(h: ProofHarness) -> None:
     """Follow one sub-tensor, any of them, through the three stages of a pass."""
     control = h.add(PipelineControl(config=_OEI))
     h.stable_streams(control)
@@ -245,7 +245,7 @@ def _control(h: Harness) -> None:
     h.rule("one_pass", ~begins | ~running)
 
 
-def _refused(h: Harness) -> None:
+def _refused(h: ProofHarness) -> None:
     """Refuse a pass at any time while the first stage works, as the buffer does."""
     control = h.add(PipelineControl(config=_OEI))
     h.stable_streams(control)

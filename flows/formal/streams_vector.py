@@ -2,11 +2,11 @@
 
 from amaranth.hdl import Module, Mux, Signal, Value
 
-from vitruvian.flows.formal.harness import Harness, Tracker, arrives, transfers
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.vector.config import VectorConfig
 from vitruvian.hdl.vector.operations import Format, Operation
-from vitruvian.hdl.vector.sequencer import Sequencer
+from vitruvian.hdl.vector.sequencer import VectorSequencer
 from vitruvian.hdl.vector.slice import Slice
 from vitruvian.hdl.vector.unit import VectorUnit
 
@@ -26,7 +26,7 @@ def _combined(self: Slice, platform: object) -> Module:
     return m
 
 
-def _unit(h: Harness) -> None:
+def _unit(h: ProofHarness) -> None:
     """Follow an item of a through commands of ADD and of SUM, the sum of all lanes.
 
     The lowest bits of the lanes of the item stand for its elements.
@@ -76,7 +76,7 @@ PROOFS = (
         mutations=(
             Mutation(
                 name="another repeat enters during a reduction",
-                owner=Sequencer,
+                owner=VectorSequencer,
                 function="elaborate",
                 old="Mux(reducing, self.back, self.available)",
                 new="self.available",

@@ -19,7 +19,7 @@ class TooSmall(UserError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Board:
+class FpgaBoard:
     """An FPGA board.
 
     Members
@@ -95,7 +95,7 @@ def board_names() -> list[str]:
 
 
 @cache
-def load_board(name: str) -> Board:
+def load_board(name: str) -> FpgaBoard:
     """Return the board ``name``.
 
     Raises
@@ -111,7 +111,7 @@ def load_board(name: str) -> Board:
         for port, given in data["pins"].items()
     }
     standards = {port: io.get(f"{port}_standard", io["standard"]) for port in ("clk", *pins)}
-    return Board(
+    return FpgaBoard(
         name=name,
         description=data["description"],
         family=data["family"],

@@ -4,22 +4,22 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from vitruvian.flows.fpga.board import Board
+from vitruvian.flows.fpga.board import FpgaBoard
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 
 
-def default_design(board: Board) -> Variant:
+def default_design(board: FpgaBoard) -> Variant:
     """Return the default design of a board: the unit ``serial``, whose ports are pins."""
     unit = UNITS["serial"]
     given = {name: unit.options[name].read(text) for name, text in board.default.items()}
     return suited(Variant(unit, unit.default(given)), board, ())
 
 
-def suited(variant: Variant, board: Board, given: Collection[str]) -> Variant:
+def suited(variant: Variant, board: FpgaBoard, given: Collection[str]) -> Variant:
     """Return the variant with multipliers for DSP blocks, and clock and ranks for the board.
 
-    With such multipliers, the register ranks are those that pay on the board, ``Board.ranks``. An
+    With such multipliers, the register ranks are ``FpgaBoard.ranks``, which pay. An
     option whose value the variant does not allow keeps its value.
 
     Parameters
@@ -49,7 +49,7 @@ def _changed(variant: Variant, name: str, value: Any, given: Collection[str]) ->
     return variant
 
 
-def ranks_note(variant: Variant, fitted: Variant, board: Board) -> str | None:
+def ranks_note(variant: Variant, fitted: Variant, board: FpgaBoard) -> str | None:
     """Return a sentence about the ranks that ``suited`` has chosen, or None if it chose none.
 
     Parameters

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from vitruvian.flows.fpga.place import Design, Routed
+from vitruvian.flows.fpga.place import BoardDesign, RoutedDesign
 
 #: Kind of cell -> colour, in the order in which the legend names them. The colours differ in
 #: brightness as well, so that they can be told apart without their hue.
@@ -35,7 +35,7 @@ def kind_of(name: str) -> str | None:
     return max(starts)[1] if starts else None
 
 
-def draw(work: Design, routed: Routed) -> str:
+def draw(work: BoardDesign, routed: RoutedDesign) -> str:
     """Return the floorplan as SVG: one square for each tile, filled by what is in it.
 
     A tile with cells of several kinds is divided by their numbers. The strength of a colour is not

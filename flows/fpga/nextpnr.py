@@ -17,7 +17,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.extras import is_installed, missing
-from vitruvian.flows.fpga.board import Board, TooSmall
+from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 
 #: Options of nextpnr for large designs on an ECP5.
 LARGE = ("--placer", "static", "--router", "router2")
@@ -70,7 +70,7 @@ def versions(family: str) -> list[str]:
 
 def place_and_route(
     name: str,
-    board: Board,
+    board: FpgaBoard,
     netlist: str,
     pins: str,
     *,
@@ -128,7 +128,7 @@ def place_and_route(
     }
 
 
-def _words(board: Board) -> tuple[list[str], list[str]]:
+def _words(board: FpgaBoard) -> tuple[list[str], list[str]]:
     """Return the board's own options of nextpnr, and those of the packer.
 
     They are the chip, and the names of the files "pins", "routed" or "routed.json", and "packed".
@@ -163,7 +163,7 @@ def _tool(
     words: list[str],
     folder: Path,
     name: str,
-    board: Board,
+    board: FpgaBoard,
     progress: Callable[[str], None],
 ) -> None:
     """Run a tool in a process of its own, and report its steps."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.fpga import mapping, nextpnr
-from vitruvian.flows.fpga.board import Board, TooSmall
+from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 from vitruvian.flows.fpga.dsp_registers import absorb
 from vitruvian.flows.fpga.wrapper import TOP, Top, ports_of
 from vitruvian.flows.verilog import emit
@@ -66,14 +66,14 @@ _NAMES = {"lut": "LUTs", "ff": "flip-flops", "dsp": "DSP blocks", "bram": "memor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class BoardDesign:
     """A unit under a top module for a board.
 
     Members
     -------
     name : str
         Name for files.
-    board : Board
+    board : FpgaBoard
     unit_text, top_text : str
         Verilog of the unit, and of the top module ``board_top``.
     widths : dict of str to int
@@ -88,7 +88,7 @@ class Design:
     """
 
     name: str
-    board: Board
+    board: FpgaBoard
     unit_text: str
     top_text: str
     widths: Mapping[str, int]
@@ -99,7 +99,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Routed:
+class RoutedDesign:
     """A routed design.
 
     Members
@@ -137,7 +137,7 @@ class Routed:
         }
 
 
-def design(variant: Variant, board: Board, *, text: str | None = None) -> Design:
+def design(variant: Variant, board: FpgaBoard, *, text: str | None = None) -> BoardDesign:
     """Return ``variant``, whose Verilog is ``text`` if that is known, under a top for ``board``."""
     text = emit.emit(variant, plain=True) if text is None else text
     component = only_described(variant.build())
@@ -146,7 +146,7 @@ def design(variant: Variant, board: Board, *, text: str | None = None) -> Design
     assert header is not None
     controls = set(re.findall(r"\b(?:clk|rst)\b", header[0]))
     top = Top(module=variant.module, ports=ports, board=board, controls=controls)
-    return Design(
+    return BoardDesign(
         name=f"{variant.module}_{board.name}".replace("-", "_"),
         board=board,
         unit_text=text,
@@ -159,7 +159,7 @@ def design(variant: Variant, board: Board, *, text: str | None = None) -> Design
     )
 
 
-def synth(work: Design, *, cache: bool = True) -> tuple[mapping.Resources, str]:
+def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, str]:
     """Return the resources of a design with its top module, and its netlist as JSON text.
 
     The modules of a large design are mapped one by one (``mapping.is_large``).
@@ -201,7 +201,7 @@ def _cells(netlist: str) -> dict[str, int]:
     return cells
 
 
-def check_fit(counts: mapping.Resources, work: Design, *, factor: float = 1.0) -> None:
+def check_fit(counts: mapping.Resources, work: BoardDesign, *, factor: float = 1.0) -> None:
     """Raise TooSmall if these counts are more than ``factor`` times what the board has."""
     board = work.board
     needed = asdict(counts) | {"lut": counts.all_luts(board.family)}
@@ -214,7 +214,7 @@ def check_fit(counts: mapping.Resources, work: Design, *, factor: float = 1.0) -
 
 
 def route(
-    work: Design,
+    work: BoardDesign,
     counts: mapping.Resources,
     netlist: str,
     *,
@@ -222,7 +222,7 @@ def route(
     clock_mhz: float | None = None,
     cache: bool = True,
     progress: Callable[[str], None] = lambda step: None,
-) -> Routed:
+) -> RoutedDesign:
     """Place and route a netlist and pack the bitstream.
 
     Parameters
@@ -275,7 +275,7 @@ def route(
         raise TooSmall(found["too_small"])
     data = base64.b64decode(found["bitstream"])
     placement = [(kind, x, y) for kind, x, y in found["placement"]]
-    return Routed(
+    return RoutedDesign(
         fmax_mhz=found["fmax_mhz"],
         seed=seed,
         sites=found["sites"],
@@ -285,7 +285,7 @@ def route(
     )
 
 
-def _options(work: Design, counts: mapping.Resources) -> Sequence[str]:
+def _options(work: BoardDesign, counts: mapping.Resources) -> Sequence[str]:
     """Return the options of nextpnr that choose placer and router.
 
     For large designs, nextpnr's electrostatic placer takes half of the time and leaves shorter
@@ -297,7 +297,7 @@ def _options(work: Design, counts: mapping.Resources) -> Sequence[str]:
     return nextpnr.LARGE if large and family == "ecp5" else ()
 
 
-def constraints(work: Design, clock_mhz: float | None = None) -> str:
+def constraints(work: BoardDesign, clock_mhz: float | None = None) -> str:
     """Return the pins and the clock of the design in the notation of the family's tools.
 
     The clock is that of the board unless ``clock_mhz`` is given.
@@ -325,7 +325,7 @@ def constraints(work: Design, clock_mhz: float | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def is_bound(work: Design, counts: mapping.Resources) -> bool:
+def is_bound(work: BoardDesign, counts: mapping.Resources) -> bool:
     """Return whether nextpnr's frequency is only an upper bound for this design.
 
     It has no delays of iCE40's and Gowin's multipliers, nor of Gowin's memory blocks.

@@ -2,7 +2,7 @@
 
 from pathlib import PurePosixPath
 
-from vitruvian.flows.fpga.place import Design, constraints
+from vitruvian.flows.fpga.place import BoardDesign, constraints
 from vitruvian.flows.fpga.wrapper import TOP
 
 #: Steps of an implementation in Vivado, with the reports that are written after each.
@@ -41,7 +41,7 @@ puts "bitstream: [file join $out {name}.runs impl_1 {top}.bit]"
 """
 
 
-def project(work: Design) -> dict[PurePosixPath, str]:
+def project(work: BoardDesign) -> dict[PurePosixPath, str]:
     """Return the files of a Vivado project by name: Tcl, constraints, and Verilog."""
     script = _SCRIPT.format(
         name=work.name,

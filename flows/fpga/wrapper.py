@@ -25,7 +25,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 
-from vitruvian.flows.fpga.board import Board
+from vitruvian.flows.fpga.board import FpgaBoard
 from vitruvian.hdl.bus.clock import CLOCK_PORTS
 
 #: The pins of a board that are inputs of the FPGA.
@@ -41,7 +41,7 @@ _FOLD = 3
 
 
 @dataclass(frozen=True)
-class Port:
+class WrapperPort:
     """A port of an emitted Verilog module.
 
     Members
@@ -58,10 +58,10 @@ class Port:
     output: bool
 
 
-def ports_of(component: wiring.Component) -> list[Port]:
+def ports_of(component: wiring.Component) -> list[WrapperPort]:
     """Return the ports of a component by their Verilog names, without clock and reset."""
     return [
-        Port("__".join(map(str, path)), width, member.flow is wiring.Out)
+        WrapperPort("__".join(map(str, path)), width, member.flow is wiring.Out)
         for path, member, _ in component.signature.flatten(component)
         if (width := Shape.cast(member.shape).width)
     ]
@@ -74,7 +74,7 @@ class Top(Elaboratable):
     ----------
     module : str
         Name of the component's Verilog module.
-    ports : sequence of Port
+    ports : sequence of WrapperPort
         Ports of the component without ``clk`` and ``rst``. ``aclk`` and ``aresetn`` of a component
         with an AXI bus get the clock and the reset of the board, too.
     controls : collection of str
@@ -92,7 +92,12 @@ class Top(Elaboratable):
     """
 
     def __init__(
-        self, *, module: str, ports: Sequence[Port], board: Board, controls: Collection[str]
+        self,
+        *,
+        module: str,
+        ports: Sequence[WrapperPort],
+        board: FpgaBoard,
+        controls: Collection[str],
     ):
         names = {port.name for port in ports}
         self._module, self._controls = module, {*controls, *names.intersection(CLOCK_PORTS)}
@@ -106,7 +111,11 @@ class Top(Elaboratable):
         self._inputs = [p for p in self._ports if not p.output]
         self._outputs = [p for p in self._ports if p.output]
         self._clk = Signal(name="clk")
-        outer = [Port("rx", 1, False), Port("tx", 1, True)] if self.wrapped else self._ports
+        outer = (
+            [WrapperPort("rx", 1, False), WrapperPort("tx", 1, True)]
+            if self.wrapped
+            else self._ports
+        )
         self.pins = {port.name: Signal(port.width, name=port.name) for port in outer}
         ins = sum(p.width for p in self._inputs)
         outs = sum(p.width for p in self._outputs)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vitruvian.flows.asic import baseline
-from vitruvian.flows.asic.measure import Row
+from vitruvian.flows.asic.measure import AreaRow
 from vitruvian.flows.units import reported
 from vitruvian.hdl.catalogue.semirings import PUBLISHED
 
@@ -15,7 +15,7 @@ _UNITS = {"simd2": "FP16", "simd2-int": "integer"}
 _HEADER = ["operations", "bits", "µm²", "ns", "ratio", "published", ""]
 
 
-def tables(rows: Sequence[Row], library: str, *, everything: bool = False) -> list[Table]:
+def tables(rows: Sequence[AreaRow], library: str, *, everything: bool = False) -> list[Table]:
     """Return the parts (a), (b) and (c) of Table 3.5 for integer and for FP16 units.
 
     Ratios are relative to the 16-bit matrix-product unit of the same kind; the published ratios
@@ -23,7 +23,7 @@ def tables(rows: Sequence[Row], library: str, *, everything: bool = False) -> li
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of AreaRow
         The measured rows, of any unit.
     library : str
         Name of the cell library whose checked-in figures complete the table.

@@ -5,12 +5,12 @@ from itertools import product
 from vitruvian.flows.probes import tcgen05
 from vitruvian.flows.probes.common import COMMON, MAIN
 from vitruvian.flows.probes.cuda_device import DEVICE, HOST
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 from vitruvian.flows.probes.ptx import FP8, SMALL, format_bits, instruction
 
 
-def _dense() -> list[Instruction]:
-    found: list[Instruction] = []
+def _dense() -> list[ProbedInstruction]:
+    found: list[ProbedInstruction] = []
     for out in ("f32", "f16"):
         types = f"{out}.f16.f16.{out}"
         text = f"mma.sync.aligned.m8n8k4.row.col.{types}"
@@ -35,8 +35,8 @@ def _dense() -> list[Instruction]:
     return found
 
 
-def _sparse() -> list[Instruction]:
-    found: list[Instruction] = []
+def _sparse() -> list[ProbedInstruction]:
+    found: list[ProbedInstruction] = []
     rows = [
         *(("f16", "f16", out, shape, 80) for out in ("f32", "f16") for shape in ("16", "32")),
         *(("bf16", "bf16", "f32", shape, 80) for shape in ("16", "32")),
@@ -51,7 +51,7 @@ def _sparse() -> list[Instruction]:
     return found
 
 
-def _wgmma() -> list[Instruction]:
+def _wgmma() -> list[ProbedInstruction]:
     rows = [
         *(("f16", "f16", out, "16") for out in ("f32", "f16")),
         ("bf16", "bf16", "f32", "16"),
@@ -68,8 +68,8 @@ def _wgmma() -> list[Instruction]:
     ]
 
 
-def _blackwell() -> list[Instruction]:
-    found: list[Instruction] = []
+def _blackwell() -> list[ProbedInstruction]:
+    found: list[ProbedInstruction] = []
     for a, b in product(SMALL, SMALL):
         head = "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col"
         for out in ("f32", "f16"):
@@ -102,7 +102,7 @@ def _blackwell() -> list[Instruction]:
 INSTRUCTIONS = (*_dense(), *_sparse(), *_wgmma(), *_blackwell(), *tcgen05.INSTRUCTIONS)
 
 
-def program(instructions: list[Instruction]) -> dict[str, str]:
+def program(instructions: list[ProbedInstruction]) -> dict[str, str]:
     """Return the source and the Makefile for these instructions."""
     kernels = [_kernel(each) for each in instructions]
     table = "".join(f'  {{"{each.name}", {each.device}, {each.name}}},\n' for each in instructions)
@@ -131,7 +131,7 @@ def program(instructions: list[Instruction]) -> dict[str, str]:
     return {"probe.cu": source, "Makefile": makefile}
 
 
-def registers(each: Instruction) -> tuple[int, int, int]:
+def registers(each: ProbedInstruction) -> tuple[int, int, int]:
     """Return the registers of A, B and C that a thread holds, of 32 bits, or of 64 for fp64."""
     if each.kind == "fp64":
         return 1, 1, 2
@@ -144,14 +144,14 @@ def registers(each: Instruction) -> tuple[int, int, int]:
     return terms * bits // 64, (0 if each.kind == "wgmma" else b), wide // 8
 
 
-def _bits(each: Instruction) -> int:
+def _bits(each: ProbedInstruction) -> int:
     """Return the bits that an operand's element takes in a register."""
     if each.kind in ("mxf4", "mxf4nvf4"):
         return 4
     return format_bits(each.input)
 
 
-def _kernel(each: Instruction) -> str:
+def _kernel(each: ProbedInstruction) -> str:
     """Return the kernel of an instruction: load fragments, run the instruction, store."""
     if each.kind.startswith("tcgen05"):
         return tcgen05.kernel(each)

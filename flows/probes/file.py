@@ -47,7 +47,7 @@ _SECTION = struct.Struct("<64s32s32s32s32sIIIIIIIIQ24x")
 
 
 @dataclass(frozen=True)
-class Section:
+class ProbeSection:
     """An instruction with its operands, and with its results if it has run.
 
     Attributes
@@ -67,7 +67,7 @@ def _dtype(format: FloatFormat | IntFormat) -> np.dtype:
     return np.dtype(f"u{format.bits // 8}")
 
 
-def pack(sections: list[Section], seed: int) -> bytes:
+def pack(sections: list[ProbeSection], seed: int) -> bytes:
     """Return the file of the operands of these sections."""
     bodies: list[bytes] = []
     headers: list[bytes] = []
@@ -101,14 +101,14 @@ def pack(sections: list[Section], seed: int) -> bytes:
     return _HEADER.pack(*fixed, digest, bytes(64)) + rest
 
 
-def read(path: Path) -> tuple[str, list[Section]]:
+def read(path: Path) -> tuple[str, list[ProbeSection]]:
     """Read a file that a program has written.
 
     Returns
     -------
     device : str
         The text that names the device.
-    sections : list of Section
+    sections : list of ProbeSection
         The instructions that have run; their cases are ``Results``.
 
     Raises
@@ -129,7 +129,7 @@ def read(path: Path) -> tuple[str, list[Section]]:
     if len(data) != length or _HEADER.size + count * _SECTION.size > length:
         raise UserError(f"{path} must have {length} bytes, not {len(data)}; it is truncated")
     whole = bytes(data)
-    sections: list[Section] = []
+    sections: list[ProbeSection] = []
     for number in range(count):
         place = _HEADER.size + number * _SECTION.size
         try:
@@ -149,7 +149,7 @@ def read(path: Path) -> tuple[str, list[Section]]:
     return "".join(c if c.isprintable() else "\ufffd" for c in text), sections
 
 
-def _section(data: bytes, place: int) -> tuple[Section, bool, int, int]:
+def _section(data: bytes, place: int) -> tuple[ProbeSection, bool, int, int]:
     """Return a section, if it has run, and the place of D with its size in bytes."""
     fields = _SECTION.unpack_from(data, place)
     name, a, b, c, scale = (text.split(b"\0")[0].decode() for text in fields[:5])
@@ -181,7 +181,12 @@ def _section(data: bytes, place: int) -> tuple[Section, bool, int, int]:
         scale_a=arrays[3] if scales else None,
         scale_b=arrays[4] if scales else None,
     )
-    return Section(name, with_results(given, arrays[-1])), status == 1, place_d, arrays[-1].nbytes
+    return (
+        ProbeSection(name, with_results(given, arrays[-1])),
+        status == 1,
+        place_d,
+        arrays[-1].nbytes,
+    )
 
 
 def _format(name: str) -> FloatFormat | IntFormat:
@@ -191,7 +196,7 @@ def _format(name: str) -> FloatFormat | IntFormat:
     raise KeyError(name)
 
 
-def results_of(section: Section) -> Results:
+def results_of(section: ProbeSection) -> Results:
     """Return the results of a section that has run."""
     assert isinstance(section.cases, Results)
     return section.cases

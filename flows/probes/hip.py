@@ -1,11 +1,15 @@
 """The program for AMD's GPUs: HIP with the builtin functions of MFMA."""
 
 from vitruvian.flows.probes.common import COMMON, MAIN
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 
 
-def _one(name: str, a: str, b: str, out: str, terms: int, text: str, device: int) -> Instruction:
-    return Instruction(f"mfma_{name}", a, b, out, terms, text=text, device=device, kind=_kind(text))
+def _one(
+    name: str, a: str, b: str, out: str, terms: int, text: str, device: int
+) -> ProbedInstruction:
+    return ProbedInstruction(
+        f"mfma_{name}", a, b, out, terms, text=text, device=device, kind=_kind(text)
+    )
 
 
 def _kind(text: str) -> str:
@@ -175,7 +179,7 @@ _TYPES = {
 }
 
 
-def _kernel(each: Instruction) -> str:
+def _kernel(each: ProbedInstruction) -> str:
     """Return the kernel of an instruction: load fragments, call the builtin function, store."""
     kind = _TYPES[each.kind]
     scalar = "double" if each.output == "fp64" else "float"
@@ -194,7 +198,7 @@ __global__ void {each.name}(Case x, int *ran) {{
 """
 
 
-def program(instructions: list[Instruction]) -> dict[str, str]:
+def program(instructions: list[ProbedInstruction]) -> dict[str, str]:
     """Return the source and the Makefile for these instructions."""
     table = "".join(
         f'  {{"{each.name}", {each.device:#x}, {each.name}}},\n' for each in instructions

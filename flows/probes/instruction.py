@@ -14,7 +14,7 @@ from vitruvian.golden.machines.probe import Cases, cases
 
 
 @dataclass(frozen=True)
-class Instruction:
+class ProbedInstruction:
     """An instruction with its formats.
 
     Parameters

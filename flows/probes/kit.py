@@ -8,12 +8,12 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_all
 from vitruvian.common.validate import nearest, one_of
 from vitruvian.flows.probes import cuda, hip, python, x86
-from vitruvian.flows.probes.file import Section, pack
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.file import ProbeSection, pack
+from vitruvian.flows.probes.instruction import ProbedInstruction
 from vitruvian.golden.machines.probe import KIT_VERSION, Cases
 
 #: Instructions of each target.
-TARGETS: dict[str, tuple[Instruction, ...]] = {
+TARGETS: dict[str, tuple[ProbedInstruction, ...]] = {
     "cuda": cuda.INSTRUCTIONS,
     "hip": hip.INSTRUCTIONS,
     "amx": x86.AMX,
@@ -48,7 +48,7 @@ _BUILD = {
 }
 
 
-def chosen(target: str, patterns: list[str]) -> list[Instruction]:
+def chosen(target: str, patterns: list[str]) -> list[ProbedInstruction]:
     """Return the instructions of a target whose names match a pattern with * and ?.
 
     Raises
@@ -60,7 +60,7 @@ def chosen(target: str, patterns: list[str]) -> list[Instruction]:
     if target == "python":
         return python.instructions(patterns)
     every = TARGETS[target]
-    found: list[Instruction] = []
+    found: list[ProbedInstruction] = []
     for pattern in patterns or ["*"]:
         own = [each for each in every if fnmatchcase(each.name, pattern)]
         if not own:
@@ -78,7 +78,7 @@ def write(
     folder: Path,
     seed: int,
     progress: Callable[[str, int, int], object],
-) -> list[Instruction]:
+) -> list[ProbedInstruction]:
     """Write the program and the operands into a folder, all files or none.
 
     Parameters
@@ -91,13 +91,13 @@ def write(
         Function that is called with (name, instructions done, all instructions).
     """
     instructions = chosen(target, patterns)
-    sections: list[Section] = []
+    sections: list[ProbeSection] = []
     made: dict[tuple[object, ...], Cases] = {}
     for number, each in enumerate(instructions):
         progress(each.name, number, len(instructions))
         if each.operands not in made:
             made[each.operands] = each.cases(seed)
-        sections.append(Section(each.name, made[each.operands]))
+        sections.append(ProbeSection(each.name, made[each.operands]))
     if target == "cuda":
         texts = cuda.program(instructions)
     elif target == "hip":

@@ -21,7 +21,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Fragment:
+class ProbedFragment:
     """Rows and columns of the elements of an operand.
 
     Attributes
@@ -49,7 +49,7 @@ def _grid(threads: int, elements: int) -> tuple[np.ndarray, np.ndarray]:
     return lane, element
 
 
-def mma(terms: int, bits: int) -> tuple[Fragment, Fragment, Fragment]:
+def mma(terms: int, bits: int) -> tuple[ProbedFragment, ProbedFragment, ProbedFragment]:
     """Return the fragments of A (16 × K), B (K × 8) and C of ``mma.sync.m16n8k<terms>``.
 
     A register has 32 / ``bits`` neighbours in k. Eight rows of A take one register and the other
@@ -60,45 +60,45 @@ def mma(terms: int, bits: int) -> tuple[Fragment, Fragment, Fragment]:
     lane, e = _grid(32, 2 * count * per)
     register, within = e // per, e % per
     k = (lane % 4) * per + within + 4 * per * (register // 2)
-    a = Fragment(lane // 4 + 8 * (register % 2), k)
+    a = ProbedFragment(lane // 4 + 8 * (register % 2), k)
     lane, e = _grid(32, count * per)
-    b = Fragment((lane % 4) * per + e % per + 4 * per * (e // per), lane // 4)
+    b = ProbedFragment((lane % 4) * per + e % per + 4 * per * (e // per), lane // 4)
     lane, e = _grid(32, 4)
-    return a, b, Fragment(lane // 4 + 8 * (e // 2), 2 * (lane % 4) + e % 2)
+    return a, b, ProbedFragment(lane // 4 + 8 * (e // 2), 2 * (lane % 4) + e % 2)
 
 
-def mma_fp64() -> tuple[Fragment, Fragment, Fragment]:
+def mma_fp64() -> tuple[ProbedFragment, ProbedFragment, ProbedFragment]:
     """Return the fragments of ``mma.sync.m8n8k4`` with fp64, where a thread holds one element."""
     lane, _ = _grid(32, 1)
-    a, b = Fragment(lane // 4, lane % 4), Fragment(lane % 4, lane // 4)
+    a, b = ProbedFragment(lane // 4, lane % 4), ProbedFragment(lane % 4, lane // 4)
     lane, e = _grid(32, 2)
-    return a, b, Fragment(lane // 4, 2 * (lane % 4) + e)
+    return a, b, ProbedFragment(lane // 4, 2 * (lane % 4) + e)
 
 
-def volta(output_bits: int) -> tuple[Fragment, Fragment, Fragment]:
+def volta(output_bits: int) -> tuple[ProbedFragment, ProbedFragment, ProbedFragment]:
     """Return the fragments of the first of the four products of ``mma.sync.m8n8k4`` with fp16.
 
     The threads 0 to 3 and 16 to 19 take part in it; here these are threads 0 to 7.
     """
     lane, e = _grid(8, 4)
     own = lane % 4 + 4 * (lane // 4)
-    a, b = Fragment(own, e), Fragment(e, own)
+    a, b = ProbedFragment(own, e), ProbedFragment(e, own)
     lane, e = _grid(8, 8)
     if output_bits == 16:
-        return a, b, Fragment(lane % 4 + 4 * (lane // 4), e)
+        return a, b, ProbedFragment(lane % 4 + 4 * (lane // 4), e)
     row = lane % 2 + e // 2 % 2 * 2 + 4 * (lane // 4)
-    return a, b, Fragment(row, e // 4 * 4 + lane // 2 % 2 * 2 + e % 2)
+    return a, b, ProbedFragment(row, e // 4 * 4 + lane // 2 % 2 * 2 + e % 2)
 
 
-def mfma(terms: int, fp64: bool = False) -> tuple[Fragment, Fragment, Fragment]:
+def mfma(terms: int, fp64: bool = False) -> tuple[ProbedFragment, ProbedFragment, ProbedFragment]:
     """Return the fragments of A (16 × K), B (K × 16) and C of a 16 × 16 MFMA of 64 threads."""
     each = terms // 4
     lane, e = _grid(64, each)
     k = each * (lane // 16) + e
-    a, b = Fragment(lane % 16, k), Fragment(k, lane % 16)
+    a, b = ProbedFragment(lane % 16, k), ProbedFragment(k, lane % 16)
     lane, e = _grid(64, 4)
     row = 4 * e + lane // 16 if fp64 else 4 * (lane // 16) + e
-    return a, b, Fragment(row, lane % 16)
+    return a, b, ProbedFragment(row, lane % 16)
 
 
 # ------------------------------------------------------------------ shared and tensor memory

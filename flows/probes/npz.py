@@ -9,7 +9,7 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import reason_of
 from vitruvian.common.npz import Header, Misfit, read_arrays
-from vitruvian.flows.probes.file import Section
+from vitruvian.flows.probes.file import ProbeSection
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import (
     FORMATS,
@@ -26,7 +26,7 @@ _KNOWN = ("a", "b", "c", *_OUTPUTS, "scale_a", "scale_b", "header")
 _SIZES = {1: "fp8e4m3", 2: "fp16", 4: "fp32", 8: "fp64"}
 
 
-def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
+def read_npz(path: Path, input: str | None) -> tuple[str, list[ProbeSection]]:
     """Read the codes ``a``, ``b``, ``c`` and ``d`` (or ``d_fp32`` and ``d_fp16``) of a file.
 
     Parameters
@@ -38,7 +38,7 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
     -------
     device : str
         An empty text.
-    sections : list of Section
+    sections : list of ProbeSection
         One for each array of results.
 
     Raises
@@ -62,7 +62,7 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[Section]]:
     names = input.split("_") if input else [header.get(n, "") for n in "ab"]
     names = [n for n in names if n] or [str(arrays["a"].dtype)]
     a, b = (_format(n, path) for n in (names[0], names[-1]))
-    sections: list[Section] = []
+    sections: list[ProbeSection] = []
     for name in outputs:
         d = arrays[name]
         out = name[2:] or header.get("d") or _SIZES.get(d.dtype.itemsize, "fp32")
@@ -129,7 +129,7 @@ def _section(
     b: FloatFormat | IntFormat,
     out: FloatFormat | IntFormat,
     header: dict[str, str],
-) -> Section:
+) -> ProbeSection:
     c = arrays.get("c", np.zeros(len(d), d.dtype))
     scale, scales = None, [arrays.get(n) for n in ("scale_a", "scale_b")]
     if scales[0] is not None:
@@ -137,7 +137,7 @@ def _section(
         if name not in SCALES:
             raise UserError(f"scale of {path} must be one of {', '.join(SCALES)}, not {name!r}")
         scale = SCALES[name]
-    return Section(
+    return ProbeSection(
         path.stem,
         Results(
             input=a,

@@ -1,6 +1,6 @@
 """Instructions of PTX, by the names of their formats there."""
 
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 
 #: Name in PTX -> name in the files, and bits in a register.
 _FORMATS = {
@@ -25,7 +25,7 @@ SMALL = (*FP8, "e2m3", "e3m2", "e2m1")
 
 def instruction(
     kind: str, shape: str, a: str, b: str, out: str, device: int, text: str, **more: object
-) -> Instruction:
+) -> ProbedInstruction:
     """Return an instruction.
 
     Parameters
@@ -37,12 +37,12 @@ def instruction(
     a, b, out : str
         Formats by their names in PTX.
     device, text, **more
-        As in ``Instruction``.
+        As in ``ProbedInstruction``.
     """
     terms = int(shape.rsplit("k", 1)[1])
     formats = a if a == b else f"{a}_{b}"
     tail = f"_{more['scale']}_{more['block']}" if "scale" in more else ""
-    return Instruction(
+    return ProbedInstruction(
         f"{kind}_{shape}_{formats}_{out}{tail}",
         _FORMATS[a][0],
         _FORMATS[b][0],

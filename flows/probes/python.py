@@ -4,7 +4,7 @@ import re
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, shortened
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 from vitruvian.golden.machines.probe import format_of
 
 #: A name of an instruction, for messages.
@@ -103,7 +103,7 @@ outputs.bin: probe.py inputs.bin
 """
 
 
-def instructions(names: list[str]) -> list[Instruction]:
+def instructions(names: list[str]) -> list[ProbedInstruction]:
     """Return the instructions with these names, INPUT_OUTPUT_kK or AxB_OUTPUT_kK.
 
     Raises
@@ -114,7 +114,7 @@ def instructions(names: list[str]) -> list[Instruction]:
     form = f"INPUT_OUTPUT_kK, as {EXAMPLE} or fp8e4m3xfp8e5m2_fp32_k32"
     if not names:
         raise UserError(f"write --target python must come with --instruction {form}")
-    found: list[Instruction] = []
+    found: list[ProbedInstruction] = []
     for name in names:
         match = _NAME.fullmatch(name)
         if match is None:
@@ -122,7 +122,7 @@ def instructions(names: list[str]) -> list[Instruction]:
         a, b, output, terms = match[1], match[2] or match[1], match[3], int(match[4])
         check_int(f"K of {name}", terms, 1, _MOST_TERMS)
         x, y, z = (str(format_of(f, f"each format of {name}")) for f in (a, b, output))
-        found.append(Instruction(name, x, y, z, terms))
+        found.append(ProbedInstruction(name, x, y, z, terms))
     return list(dict.fromkeys(found))
 
 

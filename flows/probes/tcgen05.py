@@ -11,7 +11,7 @@ elements in Tensor and Shared memory" and "Block Scaling" of the fifth-generatio
 
 from itertools import product
 
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 from vitruvian.flows.probes.ptx import SMALL, instruction
 
 _ROWS, _COLUMNS = 128, 16
@@ -28,7 +28,7 @@ _OUTPUTS = {"fp16": 0, "fp32": 1, "int32": 2}
 _SCALES = {"ue4m3": 0, "ue8m0": 1}
 
 
-def _all() -> list[Instruction]:
+def _all() -> list[ProbedInstruction]:
     rows: list[tuple[str, str, str, str, int, str, dict[str, object]]] = []
     rows += [("f16", "f16", "f16", out, 16, "", {}) for out in ("f32", "f16")]
     rows += [("f16", "bf16", "bf16", "f32", 16, "", {}), ("tf32", "tf32", "tf32", "f32", 8, "", {})]
@@ -60,11 +60,11 @@ def _all() -> list[Instruction]:
 INSTRUCTIONS = tuple(_all())
 
 
-def _kind(each: Instruction) -> str:
+def _kind(each: ProbedInstruction) -> str:
     return each.kind.removeprefix("tcgen05_")
 
 
-def descriptor(each: Instruction) -> int:
+def descriptor(each: ProbedInstruction) -> int:
     """Return the instruction descriptor: formats, shape, and the format of the scales."""
     codes = _CODES[_kind(each)]
     word = codes[each.input] << 7 | codes[each.input_b] << 10
@@ -74,7 +74,7 @@ def descriptor(each: Instruction) -> int:
     return word | _OUTPUTS[each.output] << 4
 
 
-def element(each: Instruction, format: str) -> tuple[int, int]:
+def element(each: ProbedInstruction, format: str) -> tuple[int, int]:
     """Return the bits of an element in shared memory, and the elements in 16 bytes.
 
     Sixteen elements of 6 or 4 bits are packed and padded to 16 bytes, but for the kinds that have
@@ -224,7 +224,7 @@ __device__ inline void tensor_end(const Case &x, Tensor t) {
 """
 
 
-def kernel(each: Instruction) -> str:
+def kernel(each: ProbedInstruction) -> str:
     """Return the kernel: operands to shared and tensor memory, the instruction, the results."""
     sizes = (*element(each, each.input), *element(each, each.input_b))
     scales = ", [%4], [%5]" if each.scale is not None else ""

@@ -1,17 +1,17 @@
 """The program for AMX and AVX-512 BF16: C with intrinsics."""
 
 from vitruvian.flows.probes.common import COMMON, MAIN
-from vitruvian.flows.probes.instruction import Instruction
+from vitruvian.flows.probes.instruction import ProbedInstruction
 
 AMX = (
-    Instruction("amx_tdpbf16ps", "bf16", "bf16", "fp32", 32),
+    ProbedInstruction("amx_tdpbf16ps", "bf16", "bf16", "fp32", 32),
     *(
-        Instruction(f"amx_tdpb{a}{b}d", f"{s[a]}int8", f"{s[b]}int8", "int32", 64)
+        ProbedInstruction(f"amx_tdpb{a}{b}d", f"{s[a]}int8", f"{s[b]}int8", "int32", 64)
         for s in ({"s": "", "u": "u"},)
         for a, b in ("ss", "su", "us", "uu")
     ),
 )
-AVX512 = (Instruction("avx512_vdpbf16ps", "bf16", "bf16", "fp32", 2),)
+AVX512 = (ProbedInstruction("avx512_vdpbf16ps", "bf16", "bf16", "fp32", 2),)
 
 _AMX = r"""
 #include <immintrin.h>

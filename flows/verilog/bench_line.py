@@ -3,13 +3,13 @@
 from string import Template
 
 
-class _Text(Template):
+class _LineText(Template):
     """A text with places like ``@name``, because Verilog uses the dollar sign and braces itself."""
 
     delimiter = "@"
 
 
-_LINE = _Text("""
+_LINE = _LineText("""
   localparam SENT = @sent;
   localparam EXPECTED = @expected;
   localparam BIT = @bit_cycles;  // clock cycles of a bit

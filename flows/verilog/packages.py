@@ -98,13 +98,13 @@ def core_name(module: str) -> str:
     return f"vitruvian:units:{module}:{VERSION}"
 
 
-class _Script(Template):
+class _PackageScript(Template):
     """A text with places like ``@name``, because Tcl uses the dollar sign and braces itself."""
 
     delimiter = "@"
 
 
-_IP = _Script("""\
+_IP = _PackageScript("""\
 # Package @module as an IP for Vivado's catalogue:
 #   vivado -mode batch -source package_ip.tcl
 # Then add the folder ip, which this script makes beside itself, to a project's IP repositories.

@@ -8,7 +8,7 @@ its module.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vitruvian.hdl.bus.core import KINDS, Core
+from vitruvian.hdl.bus.core import KINDS, BusCore
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.registers import REGISTERS, constants
 from vitruvian.hdl.bus.serial import SerialUnit
@@ -43,7 +43,7 @@ def map_constants() -> Iterator[Constant]:
             yield Constant(f"{member}_SHIFT", field.low, "")
 
 
-def unit_constants(core: Core) -> Iterator[Constant]:
+def unit_constants(core: BusCore) -> Iterator[Constant]:
     """Yield the values of the registers that describe a unit, its sizes and its codes."""
     for name, value in constants(core).items():
         yield Constant(f"{name.upper()}_VALUE", value, f"value of the register {name}")
@@ -71,12 +71,12 @@ def unit_constants(core: Core) -> Iterator[Constant]:
         yield Constant(f"START_{name}", code, "")
 
 
-def c_header(core: Core, *, module: str, command: str) -> str:
+def c_header(core: BusCore, *, module: str, command: str) -> str:
     """Return a C header.
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit.
     module : str
         Name of the Verilog module.
@@ -94,7 +94,7 @@ def c_header(core: Core, *, module: str, command: str) -> str:
     return "\n".join([*lines, f"#endif /* {guard} */", ""])
 
 
-def python_module(core: Core, *, module: str, command: str) -> str:
+def python_module(core: BusCore, *, module: str, command: str) -> str:
     """Return a Python module with the same constants; the parameters are those of ``c_header``."""
     lines = [f'"""Registers of {module}. Made by: {command}"""', ""]
     for group in (map_constants(), unit_constants(core)):

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.m3xu.isa import WORD_BITS
 
-from ..mma.issue import Plan, fetch_layout, opcodes_of
+from ..mma.issue import BeatPlan, fetch_layout, opcodes_of
 from .clock import CLOCK_PORTS, CLOCKING, use_clock
-from .core import SHARED, Core
+from .core import SHARED, BusCore
 from .products import COUNT_BITS, Products, command_layout
 from .skid import Skid
 
@@ -67,7 +67,7 @@ class Channel:
         return data.StructLayout({"data": self.width, "last": int(self.last)})
 
 
-def channels_of(core: Core) -> tuple[Channel, ...]:
+def channels_of(core: BusCore) -> tuple[Channel, ...]:
     """Return the ports of a unit."""
     # Instructions say nothing about packets of operands.
     last = core.kind != "mma"
@@ -91,7 +91,7 @@ class StreamUnit(wiring.Component):
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit.
     direct : bool
         If False, every port has a buffer of two items (``Skid``), so that all outputs come from
@@ -135,7 +135,7 @@ class StreamUnit(wiring.Component):
     Raises
     ------
     TypeError
-        If ``core`` is not a ``Core``.
+        If ``core`` is not a ``BusCore``.
     """  # noqa: E501
 
     shared = SHARED
@@ -152,8 +152,8 @@ class StreamUnit(wiring.Component):
         aclk: Signal
         aresetn: Signal
 
-    def __init__(self, *, core: Core, direct: bool = False):
-        if not isinstance(core, Core):
+    def __init__(self, *, core: BusCore, direct: bool = False):
+        if not isinstance(core, BusCore):
             raise TypeError(f"core must be a Core, not {core!r}")
         self.core, self.config, self.direct = core, core.config, direct
         self.latency = core.latency + (0 if direct else 2)
@@ -279,7 +279,7 @@ class StreamUnit(wiring.Component):
         known, announced, both = Signal(), Signal(), Signal()
         with m.Switch(opcode):
             for code in opcodes_of(self.core.matrix_unit):
-                plan = Plan.of(code, self.core.matrix_unit)
+                plan = BeatPlan.of(code, self.core.matrix_unit)
                 with m.Case(code.code):
                     results = plan.tiles * (2 if plan.is_complex else 1)
                     m.d.comb += [known.eq(1), counts.w_data.eq(results - 1)]

@@ -24,7 +24,7 @@ KINDS = ("cube", "simd2-int", "mma")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Core:
+class BusCore:
     """The matrix unit behind a bus.
 
     Parameters

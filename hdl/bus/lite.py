@@ -7,7 +7,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from .clock import CLOCK_PORTS, CLOCKING, use_clock
-from .core import SHARED, Core
+from .core import SHARED, BusCore
 from .mailbox import Mailbox
 from .registers import ADDRESS_BITS, WORD_BITS, registers_of
 
@@ -27,7 +27,7 @@ class LiteUnit(wiring.Component):
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit.
 
     Members
@@ -87,7 +87,7 @@ class LiteUnit(wiring.Component):
         s_axi_rvalid: Signal
         s_axi_rready: Signal
 
-    def __init__(self, *, core: Core):
+    def __init__(self, *, core: BusCore):
         self.core, self.config = core, core.config
         super().__init__(
             {

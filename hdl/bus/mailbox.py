@@ -16,7 +16,7 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .core import SHARED, Core
+from .core import SHARED, BusCore
 from .registers import MAP, WORD_BITS, RegisterBus, constants, registers_of
 
 
@@ -81,7 +81,7 @@ class Mailbox(wiring.Component):
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit.
 
     Members
@@ -108,7 +108,7 @@ class Mailbox(wiring.Component):
     if TYPE_CHECKING:
         bus: Any
 
-    def __init__(self, *, core: Core):
+    def __init__(self, *, core: BusCore):
         self.core = core
         super().__init__({"bus": In(RegisterBus())})
 
@@ -279,13 +279,13 @@ class _Access:
         Gets the logic.
     bus : RegisterBus
         The bus, from its target's side.
-    core : Core
+    core : BusCore
         The unit, which determines the registers.
     wait : Value
         1 in cycles in which no access may be taken.
     """
 
-    def __init__(self, m: Module, bus: Any, core: Core, *, wait: Value):
+    def __init__(self, m: Module, bus: Any, core: BusCore, *, wait: Value):
         self.m, self.bus = m, bus
         request = bus.request.payload
         self.data = request.data

@@ -10,7 +10,7 @@ from vitruvian.golden.simd2.op import Op
 
 from ..cube.config import MatrixUnitConfig
 from ..cube.ports import Start, beat_layout
-from .core import Core
+from .core import BusCore
 from .integer import int_beat_layout
 
 TILES_BITS, BEATS_BITS = 6, 16
@@ -40,7 +40,7 @@ class Products(wiring.Component):
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit, a ``cube`` or a ``simd2-int``.
 
     Members
@@ -79,7 +79,7 @@ class Products(wiring.Component):
         missing: Signal
         unexpected: Signal
 
-    def __init__(self, *, core: Core):
+    def __init__(self, *, core: BusCore):
         self.core = core
         config = core.config
         cube = isinstance(config, MatrixUnitConfig)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .core import KINDS, Core
+from .core import KINDS, BusCore
 
 #: Bits of a register.
 WORD_BITS = 32
@@ -30,7 +30,7 @@ class Access(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Field:
+class RegisterField:
     """Some bits of a register.
 
     Attributes
@@ -65,7 +65,7 @@ class Register:
     access : Access
     text : str
         Meaning of the register.
-    fields : tuple of Field
+    fields : tuple of RegisterField
     reset : int or None
         Value after a reset. It is None for a constant that differs from unit to unit, see
         ``constants``.
@@ -77,7 +77,7 @@ class Register:
     offset: int
     access: Access
     text: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[RegisterField, ...] = ()
     reset: int | None = 0
     kinds: tuple[str, ...] = KINDS
 
@@ -96,7 +96,7 @@ class Register:
         """True if a write is allowed."""
         return self.access is not Access.READ
 
-    def field(self, name: str) -> Field:
+    def field(self, name: str) -> RegisterField:
         """Return the field with a name.
 
         Raises
@@ -120,10 +120,10 @@ REGISTERS = (
         _R,
         "kind of the unit",
         (
-            Field("kind", 0, 8, "0 cube, 1 simd2-int, 2 mma"),
-            Field("slots", 8, 8, "number of C fractals that the unit holds"),
-            Field("word_bits", 16, 8, "bits of an element of C and D"),
-            Field("latency", 24, 8, "cycles from a beat to its result"),
+            RegisterField("kind", 0, 8, "0 cube, 1 simd2-int, 2 mma"),
+            RegisterField("slots", 8, 8, "number of C fractals that the unit holds"),
+            RegisterField("word_bits", 16, 8, "bits of an element of C and D"),
+            RegisterField("latency", 24, 8, "cycles from a beat to its result"),
         ),
         None,
     ),
@@ -133,10 +133,10 @@ REGISTERS = (
         _R,
         "shape of a beat",
         (
-            Field("m", 0, 8, "rows of A and D"),
-            Field("n", 8, 8, "columns of B and D"),
-            Field("k", 16, 8, "lanes of an element: 16 bits each in cube and mma"),
-            Field("lane_bits", 24, 8, "bits of a lane"),
+            RegisterField("m", 0, 8, "rows of A and D"),
+            RegisterField("n", 8, 8, "columns of B and D"),
+            RegisterField("k", 16, 8, "lanes of an element: 16 bits each in cube and mma"),
+            RegisterField("lane_bits", 24, 8, "bits of a lane"),
         ),
         None,
     ),
@@ -145,7 +145,7 @@ REGISTERS = (
         0x10,
         _R,
         "words of the operands of a beat",
-        (Field("a", 0, 16, "words of A"), Field("b", 16, 16, "words of B")),
+        (RegisterField("a", 0, 16, "words of A"), RegisterField("b", 16, 16, "words of B")),
         None,
     ),
     Register(
@@ -154,8 +154,8 @@ REGISTERS = (
         _R,
         "words of a result and of the indices",
         (
-            Field("d", 0, 16, "words of C, and of D"),
-            Field("index", 16, 16, "words of the indices of a sparse A; 0 if A is dense"),
+            RegisterField("d", 0, 16, "words of C, and of D"),
+            RegisterField("index", 16, 16, "words of the indices of a sparse A; 0 if A is dense"),
         ),
         None,
     ),
@@ -180,7 +180,7 @@ REGISTERS = (
         0x20,
         _W,
         "commands to the wrapper",
-        (Field("reset", 0, 1, "1 resets the unit and drops all operands and results"),),
+        (RegisterField("reset", 0, 1, "1 resets the unit and drops all operands and results"),),
     ),
     Register(
         "status",
@@ -188,12 +188,14 @@ REGISTERS = (
         _R,
         "state of the wrapper",
         (
-            Field("ready", 0, 1, "a command, and words of A, B and the indices, are accepted"),
-            Field("c_ready", 1, 1, "words of C are accepted"),
-            Field("d_valid", 2, 1, "words of D are there to be read"),
-            Field("error", 3, 1, "a bit of errors is set"),
-            Field("fetch_valid", 4, 1, "mma: a request for operands is there to be read"),
-            Field("instruction_ready", 5, 1, "mma: an instruction is accepted"),
+            RegisterField(
+                "ready", 0, 1, "a command, and words of A, B and the indices, are accepted"
+            ),
+            RegisterField("c_ready", 1, 1, "words of C are accepted"),
+            RegisterField("d_valid", 2, 1, "words of D are there to be read"),
+            RegisterField("error", 3, 1, "a bit of errors is set"),
+            RegisterField("fetch_valid", 4, 1, "mma: a request for operands is there to be read"),
+            RegisterField("instruction_ready", 5, 1, "mma: an instruction is accepted"),
         ),
         None,
     ),
@@ -203,12 +205,16 @@ REGISTERS = (
         _C,
         "errors since the last clearing; the access that caused one had no other effect",
         (
-            Field("address", 0, 1, "an unknown address, or a forbidden read or write"),
-            Field("refused", 1, 1, "a write that status did not allow"),
-            Field("incomplete", 2, 1, "a command after a part of the words of an operand"),
-            Field("empty", 3, 1, "a read of a result or a request that is not there"),
-            Field("code", 4, 1, "a command with a code or a slot that the unit does not have"),
-            Field("illegal", 5, 1, "mma: an opcode that the unit does not have, until a reset"),
+            RegisterField("address", 0, 1, "an unknown address, or a forbidden read or write"),
+            RegisterField("refused", 1, 1, "a write that status did not allow"),
+            RegisterField("incomplete", 2, 1, "a command after a part of the words of an operand"),
+            RegisterField("empty", 3, 1, "a read of a result or a request that is not there"),
+            RegisterField(
+                "code", 4, 1, "a command with a code or a slot that the unit does not have"
+            ),
+            RegisterField(
+                "illegal", 5, 1, "mma: an opcode that the unit does not have, until a reset"
+            ),
         ),
     ),
     Register(
@@ -217,11 +223,11 @@ REGISTERS = (
         _W,
         "sends a beat with the words of A, B and the indices, which stay for the next command",
         (
-            Field("precision", 0, 4, "code of the precision"),
-            Field("operation", 4, 4, "code of the operation"),
-            Field("start", 8, 2, "0 from zero, 1 from C, 2 from the value of the slot"),
-            Field("emit", 10, 1, "1 makes the result readable as D"),
-            Field("slot", 16, 6, "number of the slot"),
+            RegisterField("precision", 0, 4, "code of the precision"),
+            RegisterField("operation", 4, 4, "code of the operation"),
+            RegisterField("start", 8, 2, "0 from zero, 1 from C, 2 from the value of the slot"),
+            RegisterField("emit", 10, 1, "1 makes the result readable as D"),
+            RegisterField("slot", 16, 6, "number of the slot"),
         ),
         kinds=_BEATS,
     ),
@@ -237,12 +243,14 @@ REGISTERS = (
         _R,
         "takes a request for the operands of a beat",
         (
-            Field("row", 0, 8, "row block of A and D"),
-            Field("column", 8, 8, "column block of B and D"),
-            Field("block", 16, 8, "block along K"),
-            Field("first", 24, 1, "first beat of its tile, which takes C if it accumulates"),
-            Field("last", 25, 1, "last beat of its tile, which produces D"),
-            Field("valid", 31, 1, "1 if there was a request"),
+            RegisterField("row", 0, 8, "row block of A and D"),
+            RegisterField("column", 8, 8, "column block of B and D"),
+            RegisterField("block", 16, 8, "block along K"),
+            RegisterField(
+                "first", 24, 1, "first beat of its tile, which takes C if it accumulates"
+            ),
+            RegisterField("last", 25, 1, "last beat of its tile, which produces D"),
+            RegisterField("valid", 31, 1, "1 if there was a request"),
         ),
         kinds=("mma",),
     ),
@@ -255,7 +263,7 @@ REGISTERS = (
 MAP = {register.name: register for register in REGISTERS}
 
 
-def registers_of(core: Core) -> tuple[Register, ...]:
+def registers_of(core: BusCore) -> tuple[Register, ...]:
     """Return the registers that a unit has."""
     return tuple(
         register
@@ -277,7 +285,7 @@ def _packed(register: str, **fields: int) -> int:
     return value
 
 
-def constants(core: Core) -> dict[str, int]:
+def constants(core: BusCore) -> dict[str, int]:
     """Return the values of the registers that describe a unit, by name.
 
     Raises

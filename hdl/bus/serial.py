@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .bridge import QUIET_BITS, UartBridge
-from .core import SHARED, Core
+from .core import SHARED, BusCore
 from .mailbox import Mailbox
 from .uart import divisor_of
 
@@ -17,7 +17,7 @@ class SerialUnit(wiring.Component):
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The matrix unit.
     clock_hz : int
         Frequency of the clock.
@@ -51,12 +51,12 @@ class SerialUnit(wiring.Component):
     def __init__(
         self,
         *,
-        core: Core,
+        core: BusCore,
         clock_hz: int,
         baud: int,
         quiet_bits: int = QUIET_BITS,
     ):
-        if not isinstance(core, Core):
+        if not isinstance(core, BusCore):
             raise TypeError(f"core must be a Core, not {core!r}")
         self.core, self.config = core, core.config
         self.divisor = divisor_of(clock_hz, baud)

@@ -2,7 +2,7 @@
 
 from vitruvian.common.wings import registered
 from vitruvian.hdl.catalogue import blocks, bus, dots, machines, matrix, scu, serial, small, vector
-from vitruvian.hdl.catalogue.unit import Part, Unit
+from vitruvian.hdl.catalogue.unit import CataloguedPart, Unit
 
 _ALL = (
     *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
@@ -10,4 +10,4 @@ _ALL = (
     *(unit for module in registered("units") for unit in module.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
-PARTS: tuple[Part, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)
+PARTS: tuple[CataloguedPart, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

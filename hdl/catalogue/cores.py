@@ -5,7 +5,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
-from vitruvian.hdl.bus.core import KINDS, Core
+from vitruvian.hdl.bus.core import KINDS, BusCore
 from vitruvian.hdl.catalogue.matrix import UNITS as MATRIX_UNITS
 from vitruvian.hdl.catalogue.matrix import mma_config
 from vitruvian.hdl.catalogue.options import given
@@ -31,7 +31,7 @@ _KINDS = {
 }
 
 
-def core_of(c: Configuration) -> Core:
+def core_of(c: Configuration) -> BusCore:
     """Return the matrix unit of a complete configuration.
 
     Raises
@@ -47,15 +47,15 @@ def core_of(c: Configuration) -> Core:
             )
     if kind == "simd2-int":
         names = ("m", "n", "k", "operations", "width", "pipeline", "multiplier")
-        return Core(config=int_config(_INT.default(given(c, *names))))
+        return BusCore(config=int_config(_INT.default(given(c, *names))))
     names = ("preset", "m", "n", "k", "dataflow", "pipeline", "slots", "multiplier")
     if kind == "mma":
         complete = _MMA.default(given(c, *names))
         one_of("preset of mma", complete["preset"], MMA_UNITS)
-        return Core(config=mma_config(complete), ahead=complete["ahead"] or 4)
+        return BusCore(config=mma_config(complete), ahead=complete["ahead"] or 4)
     complete = {**c, "preset": c["preset"] or "tiny"}
     one_of("preset of cube", complete["preset"], CONFIGS)
-    return Core(config=_cube_config(complete))
+    return BusCore(config=_cube_config(complete))
 
 
 def _cube_config(c: Configuration) -> MatrixUnitConfig:

@@ -10,7 +10,15 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.table import find, machines
 from vitruvian.hdl.catalogue.options import DEEP_PIPELINE, MULTIPLIER, with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Option, Part, Unit, flag, named, number
+from vitruvian.hdl.catalogue.unit import (
+    CataloguedPart,
+    Configuration,
+    Option,
+    Unit,
+    flag,
+    named,
+    number,
+)
 from vitruvian.hdl.elaborate import only_described
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.exact import ExactDotProduct
@@ -224,7 +232,7 @@ UNITS = (
 )
 
 PARTS = (
-    Part(
+    CataloguedPart(
         package="hdl.fp",
         words="fp16, bf16, tf32, int8, K = 8",
         build=lambda: MultiDot(

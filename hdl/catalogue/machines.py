@@ -32,7 +32,7 @@ def rows_with_units() -> dict[str, Realisation]:
 
 
 @dataclass(frozen=True)
-class _Rows(Option):
+class _MachineRows(Option):
     """A row of the table, or several: ``all``, or all of a machine."""
 
     def values(self, text: str | bool) -> list[Any]:
@@ -87,7 +87,7 @@ UNITS = (
         summary="the unit that realises a row of the table of machines",
         package="hdl.fp",
         options={
-            "row": _Rows(
+            "row": _MachineRows(
                 _row,
                 "a row of `vitruvian machines`, a machine, or all",
                 samples=lambda: list(rows_with_units()),

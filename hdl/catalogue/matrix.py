@@ -26,7 +26,14 @@ from vitruvian.hdl.catalogue.semirings import (
     int_rows,
     operations_of,
 )
-from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, flag, named, number
+from vitruvian.hdl.catalogue.unit import (
+    CataloguedPart,
+    Configuration,
+    Unit,
+    flag,
+    named,
+    number,
+)
 from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, MatrixUnitConfig, ProcessingElement
 from vitruvian.hdl.cube.assign import DataAssignment
 from vitruvian.hdl.cube.choices import ASSIGNMENTS, DATAFLOWS
@@ -62,7 +69,7 @@ def cube_config(c: Configuration) -> TileConfig:
     # Without the flag, the preset decides.
     changes |= {name: True for name in ("slot_memory", "buffered") if c[name]}
     config = (CONFIGS | BLACKWELL)[c["preset"]]
-    absent = [name for name in changes if name not in {field.name for field in fields(config)}]
+    absent = [name for name in changes if name not in {f.name for f in fields(config) if f.init}]
     if absent:
         option = "accuracy" if absent[0] == "preset" else absent[0]
         raise ValueError(f"{option} must be left out with the preset {c['preset']}")
@@ -287,20 +294,24 @@ UNITS = (
 _TENSORCORE, _M3XU = CONFIGS["tensorcore_a100"], CONFIGS["m3xu"]
 
 PARTS = (
-    Part(
+    CataloguedPart(
         package="hdl.cube",
         words="tensorcore_a100",
         build=lambda: ProcessingElement(config=_TENSORCORE),
     ),
-    Part(package="hdl.cube", words="tensorcore_a100", build=lambda: Grid(config=_TENSORCORE)),
-    Part(package="hdl.cube", words="tensorcore_a100", build=lambda: Sequencer(config=_TENSORCORE)),
-    Part(package="hdl.m3xu", words="m3xu", build=lambda: Issue(config=_M3XU)),
-    Part(
+    CataloguedPart(
+        package="hdl.cube", words="tensorcore_a100", build=lambda: Grid(config=_TENSORCORE)
+    ),
+    CataloguedPart(
+        package="hdl.cube", words="tensorcore_a100", build=lambda: Sequencer(config=_TENSORCORE)
+    ),
+    CataloguedPart(package="hdl.m3xu", words="m3xu", build=lambda: Issue(config=_M3XU)),
+    CataloguedPart(
         package="hdl.m3xu",
         words="m3xu, a row of A",
         build=lambda: DataAssignment(config=_M3XU, side="a"),
     ),
-    Part(
+    CataloguedPart(
         package="hdl.m3xu",
         words="fp32 in 2 steps on 12 bits, 8 lanes",
         build=lambda: LaneDot(

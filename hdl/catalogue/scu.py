@@ -6,7 +6,14 @@ from amaranth.lib import wiring
 
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.hdl.catalogue.options import with_defaults
-from vitruvian.hdl.catalogue.unit import Configuration, Part, Unit, listed, named, number
+from vitruvian.hdl.catalogue.unit import (
+    CataloguedPart,
+    Configuration,
+    Unit,
+    listed,
+    named,
+    number,
+)
 from vitruvian.hdl.scu import AddressGenerator, Col2Im, ConversionConfig, Im2Col
 
 #: Channels of a pixel by default, for every format (Rohwedder 2021, §3.2).
@@ -82,7 +89,7 @@ UNITS = (
 )
 
 PARTS = (
-    Part(
+    CataloguedPart(
         package="hdl.scu",
         words="one row a beat",
         build=lambda: AddressGenerator(config=ConversionConfig()),

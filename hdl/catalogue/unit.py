@@ -122,7 +122,7 @@ class Unit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class CataloguedPart:
     """A component that is a part of units and has a documented interface of its own.
 
     Parameters

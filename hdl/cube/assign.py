@@ -10,7 +10,7 @@ from vitruvian.golden.m3xu.precision import PRECISIONS as M3XU
 
 from ..fp.multidot import choose, widen_exponent
 from ..fp.parts.multiply import recode
-from ..fp.parts.unpack import Unpacked, unpack
+from ..fp.parts.unpack import UnpackedCode, unpack
 from ..simd2.pair import ASSIGNMENT_BITS, chosen_bits
 from .config import MatrixUnitConfig
 from .ports import operand_layouts, step_layout
@@ -71,7 +71,7 @@ class DataAssignment(wiring.Component):
             alone = len(config.precisions) == 1
             m.d.comb += select[name].eq(1 if alone else self.step.precision == code)
         m.d.comb += self.lanes.codes.eq(self.bus)
-        views: list[list[tuple[Value, Unpacked]]] = [[] for _ in range(config.lanes)]
+        views: list[list[tuple[Value, UnpackedCode]]] = [[] for _ in range(config.lanes)]
         for names in self._readings():
             self._assign_operands(m, names, select, views)
         for lane, operands in enumerate(views):
@@ -109,7 +109,7 @@ class DataAssignment(wiring.Component):
         m: Module,
         names: tuple[str, ...],
         select: dict[str, Value],
-        views: list[list[tuple[Value, Unpacked]]],
+        views: list[list[tuple[Value, UnpackedCode]]],
     ) -> None:
         """Decode every operand of a group of precisions and append it to its lanes' ``views``."""
         config, format = self.config, M3XU[names[0]].format
@@ -145,7 +145,7 @@ class DataAssignment(wiring.Component):
                 views[lane].append(
                     (
                         selected,
-                        Unpacked(
+                        UnpackedCode(
                             sign=view.sign ^ negate,
                             exponent=widen_exponent(view.exponent, format.bias, bias),
                             significand=part,

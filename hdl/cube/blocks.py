@@ -1,6 +1,6 @@
 """Matrix units of blocks with shared scales: their parameters, and the arithmetic of an element."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import Module, Value
@@ -55,6 +55,8 @@ class BlockUnitConfig(TileConfig):
     multiplier: str = "booth"
     slot_memory: bool = False
     buffered: bool = False
+    #: The rules are those of this machine.
+    preset: str = field(init=False, default="b200", repr=False)
 
     def __post_init__(self) -> None:
         one_of("rule", self.rule, RULES)

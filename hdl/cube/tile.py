@@ -36,6 +36,8 @@ class TileConfig:
         Number of 16-bit lanes of an element, 1 to 64.
     precisions : tuple of str
         The operand formats, in the order of their codes.
+    preset : str
+        The accuracy preset or machine whose arithmetic the elements have.
     dataflow : {"broadcast", "systolic"}
         ``broadcast``: one bus for each row and column. ``systolic``: operands move from element to
         element.
@@ -54,6 +56,7 @@ class TileConfig:
     n: int
     k: int
     precisions: tuple[str, ...]
+    preset: str
     dataflow: str
     pipeline: int
     slots: int | None

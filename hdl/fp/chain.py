@@ -131,7 +131,7 @@ class ChainDot(PipelinedUnit):
         return m
 
 
-class _Builder:
+class _ChainBuilder:
     """The operations of a ``ChainDot``, each with its registers."""
 
     def __init__(self, m: Module, unit: ChainDot):
@@ -208,7 +208,7 @@ class _Builder:
         return values[0]
 
 
-class _Fused(_Builder):
+class _Fused(_ChainBuilder):
     """Chains of fused multiply-adds."""
 
     def build(self) -> _Timed:
@@ -231,7 +231,7 @@ class _Fused(_Builder):
         return self.add(total, c, "add_c", flush=spec.step.flush, flush_result=flush)
 
 
-class _Rounded(_Builder):
+class _Rounded(_ChainBuilder):
     """Rounded products, added in pairs."""
 
     def build(self) -> _Timed:

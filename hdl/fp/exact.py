@@ -8,11 +8,11 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, check_rule
-from .parts.carrysave import Row, add_plainly, add_rows, reduce_rows
+from .parts.carrysave import CarrySaveRow, add_plainly, add_rows, reduce_rows
 from .parts.multiply import multiply
 from .parts.pipeline import PipelineStages
 from .parts.unit import DotUnit
-from .parts.unpack import Unpacked, unpack
+from .parts.unpack import UnpackedCode, unpack
 
 #: Largest sum unless another limit is asked for. The fixed-point sum of FP16 products needs about
 #: 85 bits; that of BF16 products needs over 520.
@@ -196,7 +196,7 @@ class ExactDotProduct(DotUnit):
         return m
 
     def _product(
-        self, m: Module, stages: PipelineStages, a: Unpacked, b: Unpacked, *, name: str
+        self, m: Module, stages: PipelineStages, a: UnpackedCode, b: UnpackedCode, *, name: str
     ) -> Lane:
         """Return the exact product; its exponent is its distance from the lowest position."""
         bits = self.largest_shift.bit_length()
@@ -223,7 +223,7 @@ class ExactDotProduct(DotUnit):
         ones in free columns of the tree, and one constant that corrects all inverted signs.
         """
         bits, width = self.product_bits, self.magnitude_bits + 1
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         for k, product in enumerate(products):
             word = Cat(product.significand, Const(0, bits - len(product.significand)))
             for bit, select in enumerate(product.exponent):
@@ -233,10 +233,10 @@ class ExactDotProduct(DotUnit):
                 word = stage
             row = Signal(bits + 1, name=f"p{k}_term")
             m.d.comb += row.eq(Cat(word ^ product.sign.replicate(bits), ~product.sign))
-            rows.append(Row(value=row, lsb=0))
+            rows.append(CarrySaveRow(value=row, lsb=0))
         # An inverted sign bit ~s has the value (1 - s)·2**bits, which is 2**bits too much.
         constant = -(len(products) << bits) % (1 << width)
-        rows.append(Row(value=Const(constant, width), lsb=0))
+        rows.append(CarrySaveRow(value=Const(constant, width), lsb=0))
         ones = [product.sign for product in products]
         if self.multiplier == "dsp":
             rows, ones = add_plainly(m, rows, width=width, target=2, name="fixed", ones=ones)

@@ -11,7 +11,7 @@ from vitruvian.golden.fp.formats import FloatFormat
 
 from .core.geometry import Lane
 from .core.scaled import ScaledCore, ScaledGeometry
-from .parts.carrysave import Row, add_rows, reduce_rows
+from .parts.carrysave import CarrySaveRow, add_rows, reduce_rows
 from .parts.multiply import multiply
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages
 from .parts.unit import DotUnit
@@ -53,12 +53,12 @@ def group_sum(m: Module, a: Sequence[Value], b: Sequence[Value], format: FloatFo
         row = Signal(bits + 1, name=f"{name}_row{k}")
         # The inverted sign ~s has the value 1 - s, so a constant corrects all rows together.
         m.d.comb += row.eq(Cat(product ^ sign.replicate(bits), ~sign))
-        rows.append(Row(value=row, lsb=0))
+        rows.append(CarrySaveRow(value=row, lsb=0))
         ones.append(sign)
         present.append(x[:top].any() & y[:top].any())
     width = bits + len(a).bit_length()
     constant = -(len(a) << bits) % (1 << width)
-    rows.append(Row(value=Const(constant, width), lsb=0))
+    rows.append(CarrySaveRow(value=Const(constant, width), lsb=0))
     rows, ones = reduce_rows(m, rows, width=width, name=f"{name}_sum", ones=ones)
     total = Signal(width, name=f"{name}_total")
     carry = ones[0] if ones else None

@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from vitruvian.golden.fp.spec import IntDotSpec
 
-from .parts.carrysave import Row, add_rows, compress, reduce_spans
+from .parts.carrysave import CarrySaveRow, add_rows, compress, reduce_spans
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages
 from .parts.unit import PipelinedUnit, dot_ports
 
@@ -127,7 +127,7 @@ class IntDotProduct(PipelinedUnit):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         stages = PipelineStages(m, self._ranks, self.addend_cycles)
-        operands = _Operands(
+        operands = _IntOperands(
             *(
                 [
                     stages.cross_extra("operand", Value.cast(port[k]), f"operand_{name}{k}")
@@ -157,7 +157,7 @@ class IntDotProduct(PipelinedUnit):
         m.d.comb += self.d.eq(result)
         return m
 
-    def _product(self, stages: PipelineStages, operands: "_Operands", k: int) -> Signal:
+    def _product(self, stages: PipelineStages, operands: "_IntOperands", k: int) -> Signal:
         """Return a product behind the boundary ``tree``."""
         a, b = (
             word.as_signed() if signed else word
@@ -168,7 +168,7 @@ class IntDotProduct(PipelinedUnit):
         )
         return stages.cross("tree", a * b, f"product{k}")
 
-    def _build_sums(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
+    def _build_sums(self, m: Module, stages: PipelineStages, operands: "_IntOperands") -> Signal:
         """Return C plus the sum of the products, which a balanced tree of adders computes."""
         c = stages.cross_addend("tree", operands.c, "tree_c")
         sums: list[Value] = [self._product(stages, operands, k) for k in range(self.spec.k)]
@@ -191,7 +191,7 @@ class IntDotProduct(PipelinedUnit):
         m.d.comb += unsigned.eq(total)
         return unsigned
 
-    def _build_chain(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
+    def _build_chain(self, m: Module, stages: PipelineStages, operands: "_IntOperands") -> Signal:
         """Return C plus one product after the other."""
         c = stages.cross_addend("tree", operands.c, "tree_c")
         total: Value = c.as_signed()
@@ -206,21 +206,21 @@ class IntDotProduct(PipelinedUnit):
         m.d.comb += unsigned.eq(total)
         return unsigned
 
-    def _build_tree(self, m: Module, stages: PipelineStages, operands: "_Operands") -> Signal:
+    def _build_tree(self, m: Module, stages: PipelineStages, operands: "_IntOperands") -> Signal:
         """Return the sum of the rows of all products, compressed to two rows and added."""
         width = self.sum_bits
         rows, constant = self._build_rows(m, operands)
 
-        def registered(rows: list[Row], stage: str) -> list[Row]:
+        def registered(rows: list[CarrySaveRow], stage: str) -> list[CarrySaveRow]:
             return [
-                Row(value=stages.cross(stage, row.value, f"{stage}_row{i}"), lsb=row.lsb)
+                CarrySaveRow(value=stages.cross(stage, row.value, f"{stage}_row{i}"), lsb=row.lsb)
                 for i, row in enumerate(rows)
             ]
 
         c = stages.cross_addend("tree", operands.c, "tree_c")
         if "products" in stages.names:
             c = stages.cross_addend("products", c, "products_c")
-        c = Row(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
+        c = CarrySaveRow(value=Cat(c, c[-1].replicate(width - 32)), lsb=0)
         rows = registered(reduce_spans(m, rows, width=width, target=8, name="early"), "tree")
         rows = reduce_spans(m, rows, width=width, target=2, name="sum")
         if "products" in stages.names:
@@ -234,14 +234,14 @@ class IntDotProduct(PipelinedUnit):
         m.d.comb += total.eq(add_rows(m, rows, width=width))
         return total
 
-    def _build_rows(self, m: Module, operands: "_Operands") -> tuple[list[Row], int]:
+    def _build_rows(self, m: Module, operands: "_IntOperands") -> tuple[list[CarrySaveRow], int]:
         """Return rows and a constant that together have the sum of the products.
 
         The top bit of a row has a negative weight if A is signed, and so has the whole top row if B
         is signed. Baugh-Wooley's method avoids negative weights: -w·b = w·(1 - b) - w, so such bits
         are inverted and their weights are subtracted through the constant.
         """
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         constant = 0
         for k in range(0, self.spec.k, 2):
             words, selects = self._choices(m, operands, k)
@@ -256,11 +256,13 @@ class IntDotProduct(PipelinedUnit):
                 )
                 row = Signal(n, name=f"row{k}_{j}")
                 m.d.comb += row.eq(word ^ Const(inverted, n))
-                rows.append(Row(value=row, lsb=j))
+                rows.append(CarrySaveRow(value=row, lsb=j))
                 constant -= inverted << j
         return rows, constant
 
-    def _choices(self, m: Module, operands: "_Operands", k: int) -> tuple[list[Value], list[Value]]:
+    def _choices(
+        self, m: Module, operands: "_IntOperands", k: int
+    ) -> tuple[list[Value], list[Value]]:
         """Return the possible words of the rows of products k and k + 1, and their selects.
 
         Bit j of a select belongs to row j.
@@ -275,7 +277,7 @@ class IntDotProduct(PipelinedUnit):
 
 
 @dataclass(frozen=True)
-class _Operands:
+class _IntOperands:
     """The operands behind the boundary ``operand``.
 
     Attributes
@@ -291,8 +293,8 @@ class _Operands:
     c: Value
 
 
-def _constant_row(constant: int, width: int) -> Row:
+def _constant_row(constant: int, width: int) -> CarrySaveRow:
     """Return a constant modulo ``2**width`` as a row without its trailing zeros."""
     constant %= 1 << width
     lsb = (constant & -constant).bit_length() - 1
-    return Row(value=Const(constant >> lsb, width - lsb), lsb=lsb)
+    return CarrySaveRow(value=Const(constant >> lsb, width - lsb), lsb=lsb)

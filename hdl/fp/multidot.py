@@ -16,7 +16,7 @@ from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages
 from .parts.unit import PipelinedUnit
-from .parts.unpack import Unpacked, unpack
+from .parts.unpack import UnpackedCode, unpack
 
 # Parts of a rule that all precisions share
 _SHARED = ("output", "sum.truncate", "result.rounding", "nan_code", "sum.floor", "result.zero")
@@ -344,12 +344,12 @@ def check_floor(spec: DotSpec | None) -> None:
         )
 
 
-def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> Unpacked:
+def widen(view: UnpackedCode, format: FloatFormat, *, fraction: int, bias: int) -> UnpackedCode:
     """Return the same number in a wider format.
 
     Parameters
     ----------
-    view : Unpacked
+    view : UnpackedCode
         The number in ``format``.
     format : FloatFormat
         The narrower format.
@@ -360,7 +360,7 @@ def widen(view: Unpacked, format: FloatFormat, *, fraction: int, bias: int) -> U
     """
     exponent = widen_exponent(view.exponent, format.bias, bias)
     padding = Const(0, fraction - format.fraction_bits)
-    return Unpacked(
+    return UnpackedCode(
         sign=view.sign,
         exponent=exponent,
         significand=Cat(padding, view.significand),
@@ -393,7 +393,7 @@ def widen_exponent(exponent: Value, bias: int, wider: int) -> Value:
     return Cat(exponent[:-1], (~exponent[-1]).replicate(more), exponent[-1])
 
 
-def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpacked:
+def choose(m: Module, views: list[tuple[Value, UnpackedCode]], *, name: str) -> UnpackedCode:
     """Return the operand whose select is set, or zero if no select is set.
 
     Parameters
@@ -417,4 +417,4 @@ def choose(m: Module, views: list[tuple[Value, Unpacked]], *, name: str) -> Unpa
         m.d.comb += fields[field].eq(chosen)
     zero = Signal(name=f"{name}_is_zero")
     m.d.comb += zero.eq(~Cat(*[select & ~view.zero for select, view in views]).any())
-    return Unpacked(zero=zero, **fields)
+    return UnpackedCode(zero=zero, **fields)

@@ -26,7 +26,7 @@ from amaranth.lib.wiring import In
 from vitruvian.golden.machines.spec import TERMS, PhaseSpec
 
 from .parts.align import maximum, shift_right
-from .parts.carrysave import Row, add_rows, reduce_rows
+from .parts.carrysave import CarrySaveRow, add_rows, reduce_rows
 from .parts.normalise import normalise
 from .parts.pipeline import PipelineStages
 from .parts.unit import PipelinedUnit, dot_ports
@@ -235,7 +235,7 @@ class MatrixPhase(PipelinedUnit):
         name = f"g{number}"
         top = maximum(m, [term.field for term in terms], name=f"{name}_largest")
         top = stages.cross("product", top, f"{name}_top")
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         ones: list[Value] = []
         width, sign_at = _PRODUCT + 4, _PRODUCT
         for k, term in enumerate(terms):
@@ -249,10 +249,12 @@ class MatrixPhase(PipelinedUnit):
             )
             row = Signal(_PRODUCT + 1, name=f"{name}_{k}_term")
             m.d.comb += row.eq(Cat(shifted[1:] ^ sign.replicate(_PRODUCT), ~sign))
-            rows.append(Row(value=row, lsb=0))
+            rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(shifted[0] ^ sign)
         # An inverted sign bit makes each row one unit of that bit too large.
-        rows.append(Row(value=Const(-(len(terms) << sign_at) % (1 << width), width), lsb=0))
+        rows.append(
+            CarrySaveRow(value=Const(-(len(terms) << sign_at) % (1 << width), width), lsb=0)
+        )
         rows, ones = reduce_rows(m, rows, width=width, name=name, ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the adder"
         total = Signal(width, name=f"{name}_sum")
@@ -290,7 +292,7 @@ class MatrixPhase(PipelinedUnit):
         """Return the signed sum of both groups and Dst, and the largest exponent."""
         largest = maximum(m, [x.field for x in numbers], name="largest")
         width = _SUM + 1
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         ones: list[Value] = []
         for n, x in enumerate(numbers):
             is_group = n < 2
@@ -311,11 +313,11 @@ class MatrixPhase(PipelinedUnit):
             sign_at = len(kept)
             row = Signal(sign_at + 1, name=f"row{n}")
             m.d.comb += row.eq(Cat(kept ^ x.negative.replicate(sign_at), ~x.negative))
-            rows.append(Row(value=row, lsb=0))
+            rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(up ^ x.negative)
         width -= low
         constant = -sum(1 << (len(row.value) - 1) for row in rows) % (1 << width)
-        rows.append(Row(value=Const(constant, width), lsb=0))
+        rows.append(CarrySaveRow(value=Const(constant, width), lsb=0))
         rows, ones = reduce_rows(m, rows, width=width, name="total", ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the adder"
         total = Signal(width, name="total")

@@ -16,7 +16,7 @@ from ..fp.multidot import check_floor, choose, widen
 from ..fp.parts.multiply import multiply
 from ..fp.parts.pipeline import PIPELINES, RETIMED, PipelineStages
 from ..fp.parts.unit import PipelinedUnit
-from ..fp.parts.unpack import Unpacked, unpack
+from ..fp.parts.unpack import UnpackedCode, unpack
 from .lanes import bus_layout, lanes_of, significand_bits
 from .products import limb_products
 
@@ -214,7 +214,7 @@ class LaneDot(PipelinedUnit):
             select=self.small, output=self.smaller.output, nan_code=self.smaller.nan_code
         )
 
-    def _addend(self, m: Module) -> Unpacked:
+    def _addend(self, m: Module) -> UnpackedCode:
         """Return C converted to the larger format."""
         whole = unpack(m, self.c, self.spec.output, name="c")
         if self.smaller is None:

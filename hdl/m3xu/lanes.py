@@ -6,7 +6,7 @@ from amaranth.hdl import Value
 from amaranth.lib import data
 
 from ..fp.parts.multiply import recoded_bits
-from ..fp.parts.unpack import Unpacked
+from ..fp.parts.unpack import UnpackedCode
 
 
 def significand_bits(widths: Sequence[int], *, recoded: bool) -> list[int]:
@@ -52,9 +52,10 @@ def bus_layout(exponent_bits: int, widths: Sequence[int]) -> data.StructLayout:
     )
 
 
-def lanes_of(bus: data.View) -> list[Unpacked]:
+def lanes_of(bus: data.View) -> list[UnpackedCode]:
     """Return all lanes of a bus as unpacked operands."""
     fields = ("sign", "exponent", "significand", "zero", "inf", "nan")
     return [
-        Unpacked(**{name: Value.cast(bus[key][name]) for name in fields}) for key, _ in bus.shape()
+        UnpackedCode(**{name: Value.cast(bus[key][name]) for name in fields})
+        for key, _ in bus.shape()
     ]

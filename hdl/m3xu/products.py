@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from ..fp.parts.carrysave import Row, add_plainly, add_rows, reduce_rows
+from ..fp.parts.carrysave import CarrySaveRow, add_plainly, add_rows, reduce_rows
 from ..fp.parts.multiply import arrange_rows, booth_rows, multiply
 
 #: Orders of rows as in ``hdl.fp.parts.multiply``, for a pair of limbs of 11 and 13 bits. The lower
@@ -116,20 +116,20 @@ def limb_products(
             carried = carried | (word & (element.chosen & again).replicate(len(word)))
         # (2^p − 1)(2^w − 1) + (2^p − 1) + (2^w − 1) = 2^(p+w) − 1: the product of a p-bit limb and
         # a w-bit digit, plus both carried words, has no overflow bit.
-        rows = [Row(value=carried, lsb=0)]
+        rows = [CarrySaveRow(value=carried, lsb=0)]
         upper = [element.chosen for element in elements[lane] if element.base < lane]
         if upper:
             handed = sums[lane - 1][widths[lane - 1] :]
-            rows.append(Row(value=handed & Cat(*upper).any().replicate(digit), lsb=0))
+            rows.append(CarrySaveRow(value=handed & Cat(*upper).any().replicate(digit), lsb=0))
         if multiplier == "dsp":
             word = multiply(m, a[lane], b[lane], name=f"p{lane}_step", multiplier=multiplier)
-            rows.append(Row(value=word, lsb=0))
+            rows.append(CarrySaveRow(value=word, lsb=0))
             rows, _ = add_plainly(m, rows, width=width, target=1, name=f"p{lane}")
         else:
             # The limb is recoded, because a shorter limb then has fewer rows.
             bits = widths[lane] if recoded else None
             rows = [*booth_rows(m, b[lane], a[lane], name=f"p{lane}", bits=bits), *rows]
-            late: list[Row] = []
+            late: list[CarrySaveRow] = []
             if recoded and upper:
                 # The bits from the lower lane are the last to arrive.
                 late.append(rows.pop())

@@ -1,5 +1,5 @@
 """The hardware of machines: which unit realises the rule of an instruction."""
 
-from vitruvian.hdl.machines.units import NoUnit, Realisation, Step, realise
+from vitruvian.hdl.machines.units import MachineStep, NoUnit, Realisation, realise
 
-__all__ = ["NoUnit", "Realisation", "Step", "realise"]
+__all__ = ["NoUnit", "Realisation", "MachineStep", "realise"]

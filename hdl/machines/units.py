@@ -35,7 +35,7 @@ class NoUnit(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class MachineStep:
     """One step of a dot product.
 
     Attributes
@@ -80,12 +80,12 @@ class Realisation:
         """Return the unit."""
         return self.component(**self.parameters)
 
-    def steps(self, terms: int) -> Iterator[Step]:
+    def steps(self, terms: int) -> Iterator[MachineStep]:
         """Yield the steps of a dot product of ``terms`` products, a multiple of ``k``."""
         for start in range(0, terms, self.k):
             block = slice(start, start + self.k)
             for phase in range(self.phases):
-                yield Step(terms=block, inputs={} if self.phases == 1 else {"phase": phase})
+                yield MachineStep(terms=block, inputs={} if self.phases == 1 else {"phase": phase})
 
 
 def realise(

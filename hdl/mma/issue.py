@@ -14,7 +14,7 @@ from ..cube.ports import Start, beat_layout
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class BeatPlan:
     """The division of an instruction into beats; every count is a power of two.
 
     Attributes
@@ -44,7 +44,7 @@ class Plan:
         return self.tiles * self.blocks
 
     @classmethod
-    def of(cls, opcode: Opcode, config: MatrixUnitConfig) -> "Plan":
+    def of(cls, opcode: Opcode, config: MatrixUnitConfig) -> "BeatPlan":
         """Return the plan of an instruction on a unit.
 
         Raises
@@ -97,7 +97,7 @@ def opcodes_of(config: MatrixUnitConfig) -> tuple[Opcode, ...]:
             f"not {', '.join(config.precisions)} with {config.output}"
         )
     for opcode in opcodes:
-        Plan.of(opcode, config)
+        BeatPlan.of(opcode, config)
     return opcodes
 
 
@@ -115,7 +115,7 @@ def fetch_layout(config: MatrixUnitConfig) -> data.StructLayout:
     (row, column) of C if the instruction accumulates. The ``last`` beat of a tile produces the
     fractal (row, column) of D.
     """
-    plans = [Plan.of(opcode, config) for opcode in opcodes_of(config)]
+    plans = [BeatPlan.of(opcode, config) for opcode in opcodes_of(config)]
 
     def bits(counts: list[int]) -> int:
         return (max(counts) - 1).bit_length()
@@ -205,7 +205,7 @@ class Issue(wiring.Component):
         m = Module()
         config, word = self.config, self.i.payload
         fetch, control = self.o.payload.fetch, self.o.payload.control
-        plans = {opcode: Plan.of(opcode, config) for opcode in self.opcodes}
+        plans = {opcode: BeatPlan.of(opcode, config) for opcode in self.opcodes}
         number = Signal(range(max(plan.beats for plan in plans.values())))
         place = Signal(range(max(plan.group for plan in plans.values())))
         # These are functions of the opcode and of the beat's number alone.

@@ -19,10 +19,10 @@ from ..fp.dot import geometry_of
 from ..fp.parts.multiply import multiply
 from ..fp.parts.pipeline import PIPELINES, PipelineStages
 from ..fp.parts.unit import PipelinedUnit
-from ..fp.parts.unpack import Unpacked, unpack
+from ..fp.parts.unpack import UnpackedCode, unpack
 from .mode import bits, bits_layout, operations_of
 from .operand import check_format, lane_layout
-from .winner import Candidate, Widths, candidate, decode_key, key_of, least
+from .winner import LaneCandidate, Widths, candidate, decode_key, key_of, least
 from .winner import less as less_than
 
 #: Levels of the tournament tree in front of the stage ``sum``; the other levels are behind it.
@@ -175,13 +175,13 @@ class SemiringDot(PipelinedUnit):
 
     # ---------------------------------------------------------------- lanes
 
-    def _pairs(self, m: Module, norm: Value) -> list[tuple[Unpacked, Unpacked, Value]]:
+    def _pairs(self, m: Module, norm: Value) -> list[tuple[UnpackedCode, UnpackedCode, Value]]:
         """Return the factors of each lane's product, and a bit that forces it to zero.
 
         A squared difference takes four lanes: a·a, -a·b, -b·a and b·b. If a equals b, all four are
         forced to zero, because they could otherwise shift other terms out of the window.
         """
-        pairs: list[tuple[Unpacked, Unpacked, Value]] = []
+        pairs: list[tuple[UnpackedCode, UnpackedCode, Value]] = []
         never = isinstance(norm, Const) and not norm.value
         same: Value = Const(0, 1)
         for i in range(self.spec.k):
@@ -197,7 +197,13 @@ class SemiringDot(PipelinedUnit):
         return pairs
 
     def _lane(
-        self, m: Module, x: Unpacked, y: Unpacked, mode: dict[str, Value], i: int, kill: Value
+        self,
+        m: Module,
+        x: UnpackedCode,
+        y: UnpackedCode,
+        mode: dict[str, Value],
+        i: int,
+        kill: Value,
     ) -> Lane:
         """Return a lane's product, or 0 if ``kill`` is set or the operation has no product."""
         # For ⊗ = min and max the multiplier's operands are compared instead of multiplied.
@@ -232,7 +238,7 @@ class SemiringDot(PipelinedUnit):
         Both share the candidates' registers at the stage ``product``.
         """
         widths, k = self._widths, self.spec.k
-        kept: list[Candidate] = []
+        kept: list[LaneCandidate] = []
         for i in range(k):
             fields = vars(
                 candidate(
@@ -245,7 +251,7 @@ class SemiringDot(PipelinedUnit):
                     name=f"x{i}",
                 )
             )
-            kept.append(Candidate(**stages.cross_all("product", fields, f"s1_{i}")))
+            kept.append(LaneCandidate(**stages.cross_all("product", fields, f"s1_{i}")))
         mode = {name: mode[name] for name in ("semiring", "plus", "larger")}
         mode = self._cross(stages, "product", mode, "s1_mode")
         keys = [key_of(m, x, widths=widths, mode=mode, name=f"x{i}") for i, x in enumerate(kept)]
@@ -278,9 +284,9 @@ def both_true(a: data.View, b: data.View) -> Value:
     return ~(a.zero | a.nan | b.zero | b.nan)
 
 
-def _unpacked(lane: data.View) -> Unpacked:
+def _unpacked(lane: data.View) -> UnpackedCode:
     """Return a lane's operand as the arithmetic takes it."""
-    return Unpacked(
+    return UnpackedCode(
         sign=lane.sign,
         exponent=lane.exponent,
         significand=lane.significand,
@@ -290,11 +296,13 @@ def _unpacked(lane: data.View) -> Unpacked:
     )
 
 
-def _choice(select: Value, x: Unpacked, y: Unpacked) -> Unpacked:
+def _choice(select: Value, x: UnpackedCode, y: UnpackedCode) -> UnpackedCode:
     """Return x if ``select`` is set, otherwise y."""
     if isinstance(select, Const):
         return x if select.value else y
-    return Unpacked(**{name: Mux(select, value, vars(y)[name]) for name, value in vars(x).items()})
+    return UnpackedCode(
+        **{name: Mux(select, value, vars(y)[name]) for name, value in vars(x).items()}
+    )
 
 
 def better(

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..fp.parts.carrysave import Row, add_plainly, add_rows
+from ..fp.parts.carrysave import CarrySaveRow, add_plainly, add_rows
 from ..fp.parts.pipeline import PipelineStages
 from . import intparts
 from .intconfig import IntConfig
@@ -87,7 +87,7 @@ class IntElement(wiring.Component):
         self._build_accumulator(m, rows, hit)
         return m
 
-    def _build_separate(self, m: Module, stages: PipelineStages) -> list[Row]:
+    def _build_separate(self, m: Module, stages: PipelineStages) -> list[CarrySaveRow]:
         """Return the ⊕ of all A ⊗ B as one row, from a separate product in every lane."""
         config = self.config
         sums, picked = self._build_adders(m)
@@ -104,7 +104,7 @@ class IntElement(wiring.Component):
             extreme = self._build_extremum(m, terms, 1)
             is_extreme = self._told(1, "extreme")
             total = Mux(is_extreme, extreme, total) if config.plus("add", "or") else extreme
-        return [Row(value=stages.cross("total", total, "s2_total"), lsb=0)]
+        return [CarrySaveRow(value=stages.cross("total", total, "s2_total"), lsb=0)]
 
     def _build_product(self, m: Module, sums: list[Value], k: int) -> Value:
         """Return the low bits of a lane's product: a square, or a product with B."""
@@ -138,11 +138,11 @@ class IntElement(wiring.Component):
         """Return the sum of words."""
         if self.config.multiplier == "booth":
             return intparts.sum_rows(m, words, name=name)
-        rows = [Row(value=word, lsb=0) for word in words]
+        rows = [CarrySaveRow(value=word, lsb=0) for word in words]
         (row,), _ = add_plainly(m, rows, width=self.config.bits, target=1, name=name)
         return row.bits(0, self.config.bits)
 
-    def _build_summed(self, m: Module, stages: PipelineStages) -> list[Row]:
+    def _build_summed(self, m: Module, stages: PipelineStages) -> list[CarrySaveRow]:
         """Return two rows that have the sum of products, or one row with the extremum."""
         config = self.config
         sums, picked = self._build_adders(m)
@@ -161,30 +161,30 @@ class IntElement(wiring.Component):
                 ]
             extreme = self._build_extremum(m, terms, 0)
             if not rows:
-                rows = [Row(value=extreme, lsb=0)]
+                rows = [CarrySaveRow(value=extreme, lsb=0)]
             else:
                 is_extreme = self._told(0, "extreme")
                 first, second = (row.bits(0, config.bits) for row in rows)
                 rows = [
-                    Row(value=Mux(is_extreme, extreme, first), lsb=0),
-                    Row(value=second & ~is_extreme.replicate(config.bits), lsb=0),
+                    CarrySaveRow(value=Mux(is_extreme, extreme, first), lsb=0),
+                    CarrySaveRow(value=second & ~is_extreme.replicate(config.bits), lsb=0),
                 ]
         rows = [
-            Row(value=stages.cross("terms", row.value, f"s1_row{i}"), lsb=row.lsb)
+            CarrySaveRow(value=stages.cross("terms", row.value, f"s1_row{i}"), lsb=row.lsb)
             for i, row in enumerate(rows)
         ]
         if "total" not in stages.names:
             return rows
         total = add_rows(m, rows, width=config.bits)
-        return [Row(value=stages.cross("total", total, "s2_total"), lsb=0)]
+        return [CarrySaveRow(value=stages.cross("total", total, "s2_total"), lsb=0)]
 
-    def _build_sum(self, m: Module, sums: list[Value]) -> list[Row]:
+    def _build_sum(self, m: Module, sums: list[Value]) -> list[CarrySaveRow]:
         """Return two rows that have the sum of all products or squares."""
         config = self.config
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         if config.multiplier == "dsp":
             words = [self._build_product(m, sums, k) for k in range(config.k)]
-            rows = [Row(value=word, lsb=0) for word in words]
+            rows = [CarrySaveRow(value=word, lsb=0) for word in words]
             return add_plainly(m, rows, width=config.bits, target=2, name="sum")[0]
         if config.array == "squares":
             for k, word in enumerate(sums):
@@ -249,7 +249,7 @@ class IntElement(wiring.Component):
             level += 1
         return words[0]
 
-    def _build_accumulator(self, m: Module, rows: list[Row], hit: Value) -> None:
+    def _build_accumulator(self, m: Module, rows: list[CarrySaveRow], hit: Value) -> None:
         """Combine the accumulator with the lanes' result; ``hit`` is set if some pair is true."""
         config = self.config
         last = config.pipeline

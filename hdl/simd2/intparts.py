@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from ..fp.parts.carrysave import Row, add_rows, reduce_rows, reduce_spans
+from ..fp.parts.carrysave import CarrySaveRow, add_rows, reduce_rows, reduce_spans
 
 
 def named(m: Module, value: Value, name: str) -> Signal:
@@ -90,7 +90,9 @@ def booth_digits(b: Value) -> list[tuple[Value, Value, Value]]:
     return digits
 
 
-def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: str) -> list[Row]:
+def booth_rows(
+    m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: str
+) -> list[CarrySaveRow]:
     """Return rows that add up to ``a * b`` modulo ``2**len(a)``.
 
     A negative row is a ones' complement, and the 1 that completes it is put into the free columns
@@ -116,7 +118,7 @@ def booth_rows(m: Module, a: Value, digits: Sequence[Sequence[Value]], *, name: 
             plain = named(m, plain, f"{name}_last")
             word = Cat(plain[0], plain[1] ^ (negative & plain[0]))
         row = named(m, Cat(*below, word), f"{name}_row{i}")
-        rows.append(Row(value=row, lsb=2 * i - len(below)))
+        rows.append(CarrySaveRow(value=row, lsb=2 * i - len(below)))
         below = [negative, Const(0, 1)]
     return rows
 
@@ -128,7 +130,7 @@ def pair_selects(b: Sequence[Value]) -> list[Value]:
 
 def pair_rows(
     m: Module, words: Sequence[Value], selects: Sequence[Value], *, name: str
-) -> list[Row]:
+) -> list[CarrySaveRow]:
     """Return rows that add up to ``a0 * b0 + a1 * b1`` modulo ``2**W``.
 
     Parameters
@@ -146,11 +148,11 @@ def pair_rows(
         choice: Value = Const(0, n)
         for word, select in zip(words, selects, strict=True):
             choice = choice | (word[:n] & select[j].replicate(n))
-        rows.append(Row(value=named(m, choice, f"{name}_row{j}"), lsb=j))
+        rows.append(CarrySaveRow(value=named(m, choice, f"{name}_row{j}"), lsb=j))
     return rows
 
 
-def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
+def square_rows(m: Module, x: Value, *, name: str) -> list[CarrySaveRow]:
     """Return rows that add up to ``x * x`` modulo ``2**W``.
 
     The bit products x_i·x_j and x_j·x_i are equal, so one of them is used, with twice its weight.
@@ -167,11 +169,11 @@ def square_rows(m: Module, x: Value, *, name: str) -> list[Row]:
     for i in range(width // 2):
         above = x[i + 1 : width - i - 1]
         word = Cat(x[i], Const(0, 1), above & x[i].replicate(len(above)))
-        rows.append(Row(value=named(m, word, f"{name}_row{i}"), lsb=2 * i))
+        rows.append(CarrySaveRow(value=named(m, word, f"{name}_row{i}"), lsb=2 * i))
     return rows
 
 
-def two_rows(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
+def two_rows(m: Module, rows: list[CarrySaveRow], *, width: int, name: str) -> list[CarrySaveRow]:
     """Return two rows with the same sum as rows of any weights.
 
     Parameters
@@ -193,6 +195,6 @@ def sum_rows(m: Module, words: Sequence[Value], *, name: str) -> Value:
         First part of the new signals' names.
     """
     width = len(words[0])
-    rows = [Row(value=word, lsb=0) for word in words]
+    rows = [CarrySaveRow(value=word, lsb=0) for word in words]
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     return named(m, add_rows(m, rows, width=width), name)

@@ -113,7 +113,7 @@ class Widths:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class LaneCandidate:
     """The candidate of one lane, in the registers of a product and a few more.
 
     Attributes
@@ -146,7 +146,7 @@ def candidate(
     widths: Widths,
     mode: dict[str, Value],
     name: str,
-) -> Candidate:
+) -> LaneCandidate:
     """Return the candidate of one pair of operands.
 
     Parameters
@@ -199,7 +199,7 @@ def candidate(
         nan = Mux(larger, a.nan & b.nan, nan)
     middle = total[widths.low : widths.low + widths.fraction]
     upper = total[widths.low + widths.fraction :]
-    return Candidate(
+    return LaneCandidate(
         word=_or(word, middle),
         exponent=_or(exponent, upper),
         sign=sign,
@@ -214,12 +214,12 @@ def _or(x: Value, y: Value) -> Value:
     return (x | y)[: max(len(x), len(y))]
 
 
-def key_of(m: Module, kept: Candidate, *, widths: Widths, mode: dict[str, Value], name: str):
+def key_of(m: Module, kept: LaneCandidate, *, widths: Widths, mode: dict[str, Value], name: str):
     """Return the key of a candidate behind the stage ``product``.
 
     Parameters
     ----------
-    kept : Candidate
+    kept : LaneCandidate
         The candidate, in its registers.
     mode : dict of str to Value
         Control bits of the operation.

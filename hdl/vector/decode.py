@@ -12,7 +12,7 @@ from .operations import OPERATIONS, Format, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decoded:
+class DecodedCommand:
     """The properties of a command; every attribute but those with a type of their own is one bit.
 
     Attributes
@@ -85,7 +85,7 @@ _SELECTS = {
 }
 
 
-def decode(m: Module, command: Any, config: VectorConfig) -> Decoded:
+def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
     """Return the properties of the command in the stream's payload."""
     code = Value.cast(command.operation)
     one_hot = {}
@@ -153,7 +153,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> Decoded:
         ),
     )
     loads = among(Operation.LOAD_BITS)
-    return Decoded(
+    return DecodedCommand(
         control=control,
         form=forms,
         reads_a=~among(Operation.DUP),

@@ -13,7 +13,7 @@ from ..fp.parts.align import shift_right
 from ..fp.parts.multiply import check_multiplier, multiply
 from ..fp.parts.normalise import normalise
 from ..fp.parts.pipeline import PipelineStages, check_pipeline
-from ..fp.parts.unpack import Unpacked, unpack
+from ..fp.parts.unpack import UnpackedCode, unpack
 from .tables import FRACTION, FunctionDesign, exp_table, ln_of_2, ln_table, log2_of_e
 
 _FP16 = FORMATS["fp16"]
@@ -135,7 +135,7 @@ class ExpLn(wiring.Component):
             return Cat(Const(0, missing), position)
         return position[-missing:]
 
-    def _build_exp_argument(self, m: Module, x: Unpacked) -> dict[str, Value]:
+    def _build_exp_argument(self, m: Module, x: UnpackedCode) -> dict[str, Value]:
         """Return the whole part of x · log2(e), the segment, and the position in it."""
         d = self.design
         constant = Const(log2_of_e(d.constant_bits), d.constant_bits + 1)
@@ -158,7 +158,7 @@ class ExpLn(wiring.Component):
             "position": self._aligned(rest[:low]),
         }
 
-    def _build_ln_argument(self, m: Module, x: Unpacked) -> dict[str, Value]:
+    def _build_ln_argument(self, m: Module, x: UnpackedCode) -> dict[str, Value]:
         """Return the exponent plus ``_LOWEST``, the segment, and the position from its end."""
         d = self.design
         normal = normalise(m, x.significand, limit=None, name="subnormal")

@@ -9,7 +9,7 @@ from .control import Form
 
 
 @dataclass(frozen=True, kw_only=True)
-class Results:
+class ResultBlocks:
     """A result block.
 
     Attributes
@@ -58,7 +58,7 @@ def build_results(
     wide: Value,
     wide_result: Value,
     mask: Value,
-) -> Results:
+) -> ResultBlocks:
     """Return the result block of the beat in the last rank.
 
     Parameters
@@ -111,4 +111,4 @@ def build_results(
             )
             some = mask.any()
             choose(Form.INDEXED, pair, Mux(wide, some.replicate(8), some.replicate(4)))
-    return Results(data=data, enable=wanted, flags=by_lane)
+    return ResultBlocks(data=data, enable=wanted, flags=by_lane)

@@ -7,13 +7,13 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from vitruvian.golden.fp.formats import FORMATS
 
 from .config import VectorConfig
-from .decode import Decoded
+from .decode import DecodedCommand
 
 _FP16, _FP32 = FORMATS["fp16"], FORMATS["fp32"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Routed:
+class RoutedOperands:
     """The operands of all slices, ``slices`` words of 32 bits each."""
 
     a: Value
@@ -50,7 +50,7 @@ def any_enabled(m: Module, mask: Value, level: Value, *, levels: int) -> Value:
 def route(
     m: Module,
     config: VectorConfig,
-    decoded: Decoded,
+    decoded: DecodedCommand,
     *,
     a: Value,
     b: Value,
@@ -58,7 +58,7 @@ def route(
     back: Value,
     again: Value,
     match: Value,
-) -> Routed:
+) -> RoutedOperands:
     """Return the operands of all slices.
 
     In a level of a reduction, element i is combined from the elements 2i and 2i + 1 of the block
@@ -67,7 +67,7 @@ def route(
 
     Parameters
     ----------
-    decoded : Decoded
+    decoded : DecodedCommand
         The command.
     a, b : Value
         Blocks from the streams.
@@ -88,7 +88,7 @@ def route(
         expanded = Cat(*(Cat(halves[i], Const(0, 16)) for i in range(config.slices)))
         direct_a = Mux(decoded.expands, expanded, a)
     if "reduce" not in config.groups:
-        return Routed(a=direct_a, b=direct_b)
+        return RoutedOperands(a=direct_a, b=direct_b)
 
     enabled = by_halves(mask, wide, config)
     fp16 = Mux(decoded.sums, _FP16.negative_zero, _FP16.canonical_nan)
@@ -108,7 +108,7 @@ def route(
     half = config.block_bits // 2
     folds = decoded.reduces & ~match
     winner = Mux(wide, back[:32], Cat(back[:16], back[:16])).replicate(config.slices)
-    return Routed(
+    return RoutedOperands(
         a=Cat(Mux(folds, Cat(*left), direct_a[:half]), direct_a[half:]),
         b=Mux(match, winner, Cat(Mux(folds, Cat(*right), direct_b[:half]), direct_b[half:])),
     )

@@ -12,7 +12,7 @@ from .operations import REPEAT_BITS
 LEVEL_BITS = 4
 
 
-class Sequencer(wiring.Component):
+class VectorSequencer(wiring.Component):
     """Sequencer of repeats and of the levels of reductions.
 
     A reduction of one block runs through the slices once for each level. In the meantime no other

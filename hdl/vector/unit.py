@@ -8,11 +8,11 @@ from amaranth.lib.wiring import In, Out
 
 from .config import VectorConfig
 from .control import Form, Select, control_layout
-from .decode import Decoded, decode
+from .decode import DecodedCommand, decode
 from .operations import Format, Operation, command_layout
 from .results import build_results
 from .routes import any_enabled, by_halves, route
-from .sequencer import Sequencer
+from .sequencer import VectorSequencer
 from .slice import Slice
 
 
@@ -94,7 +94,7 @@ class VectorUnit(wiring.Component):
         m = Module()
         config, command = self.config, self.command.payload
         lanes = config.lanes
-        m.submodules.sequencer = sequencer = Sequencer()
+        m.submodules.sequencer = sequencer = VectorSequencer()
         decoded = decode(m, command, config)
         advance = Signal()
         pipeline = [
@@ -158,7 +158,12 @@ class VectorUnit(wiring.Component):
         return m
 
     def _build_pipeline(
-        self, m: Module, decoded: Decoded, sequencer: Sequencer, pipeline: list, mask: Value
+        self,
+        m: Module,
+        decoded: DecodedCommand,
+        sequencer: VectorSequencer,
+        pipeline: list,
+        mask: Value,
     ) -> list:
         """Move the properties of beats through the ranks; return their control bits."""
         control = [
@@ -196,8 +201,8 @@ class VectorUnit(wiring.Component):
     def _build_slices(
         self,
         m: Module,
-        decoded: Decoded,
-        sequencer: Sequencer,
+        decoded: DecodedCommand,
+        sequencer: VectorSequencer,
         control: list,
         mask: Value,
         bits: Value,

@@ -24,7 +24,7 @@ from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp_small.batch import (
     ALL,
-    Unit,
+    SmallUnit,
     compare_group,
     compile_group,
     expected,
@@ -41,7 +41,7 @@ _SMALL = tuple(f.name for f in FORMATS.values() if f.storage_bits == 8)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class ExhaustiveTask:
     """A unit and all of its inputs.
 
     Attributes
@@ -63,7 +63,7 @@ class Task:
     run: Callable[[CompiledModel, np.ndarray], Result]
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[ExhaustiveTask]:
     """Return all tasks, the small ones first."""
     result = [_dot(a, b) for a in _SMALL for b in _SMALL]
     for name, units in groups(ALL).items():
@@ -72,7 +72,7 @@ def tasks() -> list[Task]:
         if units[0].source == "int32" or bits * units[0].operands > 16:
             continue
         result.append(
-            Task(
+            ExhaustiveTask(
                 name=f"{name}: {len(units)} units",
                 inputs=1 << bits * units[0].operands,
                 build=partial(compile_group, units),
@@ -82,7 +82,7 @@ def tasks() -> list[Task]:
     for unit in ALL:
         if unit.source == "fp16" and unit.name in _ALL_PAIRS:
             result.append(
-                Task(
+                ExhaustiveTask(
                     name=f"all pairs: {unit.name}",
                     inputs=1 << 32,
                     build=partial(_build_unit, unit),
@@ -100,7 +100,7 @@ _ALL_PAIRS = (
 )
 
 
-def _dot(a: str, b: str) -> Task:
+def _dot(a: str, b: str) -> ExhaustiveTask:
     spec = PRESETS["ieee"].spec(a, "fp32", k=1, input_b=b)
     bits = spec.input_b.code_bits
 
@@ -121,7 +121,7 @@ def _dot(a: str, b: str) -> Task:
         )
 
     inputs = 1 << (spec.input.code_bits + bits)
-    return Task(name=f"DotProduct K=1 {a} x {b}", inputs=inputs, build=build, run=run)
+    return ExhaustiveTask(name=f"DotProduct K=1 {a} x {b}", inputs=inputs, build=build, run=run)
 
 
 def _split(numbers: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,7 +131,7 @@ def _split(numbers: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
     return (numbers >> np.uint32(bits)).astype(dtype), low.astype(dtype)
 
 
-def _run_group(units: Sequence[Unit], bits: int, model: CompiledModel, numbers: np.ndarray):
+def _run_group(units: Sequence[SmallUnit], bits: int, model: CompiledModel, numbers: np.ndarray):
     if units[0].operands == 1:
         dtype = np.uint8 if bits <= 8 else np.uint16
         return compare_group(model, units, {"a": numbers.astype(dtype)})
@@ -139,11 +139,11 @@ def _run_group(units: Sequence[Unit], bits: int, model: CompiledModel, numbers: 
     return compare_group(model, units, {"a": a, "b": b})
 
 
-def _build_unit(unit: Unit) -> CompiledModel:
+def _build_unit(unit: SmallUnit) -> CompiledModel:
     return compile_unit(unit.unit, **unit.parameters)
 
 
-def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
+def _run_pairs(unit: SmallUnit, model: CompiledModel, numbers: np.ndarray) -> Result:
     a, b = _split(numbers, 16)
     # The adder's input ``subtract`` stays 0. As b takes both signs, all differences are sums.
     held = {port.name: 0 for port in model.interface.inputs if port.name not in ("a", "b")}
@@ -159,7 +159,7 @@ def _run_pairs(unit: Unit, model: CompiledModel, numbers: np.ndarray) -> Result:
 _HEAD = b'{\n "version": 1,\n "tasks": {'
 
 
-class Progress:
+class ExhaustiveProgress:
     """A record of finished chunks in a file.
 
     Parameters
@@ -256,10 +256,10 @@ def _golden_digest() -> str:
 
 
 #: Tasks whose models are compiled in this process.
-_OPEN: dict[str, tuple[Task, CompiledModel]] = {}
+_OPEN: dict[str, tuple[ExhaustiveTask, CompiledModel]] = {}
 
 
-def _model(name: str) -> tuple[Task, CompiledModel]:
+def _model(name: str) -> tuple[ExhaustiveTask, CompiledModel]:
     if name not in _OPEN:
         task = next(task for task in tasks() if task.name == name)
         _OPEN[name] = task, task.build()
@@ -273,18 +273,18 @@ def _run_chunk(name: str, chunk: int, chunk_bits: int) -> Result:
 
 
 def run_tasks(
-    chosen: Sequence[Task],
+    chosen: Sequence[ExhaustiveTask],
     *,
-    progress: Progress,
+    progress: ExhaustiveProgress,
     chunk_bits: int = CHUNK_BITS,
     limit: int | None = None,
     jobs: int = 1,
-) -> Iterator[tuple[Task, int, int, Result]]:
+) -> Iterator[tuple[ExhaustiveTask, int, int, Result]]:
     """Run the remaining chunks of tasks, and save the record after every chunk.
 
     Parameters
     ----------
-    progress : Progress
+    progress : ExhaustiveProgress
         Record of the finished chunks.
     chunk_bits : int
         Base-2 logarithm of the number of inputs in a chunk.
@@ -295,7 +295,7 @@ def run_tasks(
 
     Yields
     ------
-    task : Task
+    task : ExhaustiveTask
     left : int
         Number of chunks of the task that remain.
     inputs : int

@@ -136,7 +136,7 @@ def run_bench(
     text = design if isinstance(design, str) else to_verilog(design)
     build = _build(sim, text, waves is not None)
     with tempfile.TemporaryDirectory() as name:
-        run = _Run(Path(name))
+        run = _BenchRun(Path(name))
         environment = {
             PARAMETERS: json.dumps(dict(parameters or {})),
             SEED: str(seed),
@@ -162,7 +162,7 @@ def run_bench(
         return run.result(module)
 
 
-class _Run:
+class _BenchRun:
     """The files that a simulation writes into its folder."""
 
     def __init__(self, folder: Path) -> None:

@@ -16,7 +16,7 @@ class ScoreboardError(AssertionError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expected:
+class ExpectedResult:
     """An expected result.
 
     Attributes
@@ -49,13 +49,13 @@ class Scoreboard:
 
     def __init__(self, name: str, *, seed: int, digits: int = 8):
         self.name, self.seed, self.digits = name, seed, digits
-        self.queue: deque[Expected] = deque()
+        self.queue: deque[ExpectedResult] = deque()
         self.expected = 0
         self.checked = 0
 
     def expect(self, value: Any, operation: str = "result", **operands: Any) -> None:
         """Append an expected result to the queue."""
-        self.queue.append(Expected(value=value, operation=operation, operands=operands))
+        self.queue.append(ExpectedResult(value=value, operation=operation, operands=operands))
         self.expected += 1
 
     def check(self, got: Any, cycle: int) -> None:

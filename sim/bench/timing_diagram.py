@@ -7,14 +7,14 @@ _LEFT, _TOP, _WIDTH, _HEIGHT, _PITCH = 150, 30, 52, 20, 32
 
 
 @dataclass(frozen=True)
-class Row:
+class WaveRow:
     """A line of the picture: a label, and for each cycle a bit, a text, or None for no value."""
 
     label: str
     values: list[Any]
 
 
-def draw(lines: list[Row]) -> str:
+def draw(lines: list[WaveRow]) -> str:
     """Return the rows as SVG, with a column for each cycle."""
     cycles = len(lines[0].values)
     width, height = _LEFT + cycles * _WIDTH + 10, _TOP + (len(lines) + 1) * _PITCH

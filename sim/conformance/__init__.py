@@ -5,12 +5,12 @@
 """
 
 from vitruvian.sim.conformance.files import Vectors, checksum, make_vectors, to_npz, to_text
-from vitruvian.sim.conformance.strata import STRATA, Operands, draw
+from vitruvian.sim.conformance.strata import STRATA, ConformanceOperands, draw
 from vitruvian.sim.conformance.wrong import wrong_rules
 
 __all__ = [
     "STRATA",
-    "Operands",
+    "ConformanceOperands",
     "Vectors",
     "checksum",
     "draw",

@@ -15,7 +15,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, Rule, compute
 from vitruvian.golden.machines.spec import changed_parameters
 from vitruvian.golden.machines.table import output_format
-from vitruvian.sim.conformance.strata import STRATA, Operands, draw
+from vitruvian.sim.conformance.strata import STRATA, ConformanceOperands, draw
 
 _SENTENCES = {
     "rvbna": (
@@ -39,7 +39,7 @@ class Vectors:
         The row of the table.
     seed : int
         Start of the random numbers.
-    operands : Operands
+    operands : ConformanceOperands
     d : (n,) ndarray of unsigned int
         The results.
     dot : (n,) ndarray of unsigned int, or None
@@ -48,7 +48,7 @@ class Vectors:
 
     machine: Machine
     seed: int
-    operands: Operands
+    operands: ConformanceOperands
     d: np.ndarray
     dot: np.ndarray | None
 

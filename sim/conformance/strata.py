@@ -22,7 +22,7 @@ _WINDOW = 24  # fraction bits that a rule without a window is taken to keep
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operands:
+class ConformanceOperands:
     """The operands of n dot products.
 
     Attributes
@@ -42,7 +42,7 @@ class Operands:
     scale_b: np.ndarray | None = None
 
 
-def draw(machine: Machine, rows: int, seed: int = 1) -> Operands:
+def draw(machine: Machine, rows: int, seed: int = 1) -> ConformanceOperands:
     """Return operands of a machine, the same ones for the same seed.
 
     Parameters
@@ -73,7 +73,7 @@ def draw(machine: Machine, rows: int, seed: int = 1) -> Operands:
     parts = [_DRAW[name](source, n) for name, n in zip(STRATA, counts, strict=True)]
     x, y, z = (np.concatenate([part[i] for part in parts]) for i in range(3))
     stratum = np.repeat(np.arange(len(STRATA), dtype=np.uint8), counts)
-    operands = Operands(
+    operands = ConformanceOperands(
         a=x.astype(code_dtype(a)),
         b=y.astype(code_dtype(b)),
         c=z.astype(code_dtype(output)),
@@ -338,7 +338,7 @@ STRATA = {
     "late": "C is near to the negative sum of the products, or up to 30 places away from it.",
     "zeros": "Every product is zero, or the products cancel exactly; zeros have both signs.",
     "overflow": "The sum is near the largest number, or C is.",
-    "tiny": "Operands, results or C are subnormal.",
+    "tiny": "ConformanceOperands, results or C are subnormal.",
     "specials": "Some operands are infinities, NaNs or zeros.",
     "random": "All bit patterns are equally frequent.",
 }

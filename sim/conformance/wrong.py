@@ -16,10 +16,10 @@ from vitruvian.golden.fp.general import add_rounded
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, compute
 from vitruvian.golden.machines.rvbna import printed_run
-from vitruvian.sim.conformance.strata import Operands
+from vitruvian.sim.conformance.strata import ConformanceOperands
 
 #: A wrong implementation: it returns D for operands.
-Wrong = Callable[[Operands], np.ndarray]
+Wrong = Callable[[ConformanceOperands], np.ndarray]
 
 
 def wrong_rules(machine: Machine) -> dict[str, Wrong]:
@@ -84,7 +84,7 @@ def wrong_rules(machine: Machine) -> dict[str, Wrong]:
     return wrong
 
 
-def _run(rule: DotSpec, x: Operands) -> np.ndarray:
+def _run(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     return compute(rule, x.a, x.b, x.c)
 
 
@@ -92,14 +92,14 @@ def _changed(rule: DotSpec, **parameters: Any) -> Wrong:
     return partial(_run, rule.replace(**parameters))
 
 
-def _two_steps(rule: DotSpec, dot: str, sum_: str, x: Operands) -> np.ndarray:
+def _two_steps(rule: DotSpec, dot: str, sum_: str, x: ConformanceOperands) -> np.ndarray:
     """Round the dot product and the addition of C in these ways."""
     inner = rule.replace(rounding=dot, accumulate="tree")
     total = compute(inner, x.a, x.b, np.zeros_like(x.c))
     return add_rounded(total, x.c, rule.replace(rounding=sum_))
 
 
-def _flushed(rule: DotSpec, x: Operands) -> np.ndarray:
+def _flushed(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     a, b = (
         np.where(codes & f.exponent_mask == 0, codes & f.sign_mask, codes)
         for codes, f in ((x.a, rule.input), (x.b, rule.input_b))
@@ -107,7 +107,7 @@ def _flushed(rule: DotSpec, x: Operands) -> np.ndarray:
     return compute(rule, a, b, x.c)
 
 
-def _with_zeros(rule: DotSpec, x: Operands) -> np.ndarray:
+def _with_zeros(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     """Add for each zero product two others that cancel, with its operands' exponents.
 
     A zero counts as 2^emin there. The sum keeps its value, and the largest exponent may grow.
@@ -129,7 +129,7 @@ def _with_zeros(rule: DotSpec, x: Operands) -> np.ndarray:
     return compute(rule.replace(k=2 * rule.k), *operands, x.c)
 
 
-def _in_pairs(rule: DotSpec, x: Operands) -> np.ndarray:
+def _in_pairs(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     """Add the products of each pair by the rule, one pair after the other, beginning with C."""
     d = x.c
     for k in range(0, rule.k, 2):
@@ -138,11 +138,11 @@ def _in_pairs(rule: DotSpec, x: Operands) -> np.ndarray:
     return d
 
 
-def _printed(rule: DotSpec, repairs: tuple[str, ...], x: Operands) -> np.ndarray:
+def _printed(rule: DotSpec, repairs: tuple[str, ...], x: ConformanceOperands) -> np.ndarray:
     return printed_run(x.a, x.b, x.c, rule, repairs)
 
 
-def _saturated(rule: DotSpec, x: Operands) -> np.ndarray:
+def _saturated(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     """Return the largest number where finite operands overflow."""
     out = rule.output
     kinds = unpack(x.a, rule.input), unpack(x.b, rule.input_b)

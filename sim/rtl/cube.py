@@ -115,7 +115,7 @@ def matmul(
     if not 0 <= stall_rate < 1:
         raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = operands.lead
-    run = _Run(config, operands)
+    run = _TileRun(config, operands)
     ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
@@ -133,7 +133,7 @@ def matmul(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Operands:
+class _TileOperands:
     """The operands of a product, which fit each other and the unit; see ``matmul``."""
 
     a: np.ndarray
@@ -158,7 +158,7 @@ class _Operands:
 
 def _checked(
     config: MatrixUnitConfig, a, b, c, indices, *, precision: str, operation: str
-) -> _Operands:
+) -> _TileOperands:
     """Return the operands as arrays; raise what ``matmul`` documents if they do not fit."""
     config.terms(precision)
     if operation not in config.operations:
@@ -191,7 +191,7 @@ def _checked(
         c = _codes(c, parts * config.result_bits(precision), "c")
         if c.shape[-2:] != shape:
             raise ValueError(f"c must be (M, N) = {shape}, not {c.shape}")
-    return _Operands(a=a, b=b, c=c, indices=indices, precision=precision, operation=operation)
+    return _TileOperands(a=a, b=b, c=c, indices=indices, precision=precision, operation=operation)
 
 
 def _codes(array, bits: int, name: str) -> np.ndarray:
@@ -206,10 +206,10 @@ def _model(config: MatrixUnitConfig) -> CompiledModel:
     return compile_unit(MatrixUnit, config=config)
 
 
-class _Run:
+class _TileRun:
     """A product in progress: its operands cut into fractals, and the results so far."""
 
-    def __init__(self, config: MatrixUnitConfig, operands: _Operands):
+    def __init__(self, config: MatrixUnitConfig, operands: _TileOperands):
         a, b, c, indices = operands.a, operands.b, operands.c, operands.indices
         precision, operation, lead = operands.precision, operands.operation, operands.lead
         self.config, self.operation = config, operation

@@ -349,7 +349,7 @@ def operands_of(config, program, values, beats):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rate:
+class IssueRate:
     """The clock cycles of a list of instructions, measured at the hand-shakes of the RTL.
 
     Attributes
@@ -404,7 +404,7 @@ class Rate:
         """Cycles of the list that are neither steps nor the latency."""
         return self.fill - self.latency
 
-    def relative(self, other: "Rate") -> Fraction:
+    def relative(self, other: "IssueRate") -> Fraction:
         """Return the ratio of this list's multiply-accumulates per cycle and lane to another's."""
         return self.macs_per_cycle / self.lanes / (other.macs_per_cycle / other.lanes)
 
@@ -416,7 +416,7 @@ def measure(
     name: str,
     seed: int = 1,
     model: CompiledModel | None = None,
-) -> Rate:
+) -> IssueRate:
     """Run an instruction with random operands for each opcode, and measure the cycles.
 
     Half of the instructions have a C operand.
@@ -448,7 +448,7 @@ def measure(
     expected = expected_results(program, values, config)
     differ = sum(_different(x, y) for x, y in zip(run.d, expected, strict=True))
     steps = [config.steps(config.precisions[code]) for code in run.beats["precision"]]
-    return Rate(
+    return IssueRate(
         name=name,
         instructions=len(program),
         cycles=run.cycles,

@@ -1,7 +1,7 @@
 """The picture in the matrix unit's documentation shows the current behaviour of the unit."""
 
 from vitruvian.sim.bench.cube.waveform import PICTURE, read_vcd, rows, simulate
-from vitruvian.sim.bench.timing_diagram import Row, draw
+from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 
 VCD = """$timescale 1ps $end
 $scope module TOP $end
@@ -42,5 +42,5 @@ def test_values_are_those_before_the_edge():
 
 
 def test_equal_words_share_a_box():
-    picture = draw([Row("bit", [0, 1, 1]), Row("word", ["a", "a", None])])
+    picture = draw([WaveRow("bit", [0, 1, 1]), WaveRow("word", ["a", "a", None])])
     assert picture.count(">a<") == 1 and picture.startswith("<svg ")

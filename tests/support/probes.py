@@ -1,6 +1,6 @@
 """Files of the probe kit as a program on a device would write them."""
 
-from vitruvian.flows.probes.file import Section, pack
+from vitruvian.flows.probes.file import ProbeSection, pack
 from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.machines import ChainSpec, compute, find
 from vitruvian.golden.machines.probe import Cases, cases
@@ -43,4 +43,4 @@ def probe_file(stem: str = "avx512_vdpbf16ps", step: int = 1) -> bytes:
     given = cases(machine.input, rule.output, rule.k)
     given = few(given, step)
     d = compute(rule, given.a, given.b, given.c)
-    return answered(pack([Section(stem, given)], 1), [d.tobytes()])
+    return answered(pack([ProbeSection(stem, given)], 1), [d.tobytes()])

@@ -9,7 +9,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.golden.fp import FORMATS
 from vitruvian.sim.bench import exhaustive
-from vitruvian.sim.bench.exhaustive import Progress, run_tasks, tasks
+from vitruvian.sim.bench.exhaustive import ExhaustiveProgress, run_tasks, tasks
 from vitruvian.sim.verify.compare import Result
 
 SMALL = [task for task in tasks() if task.inputs <= 1 << 16]
@@ -26,7 +26,7 @@ def test_what_is_covered():
 
 @pytest.mark.parametrize("task", SMALL, ids=lambda task: task.name)
 def test_small_tasks_whole(task, tmp_path):
-    progress = Progress(tmp_path / "progress.json")
+    progress = ExhaustiveProgress(tmp_path / "progress.json")
     *_, (_, left, _, result) = run_tasks([task], progress=progress)
     assert left == 0 and result.mismatches == 0, result.examples
     assert result.vectors % task.inputs == 0 and result.vectors >= task.inputs
@@ -45,7 +45,7 @@ def test_it_goes_on_where_it_stopped(tmp_path):
     counted = replace(task, run=run)
     for limit in (5 * 4096, None):
         *_, (_, left, _, result) = run_tasks(
-            [counted], progress=Progress(path), chunk_bits=12, limit=limit
+            [counted], progress=ExhaustiveProgress(path), chunk_bits=12, limit=limit
         )
         assert left == (11 if limit else 0)
     assert sorted(seen) == list(range(0, 65536, 4096)) and result.vectors == 65536
@@ -54,14 +54,14 @@ def test_it_goes_on_where_it_stopped(tmp_path):
 
 def test_another_design_starts_again_and_a_broken_file_is_no_file(tmp_path):
     path = tmp_path / "progress.json"
-    progress = Progress(path)
+    progress = ExhaustiveProgress(path)
     assert progress.open("t", key="one", chunks=3) == [0, 1, 2]
     progress.add("t", 1, Result(vectors=10, mismatches=0))
     progress.save()
-    assert Progress(path).open("t", key="one", chunks=3) == [0, 2]
-    assert Progress(path).open("t", key="two", chunks=3) == [0, 1, 2]
+    assert ExhaustiveProgress(path).open("t", key="one", chunks=3) == [0, 2]
+    assert ExhaustiveProgress(path).open("t", key="two", chunks=3) == [0, 1, 2]
     path.write_text(path.read_text()[:40])
-    assert Progress(path).open("t", key="one", chunks=3) == [0, 1, 2]
+    assert ExhaustiveProgress(path).open("t", key="one", chunks=3) == [0, 1, 2]
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

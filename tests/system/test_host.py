@@ -15,7 +15,7 @@ from vitruvian.cli import main
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.golden.fp import from_float
 from vitruvian.golden.simd2.integer import int_mmo
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.cube import CONFIGS, MatrixUnitConfig
 from vitruvian.hdl.simd2.intconfig import IntConfig
@@ -36,7 +36,7 @@ MINPLUS = MatrixUnitConfig(
 
 
 def line_model(config, **options):
-    unit = SerialUnit(core=Core(config=config), clock_hz=4_000_000, baud=1_000_000)
+    unit = SerialUnit(core=BusCore(config=config), clock_hz=4_000_000, baud=1_000_000)
     return LineModel(unit, divisor=unit.divisor, **options)
 
 

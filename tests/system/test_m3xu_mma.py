@@ -12,7 +12,7 @@ import vitruvian.hdl.mma.unit
 from vitruvian.cli import main
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.hdl.cube import MatrixUnitConfig, Start
-from vitruvian.hdl.mma.issue import Issue, Plan, opcodes_of
+from vitruvian.hdl.mma.issue import BeatPlan, Issue, opcodes_of
 from vitruvian.hdl.mma.unit import UNITS, MmaUnit
 from vitruvian.sim.rtl import StreamError, compile, compile_unit
 from vitruvian.sim.rtl.mma import (
@@ -91,7 +91,7 @@ def test_each_block_meets_each_other_once_in_rising_k():
         for opcode in opcodes_of(config):
             program = draw_instructions(np.random.default_rng(1), [opcode] * 2)
             beats = beats_of(program, config)
-            plan = Plan.of(opcode, config)
+            plan = BeatPlan.of(opcode, config)
             assert len(beats["row"]) == 2 * plan.beats
             holder = {}
             met = []
@@ -137,7 +137,7 @@ def test_a_unit_whose_tile_does_not_divide():
     with pytest.raises(ValueError, match="must divide 16x8x16 into powers of two, not 8x3x8"):
         MmaUnit(config=config)
     with pytest.raises(ValueError, match="the unit must have fp64 with fp64 results for mma"):
-        Plan.of(Opcode.FP64, config)
+        BeatPlan.of(Opcode.FP64, config)
     with pytest.raises(TypeError, match="config must be a MatrixUnitConfig, not 'm3xu'"):
         MmaUnit(config="m3xu")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="ahead must be between 2 and 64, not 1"):
@@ -192,7 +192,7 @@ def test_a_mixed_list_has_no_bubble(name):
     pairs = [x for first in opcodes for second in opcodes for x in (first, second)]
     measured = measure(config, pairs, name="every pair")
     assert measured.mismatches == 0 and measured.bubbles == 0
-    each = {o: Plan.of(o, config).beats * config.steps(o.precision.name) for o in opcodes}
+    each = {o: BeatPlan.of(o, config).beats * config.steps(o.precision.name) for o in opcodes}
     assert measured.each == tuple(each[opcode] for opcode in pairs[1:])
     assert measured.cycles == sum(each[o] for o in pairs) + MmaUnit(config=config).latency
 

@@ -16,7 +16,7 @@ import pytest
 from tests.support.hidden_rules import hidden_rule
 from tests.support.probes import answered, probe_file
 from vitruvian.cli import main
-from vitruvian.flows.probes.file import Section, pack, read
+from vitruvian.flows.probes.file import ProbeSection, pack, read
 from vitruvian.golden.machines.probe import Results
 from vitruvian.golden.machines.probe.equality import equal_rules
 from vitruvian.golden.machines.table import read_rows
@@ -150,7 +150,7 @@ def test_an_instruction_of_the_user_has_formats(name, message, tmp_path, capsys)
 def test_an_unknown_rule_becomes_a_machine_file(tmp_path, capsys):
     rule, data = hidden_rule(2)
     file = tmp_path / "outputs.bin"
-    file.write_bytes(answered(pack([Section("mystery", data)], 1), [data.d.tobytes()]))
+    file.write_bytes(answered(pack([ProbeSection("mystery", data)], 1), [data.d.tobytes()]))
     out = tmp_path / "machines"
     arguments = ["probe", "read", str(file), "--out", str(out), "--json", str(tmp_path / "x.json")]
     assert main(arguments) == 0
@@ -204,7 +204,7 @@ def test_results_that_fit_no_rule_are_a_finding(tmp_path, capsys, monkeypatch):
     from vitruvian.flows.probes.kit import chosen
 
     each = chosen("amx", ["amx_tdpbssd"])[0]
-    path.write_bytes(answered(pack([Section(each.name, each.cases(1))], 1), [d.tobytes()]))
+    path.write_bytes(answered(pack([ProbeSection(each.name, each.cases(1))], 1), [d.tobytes()]))
     out, json_file = tmp_path / "new", tmp_path / "x.json"
     assert main(["probe", "read", str(path), "--out", str(out), "--json", str(json_file)]) == 1
     printed = capsys.readouterr()
@@ -293,7 +293,7 @@ def test_a_device_is_refused(capsys):
 def test_a_section_cannot_name_a_file_elsewhere(tmp_path, capsys):
     _, data = hidden_rule(2)
     file = tmp_path / "outputs.bin"
-    file.write_bytes(answered(pack([Section("../../x", data)], 1), [data.d.tobytes()]))
+    file.write_bytes(answered(pack([ProbeSection("../../x", data)], 1), [data.d.tobytes()]))
     line = error_of(["probe", "read", str(file), "--out", str(tmp_path / "a" / "b")], capsys)
     assert "section 0 of" in line and not (tmp_path / "x.toml").exists()
 

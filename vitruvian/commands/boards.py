@@ -13,7 +13,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of
 from vitruvian.flows.asic import report
 from vitruvian.flows.fpga import floorplan, mapping, nextpnr, place, vivado
-from vitruvian.flows.fpga.board import Board, TooSmall, board_names, load_board
+from vitruvian.flows.fpga.board import FpgaBoard, TooSmall, board_names, load_board
 from vitruvian.flows.fpga.default_design import default_design, ranks_note, suited
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -61,7 +61,7 @@ def run(
     others = [board.name for board in boards if board.family != "ecp5"]
     if options.clock and others:
         raise UserError(f"--clock must come with boards that have an ECP5, not {others[0]}")
-    jobs: list[tuple[Variant, Board]] = []
+    jobs: list[tuple[Variant, FpgaBoard]] = []
     notes = [_NOTE]
     for variant in selected:
         for board in boards:
@@ -136,7 +136,7 @@ def _show_path(line: dict[str, Any]) -> None:
     report.show((["step", "delay", "end", "net or cell"], rows), title=title)
 
 
-def _seeds(options: argparse.Namespace, boards: Sequence[Board]) -> list[int]:
+def _seeds(options: argparse.Namespace, boards: Sequence[FpgaBoard]) -> list[int]:
     """Return the seeds of the placement that the options ask for."""
     first, count = options.seed if options.seed is not None else 1, options.seeds or 1
     for name in ("seed", "seeds"):
@@ -149,7 +149,7 @@ def _seeds(options: argparse.Namespace, boards: Sequence[Board]) -> list[int]:
 
 def _job(
     variant: Variant,
-    board: Board,
+    board: FpgaBoard,
     seeds: Sequence[int],
     options: argparse.Namespace,
     say: Callable[[str], None],
@@ -169,7 +169,7 @@ def _job(
         used = {k: [line[k], board.resources[k]] for k in board.resources}
         line |= {"sites": used, "fmax_mhz": None}
         return line, {folder / p: text for p, text in vivado.project(work).items()}, None
-    tries: list[place.Routed] = []
+    tries: list[place.RoutedDesign] = []
     for seed in seeds:
         say(f"place and route {variant.module}, seed {seed}")
 
@@ -211,7 +211,7 @@ def _job(
 
 
 def _meets_clock(
-    work: place.Design, routed: place.Routed, counts: mapping.Resources
+    work: place.BoardDesign, routed: place.RoutedDesign, counts: mapping.Resources
 ) -> bool | None:
     """Return whether a design reaches the clock of its board, or None if that is not known.
 

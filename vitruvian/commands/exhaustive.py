@@ -19,7 +19,7 @@ from vitruvian.common.workers import WorkerKilled
 from vitruvian.sim.verify.check import Outcome
 
 if TYPE_CHECKING:
-    from vitruvian.sim.bench.exhaustive import Task
+    from vitruvian.sim.bench.exhaustive import ExhaustiveTask
 
 
 def register(name: str, commands: Any) -> None:
@@ -70,7 +70,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
     from vitruvian.commands.table import as_json, report
     from vitruvian.common.cache import cache_root, check_cache, sweep
     from vitruvian.sim.bench.exhaustive import CHUNK_BITS, tasks
-    from vitruvian.sim.bench.exhaustive import Progress as Done
+    from vitruvian.sim.bench.exhaustive import ExhaustiveProgress as Done
 
     everything = tasks()
     chosen = [task for task in everything if fnmatchcase(task.name, options.task)]
@@ -123,7 +123,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
 
 def _run(
     options: argparse.Namespace,
-    chosen: list["Task"],
+    chosen: list["ExhaustiveTask"],
     done: Any,
     chunk_bits: int,
     outcomes: dict[str, Outcome],
@@ -134,7 +134,7 @@ def _run(
     ----------
     options : argparse.Namespace
         Options of the command.
-    chosen : list of Task
+    chosen : list of ExhaustiveTask
         Tasks to run.
     done : sim.bench.exhaustive.Progress
         Record of the finished chunks.

@@ -13,7 +13,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.table import open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.flows.formal.run import Row
+    from vitruvian.flows.formal.run import ProofRow
 
 _FOLDER = "build/formal"
 
@@ -92,7 +92,7 @@ def _formal(options: argparse.Namespace) -> int:
         print_table(console, ["property", "component", "method", "claim"], lines, wrap=True)
         return 0
     check_packages(proof.method for proof in proofs)
-    rows: list[Row] = []
+    rows: list[ProofRow] = []
     with Progress() as progress:
         for row in run(
             proofs,
@@ -122,7 +122,7 @@ def _formal(options: argparse.Namespace) -> int:
     return int(not all(row.passed for row in rows))
 
 
-def _report(row: "Row", out: str | None) -> None:
+def _report(row: "ProofRow", out: str | None) -> None:
     """Write the waveform of a row, and say in a line what happened if it was not expected."""
     from vitruvian.flows.formal.run import write_waveform
 

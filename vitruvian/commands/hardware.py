@@ -18,8 +18,8 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
 from vitruvian.common.wings import registered
 from vitruvian.flows.asic import baseline, cells, report
-from vitruvian.flows.asic.measure import TARGETS_PS, Row, Settings, measure
-from vitruvian.flows.asic.synth import Recipe
+from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
+from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.fpga import mapping
 from vitruvian.flows.pages import table35
 from vitruvian.flows.units import UNITS, reported, variants
@@ -139,7 +139,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         raise UserError("--tile must come without --modules for baselines")
     return Settings(
         library=cells.library(options.liberty, driving_cell=options.driving_cell),
-        recipe=Recipe(driving_cell=options.driving_cell, load_ff=options.load),
+        recipe=SynthesisRecipe(driving_cell=options.driving_cell, load_ff=options.load),
         targets_ps=targets,
         cut="whole" if options.whole else "modules" if modules else "shared",
         tile=options.tile,
@@ -148,7 +148,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
+def _measure(options: argparse.Namespace) -> tuple[list[AreaRow], Settings]:
     selected = _variants(options)
     settings = _settings(options)
     check("pyosys")
@@ -159,7 +159,9 @@ def _measure(options: argparse.Namespace) -> tuple[list[Row], Settings]:
         return measure(selected, settings, progress=progress), settings
 
 
-def _finish(options: argparse.Namespace, rows: list[Row], settings: Settings, table: Any) -> int:
+def _finish(
+    options: argparse.Namespace, rows: list[AreaRow], settings: Settings, table: Any
+) -> int:
     """Write the requested files, compare the rows with the baseline or store them in it.
 
     The exit code that is returned is 1 if a row differs from the baseline.
@@ -219,7 +221,7 @@ def _timing(options: argparse.Namespace) -> int:
     return _finish(options, rows, settings, table)
 
 
-def _show_tiles(rows: list[Row]) -> None:
+def _show_tiles(rows: list[AreaRow]) -> None:
     """Print the buffers and the parts of the longest path of every unit that was put together."""
     if any(row.tiles for row in rows):
         report.show(report.tile_table(rows), title="Whole units, with buffers between modules")

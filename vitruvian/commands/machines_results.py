@@ -15,7 +15,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.table import filled, open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.flows.pages.machines.costs import Cost
+    from vitruvian.flows.pages.machines.costs import RuleCost
     from vitruvian.flows.pages.machines.results import Accuracy
     from vitruvian.golden.machines import Machine
     from vitruvian.golden.machines.accuracy import Listed
@@ -122,7 +122,7 @@ def _accuracy(chosen: "list[Listed]", *, cache: bool) -> "list[Accuracy]":
     return found
 
 
-def _costs(chosen: "list[Listed]", options: argparse.Namespace) -> "list[Cost]":
+def _costs(chosen: "list[Listed]", options: argparse.Namespace) -> "list[RuleCost]":
     from vitruvian.flows.asic import cells
     from vitruvian.flows.asic.measure import Settings
     from vitruvian.flows.pages.machines.costs import costs

@@ -14,7 +14,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
-    from vitruvian.sim.rtl.mma import Rate
+    from vitruvian.sim.rtl.mma import IssueRate
 
 
 def register(name: str, commands: Any) -> None:
@@ -77,7 +77,9 @@ def _mma(options: argparse.Namespace) -> int:
     return 1 if differ or late else 0
 
 
-def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, list[Rate]], Rate]":
+def _measure(
+    units: list[str], options: argparse.Namespace
+) -> "tuple[dict[str, list[IssueRate]], IssueRate]":
     """Return the rates of each unit, and the rate of FP16 as the baseline.
 
     The first rates of a unit are those of lists that repeat one instruction; the last one is that
@@ -92,7 +94,7 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
 
     seed: int = options.seed
     count: int = options.count
-    rates: dict[str, list[Rate]] = {}
+    rates: dict[str, list[IssueRate]] = {}
     with Progress(total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units)) as progress:
         for unit in units:
             config, rows = UNITS[unit], rates.setdefault(unit, [])
@@ -116,7 +118,7 @@ def _measure(units: list[str], options: argparse.Namespace) -> "tuple[dict[str, 
     return rates, baseline
 
 
-def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
+def _row(unit: str, rate: "IssueRate", baseline: "IssueRate") -> dict[str, Any]:
     """Return a row of the table for JSON, with unrounded numbers."""
     paper, source = _paper(rate)
     # The instructions of a mixed list do different amounts of work, so it has no rate of its own.
@@ -140,7 +142,7 @@ def _row(unit: str, rate: "Rate", baseline: "Rate") -> dict[str, Any]:
     }
 
 
-def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
+def _paper(rate: "IssueRate") -> tuple[Fraction | None, str | None]:
     """Return the published rate relative to FP16 and its source; None if there is none."""
     from vitruvian.sim.rtl.mma import PAPER
 
@@ -148,7 +150,7 @@ def _paper(rate: "Rate") -> tuple[Fraction | None, str | None]:
     return PAPER.get(rate.name.rpartition(".")[2], (None, None))
 
 
-def _print(rates: "dict[str, list[Rate]]", baseline: "Rate", console: Console) -> None:
+def _print(rates: "dict[str, list[IssueRate]]", baseline: "IssueRate", console: Console) -> None:
     """Print a table for each unit."""
     from vitruvian.hdl.mma.unit import UNITS
 

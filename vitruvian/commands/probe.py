@@ -15,7 +15,7 @@ from vitruvian.common.progress import Progress
 from vitruvian.common.table import open_console, print_table
 
 if TYPE_CHECKING:
-    from vitruvian.flows.probes.file import Section
+    from vitruvian.flows.probes.file import ProbeSection
     from vitruvian.golden.machines.probe import Inferred, Results
 
 _TARGETS = ("cuda", "hip", "amx", "avx512", "python")
@@ -178,7 +178,7 @@ def _show_step(progress: Progress, step: str, tried: int) -> None:
     progress.update(note=f"{step}, {tried:,} comparisons")
 
 
-def _load(path: Path, input: str | None) -> tuple[str, list["Section"]]:
+def _load(path: Path, input: str | None) -> tuple[str, list["ProbeSection"]]:
     from vitruvian.flows.probes.file import read
     from vitruvian.flows.probes.npz import read_npz
 

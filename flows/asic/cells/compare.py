@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitruvian.flows.asic.cells import library
-from vitruvian.flows.asic.measure import TARGETS_PS, Row, Settings, measure
+from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
 from vitruvian.flows.units import variants
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -20,13 +20,13 @@ UNITS_COMPARED: tuple[tuple[str, dict[str, list[Any]]], ...] = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CellComparison:
     """The figures of one variant at one target with both libraries."""
 
     variant: Variant
     target: int
-    ours: Row
-    theirs: Row
+    ours: AreaRow
+    theirs: AreaRow
 
     @property
     def area_percent(self) -> float:
@@ -43,19 +43,19 @@ class Comparison:
 
 def compare(
     *, progress: Callable[[str, int, int], None] = lambda what, done, total: None
-) -> list[Comparison]:
+) -> list[CellComparison]:
     """Measure the units in ``UNITS_COMPARED`` with both libraries, at both delay targets."""
     chosen = [v for unit, values in UNITS_COMPARED for v in variants(unit, values)]
     ours = measure(chosen, Settings(library=library()), progress=progress)
     theirs = measure(chosen, Settings(library=library("nangate45")), progress=progress)
     return [
-        Comparison(variant, target, a, b)
+        CellComparison(variant, target, a, b)
         for variant, a, b in zip(chosen, ours, theirs, strict=True)
         for target in TARGETS_PS
     ]
 
 
-def table(comparison: list[Comparison]) -> tuple[list[str], list[list[str]]]:
+def table(comparison: list[CellComparison]) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: area and delay with both libraries, and the differences."""
     header = ["unit", "configuration", "target ps"]
     header += ["µm² ours", "µm² Nangate45", "Δ %", "ns ours", "ns Nangate45", "Δ %"]
@@ -78,7 +78,7 @@ def table(comparison: list[Comparison]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
-def summary(comparison: list[Comparison]) -> str:
+def summary(comparison: list[CellComparison]) -> str:
     """Return one sentence with the largest differences in area and in delay."""
     area = max(comparison, key=lambda c: abs(c.area_percent))
     delay = max(comparison, key=lambda c: abs(c.delay_percent or 0.0))
@@ -89,7 +89,7 @@ def summary(comparison: list[Comparison]) -> str:
     )
 
 
-def as_json(comparison: list[Comparison]) -> list[dict[str, Any]]:
+def as_json(comparison: list[CellComparison]) -> list[dict[str, Any]]:
     """Return the comparison as plain data."""
     return [
         {

@@ -55,11 +55,11 @@ EDGES = (FALL, RISE)
 
 
 @dataclass(frozen=True)
-class Network:
+class TransistorNetwork:
     """A series (``&``) or parallel (``|``) connection of inputs and networks."""
 
     operator: str
-    parts: tuple["Network | str", ...]
+    parts: tuple["TransistorNetwork | str", ...]
 
     def leaves(self) -> list[str]:
         """Return the inputs of the network, one entry per transistor."""
@@ -132,28 +132,28 @@ class _Path:
         return self.length, self.switching, sum(self.nodes)
 
 
-def _part_path(part: "Network | str", pin: str, series: str) -> _Path | None:
+def _part_path(part: "TransistorNetwork | str", pin: str, series: str) -> _Path | None:
     if isinstance(part, str):
         return _Path(1, ()) if pin in ("", part) else None
     return part.path(pin, series)
 
 
-def _part_drains(part: "Network | str", series: str) -> int:
+def _part_drains(part: "TransistorNetwork | str", series: str) -> int:
     return 1 if isinstance(part, str) else part.drains(series)
 
 
-def network(text: str) -> Network:
+def network(text: str) -> TransistorNetwork:
     """Parse a condition such as ``A & (B | C)``; ``&`` binds tighter than ``|``."""
     tokens = re.findall(r"\w+|[&|()]", text)
 
-    def group(level: str) -> "Network | str":
+    def group(level: str) -> "TransistorNetwork | str":
         parts = [group("&") if level == "|" else atom()]
         while tokens and tokens[0] == level:
             tokens.pop(0)
             parts.append(group("&") if level == "|" else atom())
-        return parts[0] if len(parts) == 1 else Network(level, tuple(parts))
+        return parts[0] if len(parts) == 1 else TransistorNetwork(level, tuple(parts))
 
-    def atom() -> "Network | str":
+    def atom() -> "TransistorNetwork | str":
         token = tokens.pop(0)
         if token != "(":
             return token
@@ -162,7 +162,7 @@ def network(text: str) -> Network:
         return inner
 
     whole = group("|")
-    return whole if isinstance(whole, Network) else Network("|", (whole,))
+    return whole if isinstance(whole, TransistorNetwork) else TransistorNetwork("|", (whole,))
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Stage:
     """An inverting stage: ``output`` is low when ``pull_down`` conducts."""
 
     output: str
-    pull_down: Network
+    pull_down: TransistorNetwork
     strength: float = 1.0
 
     def input_ff(self, pin: str) -> float:
@@ -221,7 +221,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Response:
+class StageResponse:
     """Delay and slew in ps of one output edge, caused by one input edge of a cell."""
 
     delay: float
@@ -230,7 +230,7 @@ class Response:
 
 def propagate(
     stages: tuple[Stage, ...], pin: str, edge: int, slew: float, load: float
-) -> dict[int, Response]:
+) -> dict[int, StageResponse]:
     """Return output edge -> worst response of the last stage to one input edge.
 
     Every inner stage drives the input capacitance of the stages behind it; the last drives
@@ -250,7 +250,7 @@ def propagate(
         Load of the last stage in fF.
     """
     # Key: (net, edge). Stages come in signal order, so all inputs of a stage are known.
-    seen: dict[tuple[str, int], Response] = {(pin, edge): Response(0.0, slew)}
+    seen: dict[tuple[str, int], StageResponse] = {(pin, edge): StageResponse(0.0, slew)}
     for stage in stages:
         behind = [s for s in stages if stage.output in s.pull_down.leaves()]
         inner = sum(s.input_ff(stage.output) + INNER_WIRE_FF * s.strength for s in behind)
@@ -262,7 +262,7 @@ def propagate(
                     continue
                 delay, out = stage.response(source, 1 - before, start.slew, output_load)
                 key = (stage.output, 1 - before)
-                last = seen.get(key, Response(0.0, 0.0))
-                seen[key] = Response(max(last.delay, start.delay + delay), max(last.slew, out))
+                last = seen.get(key, StageResponse(0.0, 0.0))
+                seen[key] = StageResponse(max(last.delay, start.delay + delay), max(last.slew, out))
     output = stages[-1].output
     return {e: seen[output, e] for e in (0, 1) if (output, e) in seen}

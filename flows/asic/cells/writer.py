@@ -6,9 +6,9 @@ from vitruvian.flows.asic.cells import vt45
 from vitruvian.flows.asic.cells.stages import (
     CAP_FF,
     COLUMN_UM2,
-    Network,
-    Response,
     Stage,
+    StageResponse,
+    TransistorNetwork,
     propagate,
 )
 
@@ -110,7 +110,7 @@ def _function(chain: tuple[Stage, ...]) -> str:
     """Return the last stage's output as a function of the cell's pins."""
     known: dict[str, str] = {}
 
-    def text(part: Network | str) -> str:
+    def text(part: TransistorNetwork | str) -> str:
         if isinstance(part, str):
             return known.get(part, part)
         return "(" + f" {part.operator} ".join(text(p) for p in part.parts) + ")"
@@ -124,7 +124,7 @@ def _timing(chain: tuple[Stage, ...], pin: str, strength: float) -> list[str]:
     """Return one timing group for each sense (positive, negative) of ``pin``'s effect."""
     lines: list[str] = []
     for sense, inverts in (("positive_unate", 0), ("negative_unate", 1)):
-        tables: dict[int, list[list[Response]]] = {}
+        tables: dict[int, list[list[StageResponse]]] = {}
         for edge in (0, 1):
             rows = [
                 [propagate(chain, pin, edge ^ inverts, s, c * strength).get(edge) for c in LOADS_FF]
@@ -145,7 +145,7 @@ def _timing(chain: tuple[Stage, ...], pin: str, strength: float) -> list[str]:
     return lines
 
 
-def _tables(edge: int, rows: list[list[Response]], strength: float) -> list[str]:
+def _tables(edge: int, rows: list[list[StageResponse]], strength: float) -> list[str]:
     word = ("fall", "rise")[edge]
     loads = [c * strength for c in LOADS_FF]
     return [
@@ -206,7 +206,7 @@ def _flip_flop(name: str, cell: vt45.FlipFlop) -> str:
             line = [propagate(out, "D", 1 - edge, 10, c * cell.strength)[edge] for c in LOADS_FF]
             # The clock's slew delays only the first stages; the last stage sees a slew of 10 ps.
             shift = CLOCK_TO_SLAVE_PS + 0.2 * slew
-            rows.append([Response(r.delay + shift, r.slew) for r in line])
+            rows.append([StageResponse(r.delay + shift, r.slew) for r in line])
         lines += _tables(edge, rows, cell.strength)
     lines += ["      }", "    }"]
     return "\n".join([*lines, "  }"])

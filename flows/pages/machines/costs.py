@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vitruvian.flows.asic.measure import Row, Settings, measure
+from vitruvian.flows.asic.measure import AreaRow, Settings, measure
 from vitruvian.golden.machines import Machine
 from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.machines import NoUnit, Realisation, realise
 
 
 @dataclass(frozen=True)
-class Cost:
+class RuleCost:
     """The cost of one rule.
 
     Attributes
@@ -77,7 +77,7 @@ def costs(
     settings: Settings,
     *,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> list[Cost]:
+) -> list[RuleCost]:
     """Measure the units of rows of the table of machines.
 
     All rules are mapped without ABC's SAT sweeping, which takes very long on some of them. A chain
@@ -90,7 +90,7 @@ def costs(
 
     Returns
     -------
-    list of Cost
+    list of RuleCost
         One for each row, in the same order; a row without a unit has no figures.
     """
     units = [unit_of(row) for row in rows]
@@ -104,12 +104,12 @@ def costs(
         for row in measure(variants, how, progress=progress)
     }
     return [
-        Cost(row, reason=unit) if isinstance(unit, str) else _cost(row, measured[unit.label])
+        RuleCost(row, reason=unit) if isinstance(unit, str) else _cost(row, measured[unit.label])
         for row, unit in zip(rows, units, strict=True)
     ]
 
 
-def _cost(row: Machine, measured: Row) -> Cost:
+def _cost(row: Machine, measured: AreaRow) -> RuleCost:
     figures: list[tuple[int, float, float]] = []
     for target in measured.targets_ps:
         delay = measured.delay_ps(target)
@@ -117,4 +117,4 @@ def _cost(row: Machine, measured: Row) -> Cost:
         figures.append((target, measured.area_um2(target), delay))
     unit, terms = measured.variant.unit.name, measured.variant.macs
     steps = realise(row.rule, pipeline=0).phases
-    return Cost(row, unit=unit, terms=terms, steps=steps, figures=tuple(figures))
+    return RuleCost(row, unit=unit, terms=terms, steps=steps, figures=tuple(figures))

@@ -8,7 +8,7 @@ from vitruvian.flows.asic.report import markdown
 from vitruvian.flows.pages.machines.datapath import datapath
 from vitruvian.flows.pages.machines.phase_steps import phase_steps
 from vitruvian.flows.pages.machines.sequences import chain_steps
-from vitruvian.flows.pages.machines.steps import Operands, dot_steps
+from vitruvian.flows.pages.machines.steps import StepOperands, dot_steps
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import (
     ChainSpec,
@@ -53,7 +53,7 @@ def picture(name: str) -> str | None:
     return datapath(find(name.removeprefix(PICTURE).removesuffix(".svg")))
 
 
-def examples() -> dict[str, tuple[Operands, int]]:
+def examples() -> dict[str, tuple[StepOperands, int]]:
     """Return the operands and the result of every worked example, by the stem of its row."""
     text = (FOLDER.parent / "examples.toml").read_text(encoding="utf-8")
     return {
@@ -61,17 +61,17 @@ def examples() -> dict[str, tuple[Operands, int]]:
     }
 
 
-def _operands(entry: dict[str, Any]) -> Operands:
+def _operands(entry: dict[str, Any]) -> StepOperands:
     """Return the operands of an example, whose file lists only those that are not zero."""
     a, b = ([0] * entry["k"] for _ in range(2))
     for codes, name in ((a, "a"), (b, "b")):
         for position, code in entry[name].items():
             codes[int(position)] = code
     scales = (tuple(entry.get(name, ())) for name in ("scale_a", "scale_b"))
-    return Operands(tuple(a), tuple(b), entry.get("c", 0), *scales)
+    return StepOperands(tuple(a), tuple(b), entry.get("c", 0), *scales)
 
 
-def work(row: Machine, operands: Operands) -> tuple[list[str], int]:
+def work(row: Machine, operands: StepOperands) -> tuple[list[str], int]:
     """Return the lines of a worked dot product and the code of its result.
 
     Raises

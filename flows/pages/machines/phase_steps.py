@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from vitruvian.flows.pages.machines.steps import Operands, hexadecimal, table
+from vitruvian.flows.pages.machines.steps import StepOperands, hexadecimal, table
 from vitruvian.golden.machines.phases import PhaseSpec
 
 _TERMS, _GROUP = 16, 8
@@ -11,7 +11,7 @@ _SCALE = 13  # low bits that a group's sum gets
 _WIDE = 24  # significand bits of Dst
 
 
-class _Operand(NamedTuple):
+class _PhaseOperand(NamedTuple):
     """An operand of the multiplier; zero has the field 0."""
 
     negative: bool
@@ -19,7 +19,7 @@ class _Operand(NamedTuple):
     significand: int
 
 
-def phase_steps(x: Operands, spec: PhaseSpec) -> tuple[list[str], int]:
+def phase_steps(x: StepOperands, spec: PhaseSpec) -> tuple[list[str], int]:
     """Return the lines of a worked MVMUL and the code of its result."""
     lines: list[str] = []
     c = x.c
@@ -38,7 +38,7 @@ def phase_steps(x: Operands, spec: PhaseSpec) -> tuple[list[str], int]:
     return [*lines, f"**D = {hexadecimal(c, spec.output)}**.", ""], c
 
 
-def _operand(code: int, spec: PhaseSpec) -> _Operand:
+def _operand(code: int, spec: PhaseSpec) -> _PhaseOperand:
     """Widen the code of an operand to 10 fraction bits."""
     f = spec.input
     code >>= f.storage_shift
@@ -46,25 +46,29 @@ def _operand(code: int, spec: PhaseSpec) -> _Operand:
     field = code >> f.fraction_bits & f.exponent_ones
     ones = code & 0x7F == 0x7F
     if not field:
-        return _Operand(bool(code >> (f.width - 1)), 0, 0)
+        return _PhaseOperand(bool(code >> (f.width - 1)), 0, 0)
     fraction <<= _FRACTION - f.fraction_bits
     if (f.name == "fp8e4m3" or (f.name == "fp8e5m2" and spec.blackhole)) and ones:
         fraction = (1 << _FRACTION) - 1
     if f.name == "fp8e4m3":
         field += 8
-    return _Operand(bool(code >> (f.width - 1)), field, 1 << _FRACTION | fraction)
+    return _PhaseOperand(bool(code >> (f.width - 1)), field, 1 << _FRACTION | fraction)
 
 
-def _shared(code: int, exponent: int, bits: int) -> _Operand:
+def _shared(code: int, exponent: int, bits: int) -> _PhaseOperand:
     """Widen the code of an operand with a shared exponent."""
     negative = bool(code >> (bits - 1))
     magnitude = (code & ((1 << (bits - 1)) - 1)) << (8 - bits)
     if not magnitude:
-        return _Operand(negative, 0xFF, 1 << _FRACTION) if negative else _Operand(False, 0, 0)
+        return (
+            _PhaseOperand(negative, 0xFF, 1 << _FRACTION)
+            if negative
+            else _PhaseOperand(False, 0, 0)
+        )
     while magnitude < 0x40:
         magnitude, exponent = magnitude * 2, exponent - 1
     field = exponent % 256
-    return _Operand(negative, field, magnitude << 4 if field else 0)
+    return _PhaseOperand(negative, field, magnitude << 4 if field else 0)
 
 
 def _half_up(magnitude: int, shift: int, *, ties_down: bool = False) -> int:
@@ -75,7 +79,7 @@ def _half_up(magnitude: int, shift: int, *, ties_down: bool = False) -> int:
 
 
 def _phase(
-    a: list[_Operand], b: list[_Operand], c: int, phase: int, spec: PhaseSpec
+    a: list[_PhaseOperand], b: list[_PhaseOperand], c: int, phase: int, spec: PhaseSpec
 ) -> tuple[list[str], int]:
     """Work one phase; return its lines and Dst."""
     wide = spec.output.name == "fp32"

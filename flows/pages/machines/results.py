@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitruvian.common.extras import need
-from vitruvian.flows.pages.machines.costs import Cost
+from vitruvian.flows.pages.machines.costs import RuleCost
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, Listed
 from vitruvian.golden.machines.summary import summary
 
@@ -84,7 +84,7 @@ def _short(value: float) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def cost_table(entries: Sequence[tuple[Listed, Cost]]) -> Table:
+def cost_table(entries: Sequence[tuple[Listed, RuleCost]]) -> Table:
     """Return header and lines: area and delay of the unit of every rule, or the word "no RTL"."""
     targets = next((cost.figures for _, cost in entries if cost.figures), ())
     header = ["machine", "instruction", "formats", "rule", "unit", "K"]
@@ -124,7 +124,7 @@ def chart(entries: Sequence[Accuracy]) -> str:
     return text[0]
 
 
-def cost_chart(entries: Sequence[tuple[Listed, Cost]]) -> str:
+def cost_chart(entries: Sequence[tuple[Listed, RuleCost]]) -> str:
     """Return the SVG text of two bar charts: area per product and delay, at the first target.
 
     It has the rules with FP32 results, sorted by the area per product.

@@ -4,7 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from vitruvian.flows.pages.machines.exact import Number, decode, power, rounded
-from vitruvian.flows.pages.machines.steps import Operands, hexadecimal, scientific, table
+from vitruvian.flows.pages.machines.steps import StepOperands, hexadecimal, scientific, table
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.machines.spec import ChainSpec
 
@@ -69,7 +69,7 @@ class _Adder:
         self.rows.append([name, words, scientific(value), code])
 
 
-def chain_steps(x: Operands, spec: ChainSpec) -> tuple[list[str], int]:
+def chain_steps(x: StepOperands, spec: ChainSpec) -> tuple[list[str], int]:
     """Return the lines of a worked chain and the code of its result.
 
     Raises
@@ -89,7 +89,7 @@ def chain_steps(x: Operands, spec: ChainSpec) -> tuple[list[str], int]:
     return [*lines, f"**D = {hexadecimal(c, spec.output)}**.{note}", ""], c
 
 
-def _chains(adder: _Adder, x: Operands, block: range, c: int) -> int:
+def _chains(adder: _Adder, x: StepOperands, block: range, c: int) -> int:
     """Work the fused multiply-adds of one block."""
     spec, many = adder.spec, adder.spec.accumulators
     sums = [0] * many if many > 1 else [c]
@@ -106,7 +106,7 @@ def _chains(adder: _Adder, x: Operands, block: range, c: int) -> int:
     return adder.add("C + sum", c, total)
 
 
-def _tree(adder: _Adder, x: Operands, block: range, c: int) -> int:
+def _tree(adder: _Adder, x: StepOperands, block: range, c: int) -> int:
     """Work one block of rounded products."""
     names = [f"p{k}" for k in block]
     products = [adder.fma(name, x.a[k], x.b[k], None) for name, k in zip(names, block, strict=True)]

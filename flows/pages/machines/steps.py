@@ -28,7 +28,7 @@ _OWN, _COMMON, _TOTAL = 24, 32, 31  # fraction bits in the sums of CDNA 3
 
 
 @dataclass(frozen=True)
-class Operands:
+class StepOperands:
     """The codes of one dot product.
 
     Attributes
@@ -45,12 +45,12 @@ class Operands:
     scale_a: tuple[int, ...] = ()
     scale_b: tuple[int, ...] = ()
 
-    def chosen(self, terms: Sequence[int], c: int, block: int | None) -> "Operands":
+    def chosen(self, terms: Sequence[int], c: int, block: int | None) -> "StepOperands":
         """Return the operands of some terms, with another C; terms with scales are in order."""
         scales = slice(0, 0)
         if block is not None:
             scales = slice(terms[0] // block, (terms[-1] + 1) // block)
-        return Operands(
+        return StepOperands(
             a=tuple(self.a[k] for k in terms),
             b=tuple(self.b[k] for k in terms),
             c=c,
@@ -108,7 +108,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def dot_steps(x: Operands, spec: DotSpec) -> tuple[list[str], int]:
+def dot_steps(x: StepOperands, spec: DotSpec) -> tuple[list[str], int]:
     """Return the lines of a worked dot product and the code of its result.
 
     Raises
@@ -133,7 +133,7 @@ def dot_steps(x: Operands, spec: DotSpec) -> tuple[list[str], int]:
     return [*lines, f"**D = {hexadecimal(c, out)}**.", ""], c
 
 
-def _block(x: Operands, spec: DotSpec, names: list[int]) -> tuple[list[str], int]:
+def _block(x: StepOperands, spec: DotSpec, names: list[int]) -> tuple[list[str], int]:
     """Work one step of the machine."""
     out = spec.output
     if spec.addend.how == "late":
@@ -171,7 +171,7 @@ def _added(x: int, y: int, spec: DotSpec) -> int:
     return rounded(a.value + b.value, a.negative and b.negative, spec)
 
 
-def _terms(x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
+def _terms(x: StepOperands, spec: DotSpec, names: list[int]) -> list[_Term]:
     """Return the products, the partial products of slices or the scaled sums of groups."""
     found: list[_Term] = []
     for i, (p, q) in enumerate(zip(x.a, x.b, strict=True)):
@@ -197,7 +197,7 @@ def _terms(x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
     return _scaled(found, x, spec, names)
 
 
-def _scaled(terms: list[_Term], x: Operands, spec: DotSpec, names: list[int]) -> list[_Term]:
+def _scaled(terms: list[_Term], x: StepOperands, spec: DotSpec, names: list[int]) -> list[_Term]:
     """Multiply terms, or exact sums of 16 of them, by the scales of their blocks."""
     assert spec.scales is not None
     size = _GROUP if spec.sum.lanes == "sixteens" else 1
@@ -221,7 +221,7 @@ def _scaled(terms: list[_Term], x: Operands, spec: DotSpec, names: list[int]) ->
     return found
 
 
-def _without_products(x: Operands, spec: DotSpec) -> int:
+def _without_products(x: StepOperands, spec: DotSpec) -> int:
     """Return the result if every product is zero."""
     products = [
         decode(p, spec.input).negative != decode(q, spec.input_b).negative
@@ -237,7 +237,7 @@ def _minus(products: list[bool], c: Number, spec: DotSpec) -> bool:
     return spec.result.zero == "ieee" and all(products) and c.negative
 
 
-def _windowed(x: Operands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
+def _windowed(x: StepOperands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
     """Align all terms at one exponent, add and round."""
     out = spec.output
     c = operand(x.c, out, spec.replace(convert=None))
@@ -315,7 +315,7 @@ def _window_lines(
     ]
 
 
-def _aligned(x: Operands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
+def _aligned(x: StepOperands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
     """Work the rule of CDNA 3: products, products and C, and their sum are cut in turn."""
     out = spec.output
     c = decode(x.c, out)

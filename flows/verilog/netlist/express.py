@@ -8,7 +8,7 @@ from collections import Counter
 
 from vitruvian.flows.verilog.netlist.fold import extended, ones
 from vitruvian.flows.verilog.netlist.names import Namer
-from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig, cut, width_of
+from vitruvian.flows.verilog.netlist.rtlil import Chunk, RtlilCell, Sig, cut, width_of
 from vitruvian.flows.verilog.netlist.simplify import Netlist
 
 _INFIX = {
@@ -46,7 +46,7 @@ def literal(value: int, width: int) -> str:
     return f"{{{', '.join(reversed(parts))}}}"
 
 
-class Expressions:
+class NetlistExpressions:
     """The expressions of one module.
 
     Attributes
@@ -87,7 +87,7 @@ class Expressions:
                     if port in ports:
                         ports[port] = extended(ports[port], width, signed)
 
-    def _takes_product(self, cell: Cell, width: int) -> bool:
+    def _takes_product(self, cell: RtlilCell, width: int) -> bool:
         """Return whether a signed sum has a product as its operand, which a DSP block may add."""
         if cell.kind not in ("$add", "$sub") or not cell.numbers.get("A_SIGNED"):
             return False
@@ -157,7 +157,7 @@ class Expressions:
         self._inline[net] = answer
         return answer
 
-    def _sliceable(self, cell: Cell) -> bool:
+    def _sliceable(self, cell: RtlilCell) -> bool:
         """Return whether some bits of an operator can be written from the same bits of operands."""
         operators = self.netlist.operators
         return cell.kind in _SLICED and all(
@@ -167,7 +167,7 @@ class Expressions:
             for chunk in sig
         )
 
-    def _most(self, cell: Cell) -> int:
+    def _most(self, cell: RtlilCell) -> int:
         """Return how many readers may repeat an operator."""
         sigs = [sig for port, sig in cell.ports.items() if port != "Y"]
         plain = all(len(sig) == 1 and not self.inline(sig[0].name) for sig in sigs)
@@ -215,7 +215,7 @@ class Expressions:
         """Return the expression of the operator that drives a net."""
         return self._operator(self.netlist.operators[net], 0, self.netlist.wires[net].width)
 
-    def _operator(self, cell: Cell, low: int, width: int) -> str:
+    def _operator(self, cell: RtlilCell, low: int, width: int) -> str:
         ports, kind = cell.ports, cell.kind
         signed = bool(cell.numbers.get("A_SIGNED"))
         whole = self.netlist.wires[ports["Y"][0].name].width

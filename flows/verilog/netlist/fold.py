@@ -1,6 +1,6 @@
 """Rules that replace an operator by a simpler value."""
 
-from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig, cut, joined, width_of
+from vitruvian.flows.verilog.netlist.rtlil import Chunk, RtlilCell, Sig, cut, joined, width_of
 
 BITWISE = ("$and", "$or", "$xor")
 
@@ -39,12 +39,12 @@ def extended(sig: Sig, width: int, signed: bool) -> Sig:
     return joined((*sig, *more))
 
 
-def folded(cell: Cell, width: int) -> Sig | None:
+def folded(cell: RtlilCell, width: int) -> Sig | None:
     """Return the value of a combinational operator if no operator is needed for it, or None.
 
     Parameters
     ----------
-    cell : Cell
+    cell : RtlilCell
         An operator whose operands are in its ports.
     width : int
         Bits of its result.

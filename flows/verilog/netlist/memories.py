@@ -1,13 +1,13 @@
 """The text of memories: their declaration and contents, writes and reads."""
 
-from vitruvian.flows.verilog.netlist.express import Expressions, literal
-from vitruvian.flows.verilog.netlist.rtlil import Cell, Sig, cut, width_of
+from vitruvian.flows.verilog.netlist.express import NetlistExpressions, literal
+from vitruvian.flows.verilog.netlist.rtlil import RtlilCell, Sig, cut, width_of
 
 
 class Memories:
     """The memories of one module."""
 
-    def __init__(self, expressions: Expressions):
+    def __init__(self, expressions: NetlistExpressions):
         self.expressions = expressions
         self.n, self.namer = expressions.netlist, expressions.namer
 
@@ -30,24 +30,24 @@ class Memories:
         return [*counter, *(line for text, _ in texts for line in text)]
 
     @staticmethod
-    def _name(cell: Cell) -> str:
+    def _name(cell: RtlilCell) -> str:
         return str(cell.numbers["MEMID"]).lstrip("\\")
 
-    def writes(self) -> list[list[Cell]]:
+    def writes(self) -> list[list[RtlilCell]]:
         """Return the write ports, those of one memory and one clock together."""
-        groups: dict[tuple[str, Sig], list[Cell]] = {}
+        groups: dict[tuple[str, Sig], list[RtlilCell]] = {}
         for cell in self.n.others:
             if cell.kind == "$memwr_v2":
                 groups.setdefault((self._name(cell), cell.ports["CLK"]), []).append(cell)
         return list(groups.values())
 
-    def write(self, cells: list[Cell]) -> list[str]:
+    def write(self, cells: list[RtlilCell]) -> list[str]:
         """Return the statements of write ports of one memory and one clock."""
         clock = self.expressions.text(cells[0].ports["CLK"])
         body = [line for cell in cells for line in self._write(cell, self._name(cell))]
         return [f"  always @(posedge {clock}) begin", *body, "  end"]
 
-    def _contents(self, cell: Cell, memory: str) -> tuple[list[str], bool]:
+    def _contents(self, cell: RtlilCell, memory: str) -> tuple[list[str], bool]:
         width, depth = self.n.memories[memory]
         words = [self._number(cut(cell.ports["DATA"], i * width, width)) for i in range(depth)]
         if len(set(words)) == 1:
@@ -67,7 +67,7 @@ class Memories:
             shift += width
         return total
 
-    def _write(self, cell: Cell, memory: str) -> list[str]:
+    def _write(self, cell: RtlilCell, memory: str) -> list[str]:
         address = self.expressions.text(cell.ports["ADDR"])
         data, lines, low = cell.ports["DATA"], [], 0
         bits = [cut(cell.ports["EN"], i, 1) for i in range(width_of(data))]
@@ -82,7 +82,7 @@ class Memories:
             low = high
         return lines
 
-    def _bypassed(self, cell: Cell) -> list[Cell]:
+    def _bypassed(self, cell: RtlilCell) -> list[RtlilCell]:
         """Return the write ports whose data a read port with a clock gives in the same cycle."""
         mask = int(cell.numbers["TRANSPARENCY_MASK"])
         return [
@@ -93,11 +93,11 @@ class Memories:
             and mask >> int(other.numbers["PORTID"]) & 1
         ]
 
-    def seen(self, cell: Cell) -> list[Sig]:
+    def seen(self, cell: RtlilCell) -> list[Sig]:
         """Return what a read port with a clock reads of write ports."""
         return [sig for other in self._bypassed(cell) for sig in other.ports.values()]
 
-    def read(self, cell: Cell) -> list[str]:
+    def read(self, cell: RtlilCell) -> list[str]:
         """Return the statements of a read port, without the declaration of its data."""
         memory = self._name(cell)
         name = self.namer.name(cell.ports["DATA"][0].name)

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from vitruvian.flows.verilog.netlist.fold import is_constant
 from vitruvian.flows.verilog.netlist.process import retargeted
-from vitruvian.flows.verilog.netlist.rtlil import Cell, Chunk, Sig
+from vitruvian.flows.verilog.netlist.rtlil import Chunk, RtlilCell, Sig
 from vitruvian.flows.verilog.netlist.simplify import Netlist, reads
 
 _POOR = re.compile(r"\$|(?:port|signal)(?:_\d+)+$")
@@ -207,7 +207,7 @@ class Namer:
             frontier = following
         return "net"
 
-    def _from_operands(self, cell: Cell) -> str:
+    def _from_operands(self, cell: RtlilCell) -> str:
         """Return a short name from the operands, or nothing."""
         a = self._word(cell.ports.get("A", ()))
         b = self._word(cell.ports.get("B", ()))

@@ -1,7 +1,7 @@
 """Simplification of the statements of processes."""
 
 from vitruvian.flows.verilog.netlist.fold import is_constant
-from vitruvian.flows.verilog.netlist.rtlil import Body, Case, Chunk, Sig, Switch
+from vitruvian.flows.verilog.netlist.rtlil import Body, Chunk, RtlilCase, Sig, Switch
 
 
 def retargeted(body: Body, name: str) -> Body:
@@ -9,7 +9,7 @@ def retargeted(body: Body, name: str) -> Body:
     result: Body = []
     for item in body:
         if isinstance(item, Switch):
-            cases = [Case(case.patterns, retargeted(case.body, name)) for case in item.cases]
+            cases = [RtlilCase(case.patterns, retargeted(case.body, name)) for case in item.cases]
             result.append(Switch(item.select, cases))
         else:
             result.append((tuple(Chunk(name, c.low, c.width) for c in item[0]), item[1]))
@@ -35,7 +35,7 @@ def tidied(body: Body, old: str = "") -> Body:
             for inner in tidied(_chosen(item), old):
                 _append(result, inner)
             continue
-        cases = [Case(case.patterns, tidied(case.body, old)) for case in item.cases]
+        cases = [RtlilCase(case.patterns, tidied(case.body, old)) for case in item.cases]
         while cases and not cases[-1].body:
             cases.pop()
         if cases:
@@ -60,7 +60,7 @@ def _append(result: Body, item: tuple[Sig, Sig] | Switch) -> None:
             joint: Body = list(one.body)
             for inner in two.body:
                 _append(joint, inner)
-            cases.append(Case(one.patterns, joint))
+            cases.append(RtlilCase(one.patterns, joint))
         result[-1] = Switch(last.select, cases)
     else:
         result.append(item)
@@ -141,7 +141,7 @@ def _merged(bodies: list[Body]) -> Body:
         if not switches:
             return result
         cases = [
-            Case(case.patterns, _merged([switch.cases[index].body for switch in switches]))
+            RtlilCase(case.patterns, _merged([switch.cases[index].body for switch in switches]))
             for index, case in enumerate(switches[0].cases)
         ]
         result.append(Switch(switches[0].select, cases))

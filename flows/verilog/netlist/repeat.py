@@ -18,10 +18,10 @@ from vitruvian.flows.verilog.netlist.order import Node, ranks
 from vitruvian.flows.verilog.netlist.process import retargeted
 from vitruvian.flows.verilog.netlist.rtlil import (
     Body,
-    Cell,
     Chunk,
-    Module,
     Process,
+    RtlilCell,
+    RtlilModule,
     Sig,
     Wire,
     joined,
@@ -42,7 +42,7 @@ class _Driver:
 
     net: str
     place: int
-    cell: Cell | None = None
+    cell: RtlilCell | None = None
     body: Body | None = None
     value: Sig = ()
     reads: frozenset[str] = frozenset()
@@ -66,12 +66,12 @@ class _Lane:
     inputs: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-def lanes(module: Module, taken: set[str], namer: Namer) -> list[Module]:
+def lanes(module: RtlilModule, taken: set[str], namer: Namer) -> list[RtlilModule]:
     """Replace the equal lanes of a module by instances, and return the modules of the lanes.
 
     Parameters
     ----------
-    module : Module
+    module : RtlilModule
         It is changed.
     taken : set of str
         Names of modules; those of the new modules join them.
@@ -87,7 +87,7 @@ def lanes(module: Module, taken: set[str], namer: Namer) -> list[Module]:
 class _Lanes:
     """The lanes of a module."""
 
-    def __init__(self, module: Module, namer: Namer):
+    def __init__(self, module: RtlilModule, namer: Namer):
         self.module, self.namer = module, namer
         self.drivers: dict[str, _Driver] = {}
         self.outside: set[str] = set()
@@ -128,7 +128,7 @@ class _Lanes:
         self.drivers = {net: known[net] for net in known if net in alive}
 
     @staticmethod
-    def _seen(cell: Cell) -> Iterator[Chunk]:
+    def _seen(cell: RtlilCell) -> Iterator[Chunk]:
         """Yield what a cell that no lane has reads or drives."""
         if cell.kind not in COMBINATIONAL:
             yield from (chunk for sig in cell.ports.values() for chunk in sig if chunk.name)
@@ -332,7 +332,7 @@ class _Lanes:
 
     # ------------------------------------------------------------------ extraction
 
-    def extract(self, taken: set[str]) -> Module:
+    def extract(self, taken: set[str]) -> RtlilModule:
         """Replace the lanes of the group by instances and return the module that they have."""
         first, outputs = self.group[0], self._outputs(self.group)
         name = f"{self.module.name}_{self.stem}"
@@ -351,7 +351,7 @@ class _Lanes:
                 ports[internal[index]] = self.module.wires[lane.nets[index]].whole
             label = f"{self.stem}{lane.number}"
             label += "_lane" * (label in self.module.wires)
-            instances.append(Cell(name, label, {}, ports))
+            instances.append(RtlilCell(name, label, {}, ports))
             kept = {lane.nets[index] for index in outputs}
             gone |= set(lane.nets)
             for net in set(lane.nets) - kept:
@@ -373,7 +373,7 @@ class _Lanes:
 
     def _child(
         self, name: str, lane: _Lane, outputs: list[int]
-    ) -> tuple[Module, list[str], list[str]]:
+    ) -> tuple[RtlilModule, list[str], list[str]]:
         """Return the module of a lane, and the names of its inputs and of its nets."""
         used: set[str] = set()
 
@@ -388,7 +388,7 @@ class _Lanes:
 
         wires = self.module.wires
         lanes = [f"{self.stem}{lane.number}" for lane in self.group]
-        module = Module(name, title=f"lanes {', '.join(lanes[:-1])} and {lanes[-1]}")
+        module = RtlilModule(name, title=f"lanes {', '.join(lanes[:-1])} and {lanes[-1]}")
         whole = self._whole_inputs(lane, outputs)
         inputs = [""] * len(lane.inputs)
         for (net, low), number in lane.inputs.items():
@@ -440,7 +440,9 @@ class _Lanes:
             if driver.cell is not None:
                 cell = driver.cell
                 ports = {port: moved(sig) for port, sig in cell.ports.items()}
-                module.cells.append(Cell(cell.kind, cell.name, dict(cell.numbers), ports, cell.src))
+                module.cells.append(
+                    RtlilCell(cell.kind, cell.name, dict(cell.numbers), ports, cell.src)
+                )
             elif driver.body is not None:
                 body = retargeted(mapped(driver.body, moved), new)
                 module.processes.append(Process(body))

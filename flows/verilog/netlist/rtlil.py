@@ -48,7 +48,7 @@ class Wire:
 
 
 @dataclass
-class Cell:
+class RtlilCell:
     """An operator, register, memory port or instance of a module."""
 
     kind: str
@@ -59,7 +59,7 @@ class Cell:
 
 
 @dataclass
-class Case:
+class RtlilCase:
     """The statements of a case; ``patterns`` is empty for the default."""
 
     patterns: list[str]
@@ -71,7 +71,7 @@ class Switch:
     """A choice by the value of ``select``; the first case that matches applies."""
 
     select: Sig
-    cases: list[Case] = field(default_factory=list)
+    cases: list[RtlilCase] = field(default_factory=list)
 
 
 Body = list[tuple[Sig, Sig] | Switch]
@@ -85,12 +85,12 @@ class Process:
 
 
 @dataclass
-class Module:
+class RtlilModule:
     """A module of RTLIL; one that is not of the source has a title."""
 
     name: str
     wires: dict[str, Wire] = field(default_factory=dict)
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[RtlilCell] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     connects: list[tuple[Sig, Sig]] = field(default_factory=list)
     memories: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -189,7 +189,7 @@ def _switch(select: Sig, lines: Iterator[list[str]], wires: dict[str, Wire]) -> 
     for word, rest in lines:
         if word == "case":
             patterns = [p.partition("'")[2] for p in rest.split(", ")] if rest else []
-            switch.cases.append(Case(patterns))
+            switch.cases.append(RtlilCase(patterns))
         elif word == "assign":
             switch.cases[-1].body.append(_assignment(rest, wires))
         elif word == "switch":
@@ -199,7 +199,7 @@ def _switch(select: Sig, lines: Iterator[list[str]], wires: dict[str, Wire]) -> 
     return switch
 
 
-def parse(text: str) -> dict[str, Module]:
+def parse(text: str) -> dict[str, RtlilModule]:
     """Return the modules of an RTLIL text by name.
 
     Parameters
@@ -207,13 +207,13 @@ def parse(text: str) -> dict[str, Module]:
     text : str
         RTLIL as Amaranth writes it.
     """
-    modules: dict[str, Module] = {}
+    modules: dict[str, RtlilModule] = {}
     lines = ((line.strip().split(None, 1) + [""])[:2] for line in text.splitlines() if line.strip())
-    module, attributes = Module(""), {}
+    module, attributes = RtlilModule(""), {}
     for word, rest in lines:
         if word == "module":
             name = rest.removeprefix("\\")
-            module = modules.setdefault(name, Module(name, src=_source(attributes)))
+            module = modules.setdefault(name, RtlilModule(name, src=_source(attributes)))
         elif word == "attribute":
             name, value = rest.split(None, 1)
             attributes[name] = value
@@ -229,7 +229,9 @@ def parse(text: str) -> dict[str, Module]:
             module.connects.append((_value(target, module.wires), _value(source, module.wires)))
         elif word == "cell":
             kind, name = rest.split()
-            cell = Cell(kind.removeprefix("\\"), name.removeprefix("\\"), src=_source(attributes))
+            cell = RtlilCell(
+                kind.removeprefix("\\"), name.removeprefix("\\"), src=_source(attributes)
+            )
             module.cells.append(cell)
             for inner, more in lines:
                 if inner == "end":

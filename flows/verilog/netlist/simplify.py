@@ -6,11 +6,11 @@ from vitruvian.flows.verilog.netlist.fold import constant, folded, ones
 from vitruvian.flows.verilog.netlist.process import tidied
 from vitruvian.flows.verilog.netlist.rtlil import (
     Body,
-    Case,
-    Cell,
     Chunk,
-    Module,
     Process,
+    RtlilCase,
+    RtlilCell,
+    RtlilModule,
     Sig,
     Switch,
     cut,
@@ -53,7 +53,7 @@ def mapped(body: Body, change: Callable[[Sig], Sig]) -> Body:
     result: Body = []
     for item in body:
         if isinstance(item, Switch):
-            cases = [Case(case.patterns, mapped(case.body, change)) for case in item.cases]
+            cases = [RtlilCase(case.patterns, mapped(case.body, change)) for case in item.cases]
             result.append(Switch(change(item.select), cases))
         else:
             result.append((item[0], change(item[1])))
@@ -66,28 +66,28 @@ class Netlist:
     Attributes
     ----------
     wires : dict of str to Wire
-    operators : dict of str to Cell
+    operators : dict of str to RtlilCell
         Wire -> the combinational operator that drives it.
     processes : dict of str to list
         Wire -> the statements that drive it.
-    registers : dict of str to Cell
+    registers : dict of str to RtlilCell
         Wire -> its register.
     values : dict of str to Sig
         Wire -> the value that it is connected to.
-    others : list of Cell
+    others : list of RtlilCell
         Instances and memory ports.
     """
 
-    def __init__(self, module: Module):
+    def __init__(self, module: RtlilModule):
         self.module = module
         self.name = module.name
         self.wires = module.wires
         self.memories = module.memories
-        self.operators: dict[str, Cell] = {}
-        self.registers: dict[str, Cell] = {}
+        self.operators: dict[str, RtlilCell] = {}
+        self.registers: dict[str, RtlilCell] = {}
         self.processes: dict[str, Body] = {}
         self.values: dict[str, Sig] = {}
-        self.others: list[Cell] = []
+        self.others: list[RtlilCell] = []
         for cell in module.cells:
             if cell.kind in COMBINATIONAL:
                 if cell.ports["Y"]:  # an operator may have no bits
@@ -124,7 +124,7 @@ class Netlist:
             value = joined((*cut(value, 0, chunk.low), *source, *rest))
         self.values[name] = value
 
-    def is_output(self, cell: Cell, port: str) -> bool:
+    def is_output(self, cell: RtlilCell, port: str) -> bool:
         """Return whether a port of an instance or memory port drives its wire."""
         if cell.kind == "$memrd_v2":
             return port == "DATA"
@@ -142,9 +142,9 @@ class Netlist:
             sigs += reads(body)
         return sigs
 
-    def as_module(self) -> Module:
+    def as_module(self) -> RtlilModule:
         """Return a module with the present drivers and all wires."""
-        return Module(
+        return RtlilModule(
             self.name,
             self.wires,
             [*self.operators.values(), *self.registers.values(), *self.others],
@@ -229,18 +229,18 @@ class Netlist:
         for name, value in self.values.items():
             self.values[name] = self.resolved(value, known)
 
-    def _ranges(self, cell: Cell) -> None:
+    def _ranges(self, cell: RtlilCell) -> None:
         """Store the widths that follow from the operands."""
         for port in ("A", "B"):
             if f"{port}_WIDTH" in cell.numbers:
                 cell.numbers[f"{port}_WIDTH"] = width_of(cell.ports[port])
 
-    def _inverted(self, name: str, cell: Cell) -> Cell:
+    def _inverted(self, name: str, cell: RtlilCell) -> RtlilCell:
         """Return ``x == 0`` of one bit as ``~x``."""
         a, b = cell.ports["A"], cell.ports["B"]
         zero = constant(int(cell.kind == "$ne"), 1)
         if self.wires[name].width == 1 and width_of(a) == 1 and b == zero:
-            cell = Cell("$not", cell.name, {"A_SIGNED": 0}, {"A": a, "Y": cell.ports["Y"]})
+            cell = RtlilCell("$not", cell.name, {"A_SIGNED": 0}, {"A": a, "Y": cell.ports["Y"]})
             self.operators[name] = cell
         return cell
 
@@ -293,7 +293,7 @@ class Netlist:
         for wire in self.wires.values():
             if wire.way == "output" or wire.keep:
                 want(wire.whole)
-        readers: dict[str, Cell] = {}
+        readers: dict[str, RtlilCell] = {}
         for cell in self.others:
             for port, sig in cell.ports.items():
                 if cell.kind == "$memrd_v2" and port == "DATA":
@@ -359,7 +359,7 @@ class Netlist:
             self.values[name] = change(value)
 
     @staticmethod
-    def _want_operands(cell: Cell, mask: int, want: Callable[..., None]) -> None:
+    def _want_operands(cell: RtlilCell, mask: int, want: Callable[..., None]) -> None:
         signed = bool(cell.numbers.get("A_SIGNED"))
         for port, sig in cell.ports.items():
             if port == "Y":

@@ -13,7 +13,7 @@ _PACKAGES = ("vitruvian", "amaranth")
 _OF_CLASS = ("__init__", "elaborate")
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """A function of the source: its name, the first sentence of its docstring and its file."""
 
     name: str
@@ -21,7 +21,7 @@ class Part(NamedTuple):
     file: str
 
 
-def part_of(location: str) -> Part:
+def part_of(location: str) -> SourcePart:
     """Return the part of the source at a location.
 
     Parameters
@@ -31,22 +31,26 @@ def part_of(location: str) -> Part:
     """
     path, _, line = location.rpartition(":")
     if not path or not line.isdecimal():
-        return Part("", "", "")
+        return SourcePart("", "", "")
     for first, last, part in _parts(path):
         if first <= int(line) <= last:
             return part
-    return Part("", "", _short(path))
+    return SourcePart("", "", _short(path))
 
 
 @cache
-def _parts(path: str) -> list[tuple[int, int, Part]]:
+def _parts(path: str) -> list[tuple[int, int, SourcePart]]:
     """Return first line, last line and description of the functions of a file."""
     try:
         tree = ast.parse(Path(path).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return []
     return [
-        (node.lineno, node.end_lineno or node.lineno, Part(*_described(node, owner), _short(path)))
+        (
+            node.lineno,
+            node.end_lineno or node.lineno,
+            SourcePart(*_described(node, owner), _short(path)),
+        )
         for owner in [None, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
         for node in (owner or tree).body
         if isinstance(node, ast.FunctionDef)

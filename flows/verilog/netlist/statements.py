@@ -1,13 +1,13 @@
 """The text of statements that a process makes: assignments and choices."""
 
-from vitruvian.flows.verilog.netlist.express import Expressions
+from vitruvian.flows.verilog.netlist.express import NetlistExpressions
 from vitruvian.flows.verilog.netlist.rtlil import Body, Sig, Switch, cut, width_of
 
 
-class Statements:
+class NetlistStatements:
     """The statements of one module."""
 
-    def __init__(self, expressions: Expressions):
+    def __init__(self, expressions: NetlistExpressions):
         self.expressions = expressions
         self.n, self.namer = expressions.netlist, expressions.namer
 

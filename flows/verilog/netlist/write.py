@@ -4,17 +4,17 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from vitruvian.flows.verilog.netlist.express import Expressions, literal
+from vitruvian.flows.verilog.netlist.express import NetlistExpressions, literal
 from vitruvian.flows.verilog.netlist.fold import ones
 from vitruvian.flows.verilog.netlist.memories import Memories
 from vitruvian.flows.verilog.netlist.names import Aliases, Namer
 from vitruvian.flows.verilog.netlist.order import Node, ordered, ranks
 from vitruvian.flows.verilog.netlist.process import grouped, retargeted, tidied
 from vitruvian.flows.verilog.netlist.repeat import lanes
-from vitruvian.flows.verilog.netlist.rtlil import Body, Cell, Module, Sig, parse
+from vitruvian.flows.verilog.netlist.rtlil import Body, RtlilCell, RtlilModule, Sig, parse
 from vitruvian.flows.verilog.netlist.simplify import Netlist, reads, targets
-from vitruvian.flows.verilog.netlist.source import Part, part_of
-from vitruvian.flows.verilog.netlist.statements import Statements
+from vitruvian.flows.verilog.netlist.source import SourcePart, part_of
+from vitruvian.flows.verilog.netlist.statements import NetlistStatements
 from vitruvian.flows.verilog.netlist.wrap import comment, fitted
 
 FILE = (
@@ -33,7 +33,7 @@ WIDE = "  /* verilator lint_on WIDTHEXPAND */"
 class Narrow(NamedTuple):
     """The products of a part of the source, or the sums that take a product."""
 
-    part: Part
+    part: SourcePart
 
 
 def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) -> str:
@@ -76,15 +76,17 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
     return "\n".join([text, FILE + rest[0], *rest[1:], FILE_END]) if rest else text
 
 
-def _part_of(module: Module) -> Part:
-    return Part(module.title, "", "") if module.title else part_of(module.src)
+def _part_of(module: RtlilModule) -> SourcePart:
+    return SourcePart(module.title, "", "") if module.title else part_of(module.src)
 
 
-def _outputs(module: Module) -> set[str]:
+def _outputs(module: RtlilModule) -> set[str]:
     return {wire.name for wire in module.wires.values() if wire.way == "output"}
 
 
-def _prepared(module: Module, outputs: dict[str, set[str]]) -> tuple[Netlist, dict[str, list[str]]]:
+def _prepared(
+    module: RtlilModule, outputs: dict[str, set[str]]
+) -> tuple[Netlist, dict[str, list[str]]]:
     """Return a simplified netlist, and net -> further names that the source has for it."""
     netlist = Netlist(module)
     netlist.outputs = outputs
@@ -103,7 +105,7 @@ def _prepared(module: Module, outputs: dict[str, set[str]]) -> tuple[Netlist, di
     return netlist, same
 
 
-def _titled(text: str, part: Part) -> str:
+def _titled(text: str, part: SourcePart) -> str:
     """Return the text of a module below a comment that says what the module is."""
     words = f"{part.text} [{part.file}]" if part.text else "" if part.file else part.name
     return "\n".join([*comment(words[:1].upper() + words[1:], ""), text])
@@ -118,7 +120,7 @@ class Writer:
         The module, simplified.
     ports : list of str
         Ports in the order of the text, or nothing for the order of the RTLIL.
-    parts : dict of str to Part
+    parts : dict of str to SourcePart
         Module -> the part of the source that it comes from.
     same : dict of str to list of str
         Net -> further names that the source has for it.
@@ -128,14 +130,14 @@ class Writer:
         self,
         netlist: Netlist,
         ports: list[str],
-        parts: dict[str, Part],
+        parts: dict[str, SourcePart],
         same: dict[str, list[str]],
     ):
         self.n, self.parts, self.same = netlist, parts, same
         self.steps = self._sequential()
         self.namer = Namer(netlist)
-        self.expressions = Expressions(netlist, self.namer)
-        self.statements = Statements(self.expressions)
+        self.expressions = NetlistExpressions(netlist, self.namer)
+        self.statements = NetlistStatements(self.expressions)
         self.memories = Memories(self.expressions)
         wires = netlist.wires
         self.ports = ports or [name for name, wire in wires.items() if wire.way and wire.width]
@@ -149,7 +151,7 @@ class Writer:
         #: Nets whose declaration is written.
         self.declared = {name for name, wire in wires.items() if wire.way}
         #: Parts of the source that a comment describes already.
-        self.described: set[Part] = set()
+        self.described: set[SourcePart] = set()
         self._inner: dict[str, frozenset[str]] = {}
 
     def _sequential(self) -> dict[str, Body]:
@@ -236,7 +238,7 @@ class Writer:
             if name in self.steps:
                 sigs = [s for t, s in targets(self.steps[name]) if s != t]
             clocked.append(Node(name, (name,), self._sources(sigs), clocked=True))
-        self.cells: dict[Hashable, Cell] = {}
+        self.cells: dict[Hashable, RtlilCell] = {}
         for index, cell in enumerate(n.others):
             made = [c.name for p, s in cell.ports.items() if n.is_output(cell, p) for c in s]
             inputs = [s for p, s in cell.ports.items() if not n.is_output(cell, p)]
@@ -300,7 +302,7 @@ class Writer:
         narrow = name in self.expressions.narrow
         return Node(name, (name,), self._sources(sigs), part=Narrow(part) if narrow else part)
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> SourcePart:
         """Return the part of the source that a net comes from."""
         location = self.n.wires[name].src
         if not location and name in self.n.operators:
@@ -376,7 +378,7 @@ class Writer:
     def _part_heading(self, part: object) -> Iterator[str]:
         """Yield an empty line and the comment that names a part; the first one describes it."""
         yield ""
-        if not isinstance(part, Part) or not (part.name or part.file):
+        if not isinstance(part, SourcePart) or not (part.name or part.file):
             return
         text = part.name or part.file
         if part not in self.described:
@@ -460,7 +462,7 @@ class Writer:
         ]
         return ["", "  initial begin", *starts, "  end"] if starts else []
 
-    def _instance(self, cell: Cell) -> list[str]:
+    def _instance(self, cell: RtlilCell) -> list[str]:
         """Return the text of an instance."""
         pins = []
         for port, sig in cell.ports.items():

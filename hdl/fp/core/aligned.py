@@ -25,10 +25,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from vitruvian.golden.fp.formats import FloatFormat
 
 from ..parts.align import clip, maximum, shift_right
-from ..parts.carrysave import Row, add_plainly, add_rows, reduce_rows
+from ..parts.carrysave import CarrySaveRow, add_plainly, add_rows, reduce_rows
 from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
-from ..parts.unpack import Unpacked, store
+from ..parts.unpack import UnpackedCode, store
 from .geometry import Lane
 
 #: The boundaries that have registers at each pipeline depth.
@@ -80,14 +80,14 @@ class AlignedCore:
         self.m, self.output, self.offset, self.nan_code = m, output, offset, nan_code
         self.stages, self.parity, self.plain = stages, parity, multiplier == "dsp"
 
-    def build(self, lanes: Sequence[Lane], c: Unpacked) -> Value:
+    def build(self, lanes: Sequence[Lane], c: UnpackedCode) -> Value:
         """Return the code of ``c + sum(lanes)``.
 
         Parameters
         ----------
         lanes : sequence of Lane
             The products, in front of the stage ``product``.
-        c : Unpacked
+        c : UnpackedCode
             The addend.
         """
         groups = [lanes[0::2], lanes[1::2]] if self.parity else [lanes]
@@ -120,14 +120,14 @@ class AlignedCore:
         clipped = clip(distance[: len(distance) - 1], bits=6)
         return self.stages.cross("sum", self.stages.cross("product", clipped, name), f"{name}_sum")
 
-    def _specials(self, lanes: Sequence[Lane], c: Unpacked) -> dict[str, Value]:
+    def _specials(self, lanes: Sequence[Lane], c: UnpackedCode) -> dict[str, Value]:
         """Return the flags of a special result and its sign."""
         positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
         nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
         return {"nan": nan, "special": positive | negative | nan, "minus": negative}
 
-    def _exponents(self, largest: Value, c: Unpacked) -> tuple[Value, Value, Value]:
+    def _exponents(self, largest: Value, c: UnpackedCode) -> tuple[Value, Value, Value]:
         """Return E_m on the output's scale, and the distances of T and of C below it."""
         bits = max(len(largest), len(c.exponent), (abs(self.offset) + 1).bit_length()) + 2
         above = Signal(signed(bits), name="t_above_c")
@@ -146,7 +146,7 @@ class AlignedCore:
         c_gap = clip(above[:distance] & (~dominates).replicate(distance), bits=6)
         return wide, t_gap, c_gap
 
-    def _signed(self, c: Unpacked) -> Value:
+    def _signed(self, c: UnpackedCode) -> Value:
         """Return C as a two's complement number in units of 2^(E_c − 24)."""
         width = len(c.significand) + 1
         word = Signal(width, name="c_word")
@@ -155,7 +155,7 @@ class AlignedCore:
 
     def _truncated_sum(
         self, lanes: Sequence[Lane], top: Value, group: int, integer_bits: int
-    ) -> tuple[list[Row], list[Value]]:
+    ) -> tuple[list[CarrySaveRow], list[Value]]:
         """Return the rows of the sum of the products, truncated at 2^(top − 24), behind ``sum``.
 
         A negative row is inverted; its inverted sign bit makes it one unit of that bit too large,
@@ -164,7 +164,7 @@ class AlignedCore:
         """
         m, cross = self.m, self.stages.cross
         width, sign_at = integer_bits + _OWN + 1, _OWN + 2
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         ones: list[Value] = []
         for k, lane in enumerate(lanes):
             name = f"g{group}_{k}"
@@ -178,23 +178,25 @@ class AlignedCore:
             shifted, _ = shift_right(m, word, distance, name=f"{name}_align", sticky=False)
             row = Signal(sign_at + 1, name=f"{name}_term")
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
-            rows.append(Row(value=row, lsb=0))
+            rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(sign)
-        rows.append(Row(value=Const(-(len(lanes) << sign_at) % (1 << width), width), lsb=0))
+        rows.append(
+            CarrySaveRow(value=Const(-(len(lanes) << sign_at) % (1 << width), width), lsb=0)
+        )
         if self.plain:
             rows, ones = add_plainly(m, rows, width=width, target=2, name=f"g{group}", ones=ones)
         else:
             rows, ones = reduce_rows(m, rows, width=width, name=f"g{group}", ones=ones)
         assert len(ones) <= 1, "one carry-in is left for the adder"
         behind = [
-            Row(value=cross("sum", row.value, f"g{group}_row{i}"), lsb=row.lsb)
+            CarrySaveRow(value=cross("sum", row.value, f"g{group}_row{i}"), lsb=row.lsb)
             for i, row in enumerate(rows)
         ]
         return behind, [cross("sum", one, f"g{group}_carry") for one in ones]
 
     def _joined_sum(
         self,
-        totals: Sequence[tuple[list[Row], list[Value]]],
+        totals: Sequence[tuple[list[CarrySaveRow], list[Value]]],
         drops: Sequence[Value],
         integer_bits: int,
     ) -> Value:

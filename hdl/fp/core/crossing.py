@@ -6,13 +6,13 @@ from dataclasses import replace
 from amaranth.hdl import Value
 
 from ..parts.pipeline import PipelineStages
-from ..parts.unpack import Unpacked
+from ..parts.unpack import UnpackedCode
 from .geometry import Lane, ShortWindow
 
 
 def cross_lanes(
-    stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: Unpacked | None
-) -> tuple[list[Lane], Unpacked | None]:
+    stages: PipelineStages, stage: str, lanes: Sequence[Lane], c: UnpackedCode | None
+) -> tuple[list[Lane], UnpackedCode | None]:
     """Return the products and the addend behind a boundary.
 
     Parameters
@@ -21,7 +21,7 @@ def cross_lanes(
         Name of the boundary.
     lanes : sequence of Lane
         The products.
-    c : Unpacked or None
+    c : UnpackedCode or None
         The addend, if there is one.
     """
     moved = [lane.cross(stages, stage, f"{stage}{k}") for k, lane in enumerate(lanes)]

@@ -32,16 +32,16 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 
 from ..parts.align import clip, maximum
-from ..parts.carrysave import FAST_ADDER_BITS, Row, add_plainly, add_rows, reduce_rows
+from ..parts.carrysave import FAST_ADDER_BITS, CarrySaveRow, add_plainly, add_rows, reduce_rows
 from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
-from ..parts.unpack import Unpacked
+from ..parts.unpack import UnpackedCode
 from .crossing import cross_lanes, cross_lists, cross_short
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
 from .pieces import lowered, near_of
 from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
-from .terms import Terms
+from .terms import TermBuilder
 
 
 class DotCore:
@@ -112,7 +112,7 @@ class DotCore:
         self.rounding, self.nan_code = rounding, nan_code
         self.pieces, self.bypass = dict(pieces or {}), bypass
         self.plain = multiplier == "dsp"
-        self.terms = Terms(m, geometry, short)
+        self.terms = TermBuilder(m, geometry, short)
         self.zeros, self.flush = ZeroSigns(whole=zero, short=short), flush
         self.unbounded = unbounded
         if bypass is not None and not geometry.sticky:
@@ -123,7 +123,7 @@ class DotCore:
     def build(
         self,
         lanes: Sequence[Lane],
-        c: Unpacked | None,
+        c: UnpackedCode | None,
         held: Sequence[tuple[Value, Value, Value]] | None = None,
     ) -> Value:
         """Return the code of ``c + sum(lanes)``; without an addend, of ``sum(lanes)``.
@@ -132,7 +132,7 @@ class DotCore:
         ----------
         lanes : sequence of Lane
             The products, in front of the stage ``product``.
-        c : Unpacked or None
+        c : UnpackedCode or None
             The addend; None if and only if the geometry has none.
         held : sequence of (Value, Value, Value), optional
             Significand, sign and exponent of every lane, from the caller's own registers.
@@ -168,7 +168,7 @@ class DotCore:
     def _build_rows(
         self,
         lanes: Sequence[Lane],
-        c: Unpacked | None,
+        c: UnpackedCode | None,
         held: Sequence[tuple[Value, Value, Value]] | None,
     ):
         """Return the rows of the sum, their carry-ins, the lost bits, the flags and C's sign."""
@@ -223,7 +223,7 @@ class DotCore:
 
     # ---------------------------------------------------------------- exponents
 
-    def _early(self, stage: str, lanes: Sequence[Lane], c: Unpacked | None):
+    def _early(self, stage: str, lanes: Sequence[Lane], c: UnpackedCode | None):
         """Return the products and the addend behind a boundary that few units have."""
         if stage not in self.stages.names:
             return lanes, c
@@ -231,7 +231,7 @@ class DotCore:
         self.zeros = replace(self.zeros, short=self.short)
         return cross_lanes(self.stages, stage, lanes, c)
 
-    def _cross_addend(self, c: Unpacked, gap: Value) -> tuple[Value, Value, Value]:
+    def _cross_addend(self, c: UnpackedCode, gap: Value) -> tuple[Value, Value, Value]:
         """Return word, sign and distance of C behind the stage ``product``."""
         cross = self.stages.cross
         short = self.short.select if self.short else None
@@ -240,7 +240,7 @@ class DotCore:
         gap = clip(gap, bits=(self.g.window + 2).bit_length())
         return word, sign, cross("product", gap, "s1_c_gap")
 
-    def _build_exponents(self, largest: Value, c: Unpacked | None):
+    def _build_exponents(self, largest: Value, c: UnpackedCode | None):
         """Return E_max (product scale) and C's distance from it."""
         m, g = self.m, self.g
         if c is None:
@@ -291,7 +291,9 @@ class DotCore:
             return (reference + g.offset)[: g.output.exponent_bits]
         return reference + g.offset
 
-    def _build_side(self, lanes: Sequence[Lane], c: Unpacked | None, largest: Value) -> SideBand:
+    def _build_side(
+        self, lanes: Sequence[Lane], c: UnpackedCode | None, largest: Value
+    ) -> SideBand:
         """Return the flags that travel beside the sum: specials, signs and run-time selects."""
         terms = [*lanes] if c is None else [*lanes, c]
         positive = Cat(*[term.inf & ~term.sign for term in terms]).any()
@@ -360,14 +362,14 @@ class DotCore:
             inverted, lost, side = self._replaced(inverted, lost, side, result)
         return self._build_rounded(inverted, lost, side)
 
-    def _registered(self, rows: Sequence[Row]) -> tuple[list[Row], list[Value]]:
+    def _registered(self, rows: Sequence[CarrySaveRow]) -> tuple[list[CarrySaveRow], list[Value]]:
         """Return the sum's rows and the bypass words behind the stage ``sum``.
 
         A bypass word uses the registers of a row that is wide enough, and otherwise its own.
         """
         stages = self.stages
         bypass = list(self.bypass.words) if self.bypass else []
-        registered: list[Row] = []
+        registered: list[CarrySaveRow] = []
         words: list[Value] = []
         for i, row in enumerate(rows):
             value: Value = row.value
@@ -378,7 +380,7 @@ class DotCore:
                 word = Cat(word, value[len(word) :])
                 value = Mux(self.bypass.enable, word, value)[:n]
             value = stages.cross("sum", value, f"s2_row{i}")
-            registered.append(Row(value=value, lsb=row.lsb))
+            registered.append(CarrySaveRow(value=value, lsb=row.lsb))
             if fits and self.bypass is not None:
                 words.append(value[: len(self.bypass.words[len(words)])])
         words += [stages.cross("sum", word, f"s2_guest{i}") for i, word in enumerate(bypass)]

@@ -8,7 +8,7 @@ from vitruvian.golden.fp.formats import FloatFormat, Specials
 from vitruvian.golden.fp.spec import DotSpec
 
 from ..parts.normalise import normalise
-from ..parts.unpack import Unpacked, unpack
+from ..parts.unpack import UnpackedCode, unpack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class OperandForm:
         """Largest exponent of a number, with ``bias``."""
         return self.source.emax + self.bias
 
-    def unpack(self, m: Module, code: Value, *, name: str) -> Unpacked:
+    def unpack(self, m: Module, code: Value, *, name: str) -> UnpackedCode:
         """Return the parts of a code.
 
         Parameters
@@ -76,7 +76,7 @@ class OperandForm:
         m.d.comb += exponent.eq(number.exponent + self.source.fraction_bits - moved.shift)
         return replace(number, exponent=exponent, significand=moved.word)
 
-    def _rounded(self, m: Module, code: Value, name: str) -> Unpacked:
+    def _rounded(self, m: Module, code: Value, name: str) -> UnpackedCode:
         """Return the parts of a code that is rounded to nearest even.
 
         Fraction and exponent field are incremented together, so a carry raises the exponent, up to

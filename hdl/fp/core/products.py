@@ -7,19 +7,25 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from vitruvian.golden.fp.spec import DotSpec
 
 from ..parts.multiply import multiply
-from ..parts.unpack import Unpacked
+from ..parts.unpack import UnpackedCode
 from .geometry import Lane
 from .operands import OperandForm
 
 
 def product_lane(
-    m: Module, a: Unpacked, b: Unpacked, *, fraction: int, name: str, multiplier: str = "booth"
+    m: Module,
+    a: UnpackedCode,
+    b: UnpackedCode,
+    *,
+    fraction: int,
+    name: str,
+    multiplier: str = "booth",
 ) -> Lane:
     """Return the exact product of two unpacked operands.
 
     Parameters
     ----------
-    a, b : Unpacked
+    a, b : UnpackedCode
         The operands.
     fraction : int
         Sum of the operands' numbers of fraction bits.
@@ -32,12 +38,14 @@ def product_lane(
     return lane(m, a, b, product, fraction, name)
 
 
-def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int, name: str) -> Lane:
+def lane(
+    m: Module, a: UnpackedCode, b: UnpackedCode, significand: Value, fraction: int, name: str
+) -> Lane:
     """Return the product of two operands whose significands were multiplied elsewhere.
 
     Parameters
     ----------
-    a, b : Unpacked
+    a, b : UnpackedCode
         The operands.
     significand : Value
         The product of their significands.
@@ -69,8 +77,8 @@ def lane(m: Module, a: Unpacked, b: Unpacked, significand: Value, fraction: int,
 def product_lanes(
     m: Module,
     spec: DotSpec,
-    a: Unpacked,
-    b: Unpacked,
+    a: UnpackedCode,
+    b: UnpackedCode,
     forms: tuple[OperandForm, OperandForm],
     *,
     name: str,
@@ -80,7 +88,7 @@ def product_lanes(
 
     Parameters
     ----------
-    a, b : Unpacked
+    a, b : UnpackedCode
         The operands.
     forms : (OperandForm, OperandForm)
         Their forms.

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Mux, Value
 from vitruvian.golden.fp.formats import FloatFormat
 
 from ..parts.normalise import Packed
-from ..parts.unpack import Unpacked, store
+from ..parts.unpack import UnpackedCode, store
 from .geometry import Geometry, Lane, ShortWindow, SmallResult
 from .sideband import SideBand
 
@@ -84,7 +84,7 @@ class ZeroSigns:
         return self.short is not None and self.short.zero == "positive"
 
     def minus(
-        self, g: Geometry, lanes: Sequence[Lane], c: Unpacked | None, largest: Value
+        self, g: Geometry, lanes: Sequence[Lane], c: UnpackedCode | None, largest: Value
     ) -> Value:
         """Return 1 if a zero sum has to be -0, that is, if every term is -0.
 
@@ -95,7 +95,7 @@ class ZeroSigns:
         ----------
         lanes : sequence of Lane
             The products.
-        c : Unpacked or None
+        c : UnpackedCode or None
             The addend, if there is one.
         largest : Value
             Largest exponent of the products; 0 if they are all zero.

@@ -10,7 +10,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed
 
-from ..parts.unpack import Unpacked
+from ..parts.unpack import UnpackedCode
 from .dotcore import DotCore
 from .geometry import Geometry
 from .sideband import SideBand
@@ -109,11 +109,11 @@ class ScaledCore(DotCore):
         super().__init__(m, geometry=geometry, zero="positive", **options)
         self.scale = scale
 
-    def _early(self, stage: str, lanes: Any, c: Unpacked | None):
+    def _early(self, stage: str, lanes: Any, c: UnpackedCode | None):
         self.scale = self.stages.cross_extra(stage, self.scale, f"{stage}_scale")
         return super()._early(stage, lanes, c)
 
-    def _build_exponents(self, largest: Value, c: Unpacked | None):
+    def _build_exponents(self, largest: Value, c: UnpackedCode | None):
         """Return E_max (product scale, without the scale) and C's distance from it."""
         m, g = self.m, self.g
         assert c is not None, "a scaled sum has an addend"

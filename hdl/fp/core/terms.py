@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from ..parts.align import shift_right
-from ..parts.carrysave import Row
-from ..parts.unpack import Unpacked
+from ..parts.carrysave import CarrySaveRow
+from ..parts.unpack import UnpackedCode
 from .geometry import Geometry, ShortWindow
 from .pieces import first_cuts
 
 
-class Terms:
+class TermBuilder:
     """A builder of the aligned rows of a sum; it adds their logic to ``m``.
 
     Parameters
@@ -27,7 +27,7 @@ class Terms:
     def __init__(self, m: Module, geometry: Geometry, short: ShortWindow | None):
         self.m, self.g, self.short = m, geometry, short
 
-    def addend_word(self, c: Unpacked, short: Value | None) -> Value:
+    def addend_word(self, c: UnpackedCode, short: Value | None) -> Value:
         """Return C's significand; with floor, C as a two's complement number.
 
         ``short`` is set if the short window is in use, and None in a unit without one.
@@ -57,7 +57,7 @@ class Terms:
         addend: tuple[Value, Value, Value] | None,
         short: Value | None,
         pieces: Mapping[int, Value],
-    ) -> tuple[list[Row], list[Value], Value]:
+    ) -> tuple[list[CarrySaveRow], list[Value], Value]:
         """Return the aligned rows, the carry-in bits of the negations, and the OR of all lost bits.
 
         If magnitudes are truncated, every sign is taken relative to C's sign, so C itself is never
@@ -82,7 +82,7 @@ class Terms:
         m, g = self.m, self.g
         c_sign = None if addend is None else addend[1]
         sign_at = g.window + 2
-        rows: list[Row] = []
+        rows: list[CarrySaveRow] = []
         ones: list[Value] = []
         lost: list[Value] = []
         for k, (word, fraction, sign, distance) in enumerate(lanes):
@@ -90,7 +90,7 @@ class Terms:
             shifted, cut = self._align(word, fraction, distance, short, name=f"align{k}")
             row = Signal(sign_at + 1, name=f"term{k}")
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
-            rows.append(Row(value=row, lsb=0))
+            rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(sign)
             lost.append(cut)
         if g.sticky:
@@ -99,7 +99,7 @@ class Terms:
             ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
         if addend is None:
             constant = -(g.lanes << sign_at) % (1 << g.sum_bits)
-            rows.append(Row(value=Const(constant, g.sum_bits), lsb=0))
+            rows.append(CarrySaveRow(value=Const(constant, g.sum_bits), lsb=0))
         else:
             row, cut = self._addend_row(addend, short)
             rows.append(row)
@@ -110,7 +110,7 @@ class Terms:
 
     def _addend_row(
         self, addend: tuple[Value, Value, Value], short: Value | None
-    ) -> tuple[Row, Value]:
+    ) -> tuple[CarrySaveRow, Value]:
         """Return C's row, which contains the constant of all rows, and 1 if C lost bits."""
         g = self.g
         c_word, _, c_gap = addend
@@ -129,7 +129,7 @@ class Terms:
         ]
         c_row = Signal(g.sum_bits, name="term_c")
         self.m.d.comb += c_row.eq(Cat(shifted, *extension))
-        return Row(value=c_row, lsb=0), cut
+        return CarrySaveRow(value=c_row, lsb=0), cut
 
     def _align(
         self,

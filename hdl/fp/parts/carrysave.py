@@ -15,7 +15,7 @@ FAST_ADDER_BITS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class CarrySaveRow:
     """An unsigned word with a weight: ``value * 2**lsb``.
 
     Parameters
@@ -46,7 +46,7 @@ class Row:
         )
 
 
-def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
+def compress(m: Module, rows: list[CarrySaveRow], *, width: int, name: str) -> list[CarrySaveRow]:
     """Return two rows with the same sum (modulo ``2**width``) as the three ``rows``.
 
     Columns with three bits get full adders. A column with two bits passes them through, unless the
@@ -54,7 +54,7 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
 
     Parameters
     ----------
-    rows : list of Row
+    rows : list of CarrySaveRow
         Up to three rows.
     width : int
         Columns from here on are dropped.
@@ -100,7 +100,7 @@ def compress(m: Module, rows: list[Row], *, width: int, name: str) -> list[Row]:
     ]
 
 
-def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: str) -> Row:
+def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: str) -> CarrySaveRow:
     """Return the row made of ``parts``, each a first column and its bits."""
     parts = sorted(parts, key=lambda part: part[0])
     low = parts[0][0]
@@ -114,17 +114,17 @@ def _assemble(m: Module, parts: list[tuple[int, Value]], *, width: int, name: st
     word = Cat(*pieces)[: width - low]
     signal = Signal(len(word), name=name)
     m.d.comb += signal.eq(word)
-    return Row(value=signal, lsb=low)
+    return CarrySaveRow(value=signal, lsb=low)
 
 
 def reduce_rows(
-    m: Module, rows: list[Row], *, width: int, name: str, ones: Sequence[Value] = ()
-) -> tuple[list[Row], list[Value]]:
+    m: Module, rows: list[CarrySaveRow], *, width: int, name: str, ones: Sequence[Value] = ()
+) -> tuple[list[CarrySaveRow], list[Value]]:
     """Compress any number of rows to at most two with a balanced tree of 3:2 compressors.
 
     Parameters
     ----------
-    rows : list of Row
+    rows : list of CarrySaveRow
         The rows to add.
     width : int
         The sum is modulo ``2**width``.
@@ -136,7 +136,7 @@ def reduce_rows(
 
     Returns
     -------
-    rows : list of Row
+    rows : list of CarrySaveRow
         At most two rows with the same sum.
     ones : list of Value
         The bits that found no free column.
@@ -144,7 +144,7 @@ def reduce_rows(
     waiting = list(ones)
     level = 0
     while len(rows) > 2:
-        following: list[Row] = []
+        following: list[CarrySaveRow] = []
         for index in range(0, len(rows), 3):
             group = rows[index : index + 3]
             if len(group) < 3:
@@ -154,7 +154,7 @@ def reduce_rows(
             # The carry row starts in column 1, so its column 0 is free. A compression without
             # carries leaves a sum row only, which starts in column 0.
             if waiting and packed[-1].lsb == 1:
-                packed[-1] = Row(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
+                packed[-1] = CarrySaveRow(value=Cat(waiting.pop(0), packed[-1].value), lsb=0)
             following += packed
         rows = following
         level += 1
@@ -163,13 +163,13 @@ def reduce_rows(
 
 def add_plainly(
     m: Module,
-    rows: Sequence[Row],
+    rows: Sequence[CarrySaveRow],
     *,
     width: int,
     target: int,
     name: str,
     ones: Sequence[Value] = (),
-) -> tuple[list[Row], list[Value]]:
+) -> tuple[list[CarrySaveRow], list[Value]]:
     """Add rows in pairs, with a balanced tree of adders, until ``target`` rows are left.
 
     This is ``reduce_rows`` for FPGAs, where an adder is a carry chain and half as large as a
@@ -177,7 +177,7 @@ def add_plainly(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of CarrySaveRow
         The rows to add.
     width : int
         The sum is modulo ``2**width``.
@@ -190,7 +190,7 @@ def add_plainly(
 
     Returns
     -------
-    rows : list of Row
+    rows : list of CarrySaveRow
         The rows that are left.
     ones : list of Value
         The bits that no adder took.
@@ -210,12 +210,14 @@ def add_plainly(
         attributes = {"keep": 1} if carry is None else {}
         total = Signal(total_bits, name=f"{name}_add{number}", attrs=attributes)
         m.d.comb += total.eq(add_rows(m, [x, y], width=total_bits, carry_in=carry))
-        rows = sorted([*rest, Row(value=total, lsb=0)], key=lambda row: len(row.value))
+        rows = sorted([*rest, CarrySaveRow(value=total, lsb=0)], key=lambda row: len(row.value))
         number += 1
     return rows, waiting
 
 
-def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: str) -> list[Row]:
+def reduce_spans(
+    m: Module, rows: list[CarrySaveRow], *, width: int, target: int, name: str
+) -> list[CarrySaveRow]:
     """Compress rows of many different weights to at most ``target`` rows (2 or more).
 
     Each level first compresses rows that cover the same columns. Their sum covers these columns
@@ -226,7 +228,7 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
 
     Parameters
     ----------
-    rows : list of Row
+    rows : list of CarrySaveRow
         The rows to add.
     width : int
         The sum is modulo ``2**width``.
@@ -237,7 +239,7 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
     """
     level = 0
     while len(rows) > target:
-        spans: dict[tuple[int, int], list[Row]] = {}
+        spans: dict[tuple[int, int], list[CarrySaveRow]] = {}
         for row in sorted(rows, key=lambda row: (row.lsb, row.msb)):
             spans.setdefault((row.lsb, row.msb), []).append(row)
         groups = [
@@ -261,7 +263,12 @@ def reduce_spans(m: Module, rows: list[Row], *, width: int, target: int, name: s
 
 
 def add_rows(
-    m: Module, rows: list[Row], *, width: int, carry_in: Value | None = None, fast: bool = False
+    m: Module,
+    rows: list[CarrySaveRow],
+    *,
+    width: int,
+    carry_in: Value | None = None,
+    fast: bool = False,
 ) -> Value:
     """Return the sum of one or two rows, the carry-propagate addition that ends a reduction.
 
@@ -269,7 +276,7 @@ def add_rows(
 
     Parameters
     ----------
-    rows : list of Row
+    rows : list of CarrySaveRow
         One or two rows.
     width : int
         The sum is modulo ``2**width``.

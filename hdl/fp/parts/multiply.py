@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 
 from vitruvian.common.validate import one_of
 
-from .carrysave import Row, add_rows, reduce_rows
+from .carrysave import CarrySaveRow, add_rows, reduce_rows
 
 #: The two forms in which a unit multiplies and adds. ``booth`` uses Booth rows and carry-save
 #: trees, which are smallest in standard cells. ``dsp`` uses ``*`` and ``+``, which become the DSP
@@ -49,7 +49,9 @@ def _digits(bits: int) -> list[tuple[bool, bool]]:
     return [(2 * d < bits, 2 * d + 1 < bits) for d in range(bits // 2 + 1)]
 
 
-def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = None) -> list[Row]:
+def booth_rows(
+    m: Module, a: Value, b: Value, *, name: str, bits: int | None = None
+) -> list[CarrySaveRow]:
     """Return partial products of ``a * b``, with ``b`` recoded to digits -2 … 2.
 
     This is the modified Booth recoding of radix 4. The rows add up to the product modulo
@@ -68,7 +70,7 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = N
     """
     length = len(b) if bits is None else bits
     n, width = len(a), len(a) + length
-    rows: list[Row] = []
+    rows: list[CarrySaveRow] = []
     correction: Value | None = None
     padded = Cat(Const(0, 1), b, Const(0, 2))
     recoded = iter([b[i] for i in range(len(b))])
@@ -98,7 +100,7 @@ def booth_rows(m: Module, a: Value, b: Value, *, name: str, bits: int | None = N
         correction = high if can_be_negative else None
         row = Signal(min(len(word), width - lsb), name=f"{name}_row{digit}")
         m.d.comb += row.eq(word)
-        rows.append(Row(value=row, lsb=lsb))
+        rows.append(CarrySaveRow(value=row, lsb=lsb))
     assert correction is None, "the last digit of an unsigned number is not negative"
     return rows
 
@@ -150,7 +152,9 @@ def multiply(
     return product
 
 
-def arrange_rows(rows: list[Row], orders: Mapping[int, Sequence[int]]) -> list[Row]:
+def arrange_rows(
+    rows: list[CarrySaveRow], orders: Mapping[int, Sequence[int]]
+) -> list[CarrySaveRow]:
     """Return the rows in the order that ``orders`` has for their number, or unchanged."""
     order = orders.get(len(rows), range(len(rows)))
     return [rows[i] for i in order]

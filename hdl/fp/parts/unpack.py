@@ -10,7 +10,7 @@ from .pipeline import PipelineStages
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unpacked:
+class UnpackedCode:
     """A decoded operand.
 
     Attributes
@@ -30,7 +30,7 @@ class Unpacked:
     inf: Value
     nan: Value
 
-    def cross(self, stages: PipelineStages, stage: str, prefix: str) -> "Unpacked":
+    def cross(self, stages: PipelineStages, stage: str, prefix: str) -> "UnpackedCode":
         """Return the operand behind a boundary, in signals called ``prefix_field``.
 
         Parameters
@@ -41,10 +41,10 @@ class Unpacked:
             First part of every new signal's name.
         """
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Unpacked(**stages.cross_all(stage, parts, prefix))
+        return UnpackedCode(**stages.cross_all(stage, parts, prefix))
 
 
-def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacked:
+def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> UnpackedCode:
     """Return the parts of a code.
 
     Parameters
@@ -71,7 +71,7 @@ def unpack(m: Module, code: Value, format: FloatFormat, *, name: str) -> Unpacke
     inf, nan = (Value.cast(0) if x is None else special & x for x in conditions)
     if format.specials is Specials.FNUZ:
         nan = sign & ~normal & fraction_zero  # the code that other formats have for −0
-    return Unpacked(
+    return UnpackedCode(
         sign=sign,
         exponent=Cat(field[0] | ~normal, field[1:]),
         significand=Cat(fraction, normal),

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.cube.ports import Start
 
 from .commands import make_packets
 
 
 @dataclass
-class Beat:
+class BusBeat:
     """A beat to send: the words of its operands, its command, and its results if it has any."""
 
     words: dict[str, list[int]]
@@ -21,12 +21,12 @@ class Beat:
     results: list[list[int]]
 
 
-def make_beats(core: Core, rng: random.Random, *, count: int, **options: Any) -> list[Beat]:
+def make_beats(core: BusCore, rng: random.Random, *, count: int, **options: Any) -> list[BusBeat]:
     """Return random beats; each command of ``make_packets`` is cut into its beats.
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         A unit of the kind ``cube`` or ``simd2-int``.
     rng : random.Random
         Source of the seed and of the slots.
@@ -55,7 +55,7 @@ def make_beats(core: Core, rng: random.Random, *, count: int, **options: Any) ->
                 words["c"] = words_of(parts["c"])
             command = word & 0xFF | start << 8 | emit << 10 | slot << 16
             results = [words_of(packets.d[number])] if emit else []
-            beats.append(Beat(words, command, results))
+            beats.append(BusBeat(words, command, results))
     return beats
 
 

@@ -13,7 +13,7 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 from vitruvian.hdl.bus.lite import LiteUnit
 from vitruvian.hdl.bus.registers import MAP, constants, registers_of
 from vitruvian.sim.bench.bus.axi_bench import PERIOD_NS, AxiBench, pauses
-from vitruvian.sim.bench.bus.beats import Beat, make_beats
+from vitruvian.sim.bench.bus.beats import BusBeat, make_beats
 from vitruvian.sim.bench.bus.cores import component_of
 from vitruvian.sim.bench.harness import parameters
 
@@ -84,11 +84,11 @@ class AxiLiteBench(AxiBench):
                 return
         raise AssertionError(f"{bit} must be set after {_POLLS} reads (seed {self.seed})")
 
-    def beats(self, **options: Any) -> list[Beat]:
+    def beats(self, **options: Any) -> list[BusBeat]:
         """Return random beats from the bench's random numbers."""
         return make_beats(self.core, self.rng, count=self.count, **options)
 
-    async def send(self, beat: Beat) -> None:
+    async def send(self, beat: BusBeat) -> None:
         """Send a beat as a driver does, and read its results."""
         for name, words in beat.words.items():
             await self.until("c_ready" if name == "c" else "ready")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.golden.simd2.integer import int_mmo
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.products import TILES_BITS
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.simd2.intconfig import IntConfig
-from vitruvian.sim.bench.cube.schedule import Schedule, complex_codes, mma_code
+from vitruvian.sim.bench.cube.schedule import BeatSchedule, complex_codes, mma_code
 from vitruvian.sim.bench.cube.traffic import compute_traffic
 from vitruvian.sim.bench.simd2.integer import int_vectors
 
@@ -50,7 +50,7 @@ def command_word(
     return word
 
 
-def most_tiles(core: Core, precision: int = 0, operation: int = 0) -> int:
+def most_tiles(core: BusCore, precision: int = 0, operation: int = 0) -> int:
     """Return the largest number of tiles of a command."""
     return core.slot_count // (2 if _paired(core.config, precision, operation) else 1)
 
@@ -63,7 +63,7 @@ def _paired(config: MatrixUnitConfig | IntConfig, precision: int, operation: int
 
 
 def make_packets(
-    core: Core,
+    core: BusCore,
     *,
     count: int,
     seed: int,
@@ -75,7 +75,7 @@ def make_packets(
 
     Parameters
     ----------
-    core : Core
+    core : BusCore
         The unit.
     count : int
         Number of commands.
@@ -120,7 +120,7 @@ def make_packets(
 
 def _schedule(
     rng: np.random.Generator, config: MatrixUnitConfig, rows: list[dict[str, int]]
-) -> Schedule:
+) -> BeatSchedule:
     """Return the beats of commands, without their operands."""
     run, step, owner, emit = [], [], [], []
     first = 0
@@ -144,7 +144,7 @@ def _schedule(
         kind = np.where(semiring, len(config.precisions) + operation, precision)
     beat = np.repeat(np.arange(len(run)), 1 + np.isin(kind, complex_codes(config)))
     start = np.where(step > 0, Start.ACCUMULATE.value, from_c * Start.FROM_C.value)
-    return Schedule(
+    return BeatSchedule(
         run=run,
         step=step,
         start=start,

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.elaborate import only_described
@@ -25,5 +25,5 @@ def component_of(values: dict[str, Any], unit: str) -> Any:
     component, arguments = catalogued.component(catalogued.default(values.get("configuration", {})))
     if "changes" in values:
         config = replace(CONFIGS["tiny"], **values["changes"])
-        arguments["core"] = Core(config=config, ahead=values.get("ahead"))
+        arguments["core"] = BusCore(config=config, ahead=values.get("ahead"))
     return only_described(component(**arguments))

@@ -7,7 +7,7 @@ from typing import Any
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.hdl.bus.axi import Channel, StreamUnit
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.lite import BYTE_ADDRESS_BITS, LiteUnit, Reply
 from vitruvian.hdl.bus.registers import MAP, WORD_BITS, constants
 from vitruvian.hdl.bus.serial import SerialUnit
@@ -27,7 +27,7 @@ _READ_CYCLES = 3
 
 
 @dataclass(frozen=True)
-class _Access:
+class _BusAccess:
     """A write, or a read with golden's value, of words of one register."""
 
     register: str
@@ -35,7 +35,7 @@ class _Access:
     words: tuple[int, ...]
 
 
-def _accesses(core: Core, *, count: int, seed: int) -> Iterator[_Access]:
+def _accesses(core: BusCore, *, count: int, seed: int) -> Iterator[_BusAccess]:
     """Yield the accesses of a driver that computes about a number of products.
 
     Between them the driver reads registers whose value never changes, so that it need not ask
@@ -43,30 +43,32 @@ def _accesses(core: Core, *, count: int, seed: int) -> Iterator[_Access]:
     """
     constant = constants(core)
     for name, value in constant.items():
-        yield _Access(name, False, (value,))
-    rest = _Access("identity", False, (constant["identity"],))
+        yield _BusAccess(name, False, (value,))
+    rest = _BusAccess("identity", False, (constant["identity"],))
     steps = max(map(core.matrix_unit.steps, core.precisions), default=1)
     pause = [rest] * ceil_div(core.latency + steps + 2, _READ_CYCLES)
     products = _instructions if core.kind == "mma" else _beats
     yield from products(core, pause, count, seed)
-    yield _Access("errors", False, (0,))
+    yield _BusAccess("errors", False, (0,))
 
 
-def _beats(core: Core, pause: list[_Access], count: int, seed: int) -> Iterator[_Access]:
+def _beats(core: BusCore, pause: list[_BusAccess], count: int, seed: int) -> Iterator[_BusAccess]:
     """Yield the accesses for the products of a unit of beats."""
     for beat in make_beats(core, random.Random(seed), count=count):
         for name, words in beat.words.items():
-            yield _Access(f"{name}_data", True, tuple(words))
-        yield _Access("command", True, (beat.command,))
+            yield _BusAccess(f"{name}_data", True, tuple(words))
+        yield _BusAccess("command", True, (beat.command,))
         yield from pause
         status = MAP["status"].field("ready").mask | MAP["status"].field("c_ready").mask
         done = MAP["status"].field("d_valid").mask if beat.results else 0
-        yield _Access("status", False, (status | done,))
+        yield _BusAccess("status", False, (status | done,))
         for words in beat.results:
-            yield _Access("d_data", False, tuple(words))
+            yield _BusAccess("d_data", False, tuple(words))
 
 
-def _instructions(core: Core, pause: list[_Access], count: int, seed: int) -> Iterator[_Access]:
+def _instructions(
+    core: BusCore, pause: list[_BusAccess], count: int, seed: int
+) -> Iterator[_BusAccess]:
     """Yield the accesses for the products of a unit that runs instructions."""
     unit = only_described(core.build())
     # An instruction has many beats, and a beat many words.
@@ -79,24 +81,24 @@ def _instructions(core: Core, pause: list[_Access], count: int, seed: int) -> It
         instruction = drawn.program[beat["instruction"]]
         complex_parts = 1 + instruction.opcode.precision.is_complex
         if beat["instruction"] != before:
-            yield _Access("instruction", True, (instruction.encode(),))
+            yield _BusAccess("instruction", True, (instruction.encode(),))
             yield from pause
             before = beat["instruction"]
         names = ("row", "column", "block", "first", "last")
         request = sum(beat[name] << fetch.field(name).low for name in names)
-        yield _Access("fetch", False, (request | fetch.field("valid").mask,))
-        yield _Access("a_data", True, _split(ab & a_mask, core.a_bits))
-        yield _Access("b_data", True, _split(ab >> core.a_bits, core.b_bits))
+        yield _BusAccess("fetch", False, (request | fetch.field("valid").mask,))
+        yield _BusAccess("a_data", True, _split(ab & a_mask, core.a_bits))
+        yield _BusAccess("b_data", True, _split(ab >> core.a_bits, core.b_bits))
         added = complex_parts if beat["first"] and instruction.accumulates else 0
         if added:
-            yield _Access("c_data", True, _split(next(c), core.d_bits))
-        yield _Access("send", True, (0,))
+            yield _BusAccess("c_data", True, _split(next(c), core.d_bits))
+        yield _BusAccess("send", True, (0,))
         yield from pause
         if added > 1:
-            yield _Access("c_data", True, _split(next(c), core.d_bits))
+            yield _BusAccess("c_data", True, _split(next(c), core.d_bits))
             yield from pause
         for _ in range(complex_parts if beat["last"] else 0):
-            yield _Access("d_data", False, _split(next(d), core.d_bits))
+            yield _BusAccess("d_data", False, _split(next(d), core.d_bits))
             yield from pause
 
 

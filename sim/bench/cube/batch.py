@@ -13,7 +13,7 @@ from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .traffic import Traffic, make_traffic
+from .traffic import CubeTraffic, make_traffic
 
 EMIT_RATE = 0.5
 
@@ -55,7 +55,7 @@ def run_unit(
 
 
 def compare_traffic(
-    model: CompiledModel, traffic: Traffic, *, stall_rate: float, seed: int
+    model: CompiledModel, traffic: CubeTraffic, *, stall_rate: float, seed: int
 ) -> Result:
     """Run traffic through a compiled unit and compare each element of the D fractals.
 

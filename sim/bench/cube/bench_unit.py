@@ -11,10 +11,11 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, MatrixUnitConfig, Start
+from vitruvian.hdl.cube import BLACKWELL, CONFIGS, MatrixUnit, Start
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
 
-from .traffic import Traffic, make_traffic
+from .traffic import CubeTraffic, make_traffic
 
 #: Stall rates of the rounds: each stream stalls in turn, and then all of them.
 _ROUNDS: tuple[dict[str, Any], ...] = (
@@ -26,7 +27,7 @@ _ROUNDS: tuple[dict[str, Any], ...] = (
 )
 
 
-def configuration(values: Mapping[str, Any]) -> MatrixUnitConfig:
+def configuration(values: Mapping[str, Any]) -> TileConfig:
     """Return the configuration that a bench's parameters describe."""
     return replace((CONFIGS | BLACKWELL)[values["preset"]], **values.get("changes", {}))
 
@@ -36,7 +37,7 @@ def unit_of(values: Mapping[str, Any]) -> MatrixUnit:
     return MatrixUnit(config=configuration(values))
 
 
-class CubeBench(StreamBench[Traffic]):
+class CubeBench(StreamBench[CubeTraffic]):
     """A matrix unit; the result of a beat is expected from the time when the unit takes it.
 
     Attributes
@@ -56,7 +57,7 @@ class CubeBench(StreamBench[Traffic]):
         self.emits: list[bool] = []
         self.results: deque[Any] = deque()
 
-    def stimuli(self, count: int | None = None, **options: Any) -> Traffic:
+    def stimuli(self, count: int | None = None, **options: Any) -> CubeTraffic:
         """Return random beats.
 
         With ``plain=True``, the traffic has only precisions that take a single step in each beat.
@@ -66,11 +67,11 @@ class CubeBench(StreamBench[Traffic]):
         seed = self.harness.rng.getrandbits(32)
         return make_traffic(self.config, beats=count or self.count, seed=seed, **options)
 
-    def items(self, traffic: Traffic) -> dict[str, Any]:
+    def items(self, traffic: CubeTraffic) -> dict[str, Any]:
         """Return the beats and the fractals of C."""
         return {"i": map(traffic.beat, range(len(traffic))), "c": traffic.c.tolist()}
 
-    def expect(self, traffic: Traffic) -> None:
+    def expect(self, traffic: CubeTraffic) -> None:
         """Keep the results until the unit takes their beats."""
         self.results.extend(traffic.d.tolist())
 
@@ -111,7 +112,7 @@ class CubeBench(StreamBench[Traffic]):
         self.results.clear()
         self.emits.clear()
 
-    async def run(self, traffic: Traffic) -> None:
+    async def run(self, traffic: CubeTraffic) -> None:
         """Start the unit, send traffic and compare all results."""
         await self.start()
         self.send(traffic)

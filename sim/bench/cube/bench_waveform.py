@@ -26,7 +26,7 @@ def _bus(rows: np.ndarray) -> list[int]:
     return [int(x) | int(y) << 16 for x, y in from_float(rows, "fp16").tolist()]
 
 
-class _Script:
+class _WaveformScript:
     """Agent that sends three beats and a C, and receives the results in fixed cycles."""
 
     def __init__(self, harness: Harness, streams: dict[str, Any]):
@@ -84,7 +84,7 @@ async def two_tiles(dut: Any) -> None:
     """Send a sum of two beats in slot 0, and one that starts from C in slot 1; stall ``o``."""
     face = interface_of(MatrixUnit(config=CONFIG))
     harness = Harness(dut, face)
-    script = _Script(harness, {s.name: s for s in face.streams_in + face.streams_out})
+    script = _WaveformScript(harness, {s.name: s for s in face.streams_in + face.streams_out})
     await harness.start()
     await harness.step(CYCLES)
     expected = [from_float(2 * A, "fp32").tolist(), from_float(A + C, "fp32").tolist()]

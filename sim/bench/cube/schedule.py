@@ -14,7 +14,7 @@ AT_THE_ENDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class BeatSchedule:
     """The control of every beat: its operation, slot and start, without its operands.
 
     Attributes
@@ -72,7 +72,7 @@ def draw_schedule(
     slots: np.ndarray | None,
     lengths: Sequence[int],
     emit_rate: float,
-) -> Schedule:
+) -> BeatSchedule:
     """Return a random schedule; the parameters are those of ``make_traffic``."""
     paired = complex_codes(config)
     slot_count = config.slot_count // (2 if paired else 1)
@@ -101,7 +101,7 @@ def draw_schedule(
         kind = len(config.precisions) * precision + precision_b
     # A complex beat computes two sums, one for each part.
     beat = np.repeat(np.arange(beats), 1 + np.isin(kind, paired))
-    return Schedule(
+    return BeatSchedule(
         run=run,
         step=step,
         start=start,
@@ -163,7 +163,7 @@ def _precisions(
 
 
 def _ranges(rng: np.random.Generator, run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the scale and the edge of each beat; see ``Schedule``."""
+    """Return the scale and the edge of each beat; see ``BeatSchedule``."""
     runs = run.max() + 1
     scale = rng.integers(-16, 17, runs)[run]
     scale = scale + rng.choice([0, 0, 0, -12, 12, -26], len(run))

@@ -10,7 +10,7 @@ from vitruvian.golden.simd2.op import GROUP, KEPT
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 
 from .operands import draw_addends, draw_operands
-from .schedule import Schedule
+from .schedule import BeatSchedule
 
 #: Zeros, infinities, NaN, ±1, and the smallest and largest numbers of both signs.
 _SPECIALS = np.array(
@@ -21,7 +21,7 @@ _SHARE_OF_CLOSE = 0.3  # of beats whose candidates are nearly equal
 
 
 def compute_semirings(
-    rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: BeatSchedule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return random operands of beats, and the contents of the slots after them.
 
@@ -42,7 +42,7 @@ def compute_semirings(
     return a.view(np.uint8), b.view(np.uint8), c, d, _packed(config, indices)
 
 
-class _Operands(NamedTuple):
+class _SemiringOperands(NamedTuple):
     """The codes of A, B and C of every beat, and the indices of A's values in their groups."""
 
     a: np.ndarray
@@ -57,7 +57,9 @@ def _spec(config: MatrixUnitConfig) -> DotSpec:
     return spec
 
 
-def _draw(rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule) -> _Operands:
+def _draw(
+    rng: np.random.Generator, config: MatrixUnitConfig, schedule: BeatSchedule
+) -> _SemiringOperands:
     """Draw operands: some beats have nearly equal candidates, and some codes are special."""
     spec, scale = _spec(config), schedule.scale
     a, b = draw_operands(rng, spec, scale, config.m, config.n)
@@ -77,10 +79,12 @@ def _draw(rng: np.random.Generator, config: MatrixUnitConfig, schedule: Schedule
     c = draw_addends(rng, spec, scale, config.m, config.n).astype(np.uint32)
     chosen = rng.random(c.shape) < 0.1
     c[chosen] = rng.integers(0, 1 << 32, int(chosen.sum()), dtype=np.uint64).astype(np.uint32)
-    return _Operands(a, b, c, indices)
+    return _SemiringOperands(a, b, c, indices)
 
 
-def _accumulate(config: MatrixUnitConfig, schedule: Schedule, operands: _Operands) -> np.ndarray:
+def _accumulate(
+    config: MatrixUnitConfig, schedule: BeatSchedule, operands: _SemiringOperands
+) -> np.ndarray:
     """Return the contents of each beat's slot after the beat."""
     a, b, c, indices = operands
     run, step, spec = schedule.run, schedule.step, _spec(config)

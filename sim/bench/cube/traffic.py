@@ -28,7 +28,7 @@ from vitruvian.sim.rtl.tiles import bus_words
 from .blocks import block_results, draw_blocks, packed
 from .operands import draw_addends, draw_operands, make_near_ties
 from .pairs import draw_pairs, identity, pair_results
-from .schedule import Schedule, complex_codes, draw_schedule, mma_code
+from .schedule import BeatSchedule, complex_codes, draw_schedule, mma_code
 from .semirings import compute_semirings
 
 #: Share of the beats that start from C whose sums lie next to a tie.
@@ -36,7 +36,7 @@ NEAR_TIES = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class CubeTraffic:
     """Beats, C fractals and D fractals, each in the order of its stream.
 
     Attributes
@@ -132,7 +132,7 @@ def make_traffic(
     slots: np.ndarray | None = None,
     lengths: Sequence[int] = (1, 2, 3, 8),
     emit_rate: float = 0.5,
-) -> Traffic:
+) -> CubeTraffic:
     """Return random traffic for a unit after a reset.
 
     Parameters
@@ -169,14 +169,16 @@ def make_traffic(
     return compute_traffic(rng, config, schedule)
 
 
-def compute_traffic(rng: np.random.Generator, config: TileConfig, schedule: Schedule) -> Traffic:
+def compute_traffic(
+    rng: np.random.Generator, config: TileConfig, schedule: BeatSchedule
+) -> CubeTraffic:
     """Return traffic that follows a schedule, with random operands and golden's results."""
     if isinstance(config, MatrixUnitConfig) and config.semirings and not config.one_pair:
         a, b, c, d, index = compute_semirings(rng, config, schedule)
     else:
         index = np.zeros((len(schedule), config.m, 0), np.uint8)
         a, b, c, d = _compute(rng, config, schedule)
-    return Traffic(
+    return CubeTraffic(
         config=config,
         a=a,
         b=b,
@@ -203,7 +205,7 @@ class _Factors:
 
 
 def _compute(
-    rng: np.random.Generator, config: TileConfig, schedule: Schedule
+    rng: np.random.Generator, config: TileConfig, schedule: BeatSchedule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return random operands, and the contents of the slots after each sum.
 
@@ -248,7 +250,7 @@ def _rule_of(config: TileConfig, code: int) -> tuple[str, DotSpec | IntDotSpec]:
 
 
 def _draw(
-    rng: np.random.Generator, config: TileConfig, schedule: Schedule, code: int
+    rng: np.random.Generator, config: TileConfig, schedule: BeatSchedule, code: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw the operands A and B of the beats in a precision, and C of each of their sums."""
     name, spec = _rule_of(config, code)
@@ -274,7 +276,7 @@ def _draw(
 
 
 def _factors(
-    config: TileConfig, schedule: Schedule, code: int, x: np.ndarray, y: np.ndarray
+    config: TileConfig, schedule: BeatSchedule, code: int, x: np.ndarray, y: np.ndarray
 ) -> _Factors:
     """Return the operands of each sum of the beats in a precision.
 
@@ -295,7 +297,7 @@ def _factors(
 
 
 def _accumulate(
-    config: TileConfig, schedule: Schedule, c: np.ndarray, factors: dict[int, _Factors]
+    config: TileConfig, schedule: BeatSchedule, c: np.ndarray, factors: dict[int, _Factors]
 ) -> np.ndarray:
     """Return the contents of each sum's slot after the sum, (sums, m, n)."""
     beat = schedule.beat

@@ -14,7 +14,7 @@ from vitruvian.golden.fp import to_float
 from vitruvian.hdl.cube import MatrixUnit, Start
 from vitruvian.sim.bench.bits import unpack
 from vitruvian.sim.bench.runner import run_bench
-from vitruvian.sim.bench.timing_diagram import Row, draw
+from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 from vitruvian.sim.rtl.emit import interface_of
 
 from .bench_waveform import CONFIG, CYCLES
@@ -91,7 +91,7 @@ def simulate() -> list[dict[str, int]]:
     return samples[last + 1 : last + 1 + CYCLES]
 
 
-def rows(samples: list[dict[str, int]]) -> list[Row]:
+def rows(samples: list[dict[str, int]]) -> list[WaveRow]:
     """Return the rows of the picture for samples."""
     face = interface_of(MatrixUnit(config=CONFIG))
     streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
@@ -101,25 +101,25 @@ def rows(samples: list[dict[str, int]]) -> list[Row]:
             return None
         return unpack(streams[name].payload, sample[f"{name}__payload"])
 
-    def bit(name: str) -> Row:
-        return Row(name.replace("__", "."), [sample[name] for sample in samples])
+    def bit(name: str) -> WaveRow:
+        return WaveRow(name.replace("__", "."), [sample[name] for sample in samples])
 
     beats = [payload("i", sample) for sample in samples]
     return [
         bit("i__valid"),
         bit("i__ready"),
-        Row("i.payload.start", [b and _START[b["start"]] for b in beats]),
-        Row("i.payload.slot", [b and str(b["slot"]) for b in beats]),
-        Row("i.payload.emit", [b and str(b["emit"]) for b in beats]),
+        WaveRow("i.payload.start", [b and _START[b["start"]] for b in beats]),
+        WaveRow("i.payload.slot", [b and str(b["slot"]) for b in beats]),
+        WaveRow("i.payload.emit", [b and str(b["emit"]) for b in beats]),
         bit("c__valid"),
         bit("c__ready"),
-        Row("busy of slot 0", [str(sample["sequencer.busy0"]) for sample in samples]),
-        Row("busy of slot 1", [str(sample["sequencer.busy1"]) for sample in samples]),
-        Row("slots that are owed", [_owed(sample) for sample in samples]),
+        WaveRow("busy of slot 0", [str(sample["sequencer.busy0"]) for sample in samples]),
+        WaveRow("busy of slot 1", [str(sample["sequencer.busy1"]) for sample in samples]),
+        WaveRow("slots that are owed", [_owed(sample) for sample in samples]),
         bit("o__valid"),
         bit("o__ready"),
-        Row("o.payload[0][0]", [_first(payload("o", sample)) for sample in samples]),
-        Row("o.payload[1][1]", [_first(payload("o", sample), 1) for sample in samples]),
+        WaveRow("o.payload[0][0]", [_first(payload("o", sample)) for sample in samples]),
+        WaveRow("o.payload[1][1]", [_first(payload("o", sample), 1) for sample in samples]),
     ]
 
 

@@ -12,7 +12,7 @@ from amaranth.sim import Simulator
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.timing_diagram import Row, draw
+from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 
 PICTURE = Path(__file__).resolve().parents[3] / "docs" / "tutorials" / "verilog_dot.svg"
 
@@ -47,7 +47,7 @@ def simulate() -> list[dict[str, int | None]]:
     return samples
 
 
-def rows(samples: list[dict[str, int | None]]) -> list[Row]:
+def rows(samples: list[dict[str, int | None]]) -> list[WaveRow]:
     """Return the rows of the picture for samples."""
 
     def words(port: str, form: str) -> list[str | None]:
@@ -55,10 +55,10 @@ def rows(samples: list[dict[str, int | None]]) -> list[Row]:
         return [None if x is None else f"{float(to_float(x, form)):g}" for x in codes]
 
     return [
-        Row("a[0] … a[7]", words("a", "fp16")),
-        Row("b[0] … b[7]", words("b", "fp16")),
-        Row("c", words("c", "fp32")),
-        Row("d", words("d", "fp32")),
+        WaveRow("a[0] … a[7]", words("a", "fp16")),
+        WaveRow("b[0] … b[7]", words("b", "fp16")),
+        WaveRow("c", words("c", "fp32")),
+        WaveRow("d", words("d", "fp32")),
     ]
 
 

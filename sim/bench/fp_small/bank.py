@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Bank(wiring.Component):
+class SmallUnitBank(wiring.Component):
     """Units with the same source format and the same latency, side by side.
 
     Parameters

@@ -31,12 +31,12 @@ from vitruvian.sim.rtl import CompiledModel, compile
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .bank import Bank
+from .bank import SmallUnitBank
 from .stimuli import codes, pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unit:
+class SmallUnit:
     """A configuration of a small unit.
 
     Attributes
@@ -60,7 +60,7 @@ class Unit:
     operands: int
 
 
-def unit_of(name: str, given: Configuration) -> Unit:
+def unit_of(name: str, given: Configuration) -> SmallUnit:
     """Return a configuration of the small unit ``name`` of the catalogue.
 
     Parameters
@@ -72,7 +72,7 @@ def unit_of(name: str, given: Configuration) -> Unit:
     c = described.default(given)
     component, parameters = described.component(c)
     values = " ".join(f"{key}={value}" for key, value in given.items())
-    return Unit(
+    return SmallUnit(
         name=f"{component.__name__} {values}",
         unit=component,
         parameters=parameters,
@@ -86,9 +86,9 @@ SMALL = ("add", "multiply", "compare", "minmax", "convert")
 ALL = tuple(unit_of(name, given) for name in SMALL for given in UNITS[name].checked)
 
 
-def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:
-    """Return lists of units that fit into one ``Bank``, by the name of the group."""
-    result: dict[str, list[Unit]] = {}
+def groups(units: Iterable[SmallUnit] = ALL) -> dict[str, list[SmallUnit]]:
+    """Return lists of units that fit into one ``SmallUnitBank``, by the name of the group."""
+    result: dict[str, list[SmallUnit]] = {}
     for unit in units:
         latency = unit.parameters.get("pipeline", 0)
         kind = "pairs" if unit.operands == 2 else "codes"
@@ -96,12 +96,14 @@ def groups(units: Iterable[Unit] = ALL) -> dict[str, list[Unit]]:
     return result
 
 
-def compile_group(units: Sequence[Unit]) -> CompiledModel:
+def compile_group(units: Sequence[SmallUnit]) -> CompiledModel:
     """Compile the units of a group into one model."""
-    return compile(Bank([unit.unit(**unit.parameters) for unit in units]), name="Bank")
+    return compile(
+        SmallUnitBank([unit.unit(**unit.parameters) for unit in units]), name="SmallUnitBank"
+    )
 
 
-def run_group(units: Sequence[Unit], vectors: int, seed: int) -> Result:
+def run_group(units: Sequence[SmallUnit], vectors: int, seed: int) -> Result:
     """Compare every unit of a group with golden on random operands and edge cases."""
     if units[0].operands == 2:
         operands = dict(zip("ab", pairs(units[0].source, vectors, seed=seed), strict=True))
@@ -112,7 +114,7 @@ def run_group(units: Sequence[Unit], vectors: int, seed: int) -> Result:
 
 def compare_group(
     model: CompiledModel,
-    units: Sequence[Unit],
+    units: Sequence[SmallUnit],
     operands: dict[str, np.ndarray],
     *,
     seed: int | None = None,
@@ -145,7 +147,7 @@ def compare_group(
     return result
 
 
-def expected(unit: Unit, control: int, **operands: np.ndarray) -> np.ndarray:
+def expected(unit: SmallUnit, control: int, **operands: np.ndarray) -> np.ndarray:
     """Return golden's result as codes.
 
     Parameters

@@ -36,7 +36,7 @@ MORE = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lanes:
+class LaneUnit:
     """The parameters of a unit.
 
     Attributes
@@ -64,7 +64,7 @@ class Lanes:
 
 
 def run_check(
-    spec: DotSpec, lanes: Lanes, n: int, vectors: int, seed: int, *, share: int = 1
+    spec: DotSpec, lanes: LaneUnit, n: int, vectors: int, seed: int, *, share: int = 1
 ) -> Result:
     """Compare a format of a unit with golden.
 
@@ -72,7 +72,7 @@ def run_check(
     ----------
     spec : DotSpec
         Specification of the dot product in this format.
-    lanes : Lanes
+    lanes : LaneUnit
         Parameters of the unit.
     n : int
         Number of steps of a vector.
@@ -119,7 +119,7 @@ def checks() -> Iterator[Check]:
     for (format, a_bits, b_bits, n, window, pipeline, limbs), multiplier in rows:
         output = "fp64" if format == "fp64" else "fp32"
         spec = dot_spec(input=format, output=output, k=len(a_bits) // n, window=window)
-        lanes = Lanes(
+        lanes = LaneUnit(
             a_bits=a_bits, b_bits=b_bits, limbs=limbs, pipeline=pipeline, multiplier=multiplier
         )
         yield Check(
@@ -134,7 +134,7 @@ def checks() -> Iterator[Check]:
             spec = PRESETS[preset].spec(format, k=k)
             if preset == "ieee":
                 spec = dot_spec(input=format, output="fp32", k=k, window=48)
-            lanes = Lanes(
+            lanes = LaneUnit(
                 a_bits=_PAIRS,
                 b_bits=12,
                 limbs=(2,),

@@ -15,7 +15,7 @@ from vitruvian.sim.rtl import CompiledModel, StreamResult, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .traffic import Instruction, Walk, additions, bit_patterns, loads
+from .traffic import ConversionInstruction, Walk, additions, bit_patterns, loads
 
 #: Rows of fractals are wide, and an instruction has at least 16 of them.
 SHARE = 1 / 16
@@ -48,12 +48,14 @@ def elements(payload: np.ndarray, config: ConversionConfig, dtype: Any) -> np.nd
     return np.ascontiguousarray(words.view(np.uint8)[:, : config.c0_bytes]).view(dtype)
 
 
-def _commands(instructions: Sequence[Instruction]) -> dict[str, np.ndarray]:
+def _commands(instructions: Sequence[ConversionInstruction]) -> dict[str, np.ndarray]:
     commands = [instruction.command() for instruction in instructions]
     return {name: np.array([c[name] for c in commands]) for name in commands[0]}
 
 
-def _operands(instructions: Sequence[Instruction], addresses: np.ndarray) -> dict[str, np.ndarray]:
+def _operands(
+    instructions: Sequence[ConversionInstruction], addresses: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return the command of each row, for messages."""
     repeats = [ROWS * instruction.repeat for instruction in instructions]
     columns = {name: np.repeat(v, repeats) for name, v in _commands(instructions).items()}
@@ -63,7 +65,7 @@ def _operands(instructions: Sequence[Instruction], addresses: np.ndarray) -> dic
 def _checked_fetches(
     result: StreamResult,
     walks: Sequence[Walk],
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     seed: int | None,
 ) -> Result:
     """Compare the requests of a run with the pixels that golden touches."""
@@ -84,7 +86,7 @@ def _checked_fetches(
 def run_im2col(
     model: CompiledModel,
     config: ConversionConfig,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     images: Sequence[np.ndarray],
     *,
     rng: np.random.Generator | None = None,
@@ -110,7 +112,7 @@ def run_im2col(
 
 def load_streams(
     config: ConversionConfig,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     images: Sequence[np.ndarray],
     rng: np.random.Generator,
 ) -> dict[str, Any]:
@@ -123,7 +125,10 @@ def load_streams(
 
 
 def _gathered(
-    image: np.ndarray, instruction: Instruction, config: ConversionConfig, rng: np.random.Generator
+    image: np.ndarray,
+    instruction: ConversionInstruction,
+    config: ConversionConfig,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return the rows that a memory returns for an instruction, random outside of the image."""
     walk = instruction.walk(config.address_bits)
@@ -136,7 +141,7 @@ def _gathered(
 def compare_loads(
     model: CompiledModel,
     config: ConversionConfig,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     *,
     seed: int,
     stall_rate: float = 0.2,
@@ -163,7 +168,7 @@ def compare_loads(
 def run_col2im(
     model: CompiledModel,
     config: ConversionConfig,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     pixels: Sequence[np.ndarray],
     fractals: Sequence[np.ndarray],
     **options: Any,
@@ -185,7 +190,7 @@ def run_col2im(
 
 def addition_streams(
     config: ConversionConfig,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ConversionInstruction],
     pixels: Sequence[np.ndarray],
     fractals: Sequence[np.ndarray],
 ) -> dict[str, Any]:
@@ -204,7 +209,7 @@ class Additions(NamedTuple):
     ``sums`` has the codes that golden writes, and zeros for pixels outside of the image.
     """
 
-    instructions: list[Instruction]
+    instructions: list[ConversionInstruction]
     walks: list[Walk]
     pixels: list[np.ndarray]
     fractals: list[np.ndarray]
@@ -212,7 +217,11 @@ class Additions(NamedTuple):
 
 
 def draw_additions(
-    config: ConversionConfig, dtype: Any, groups: Sequence[Sequence[Instruction]], *, seed: int
+    config: ConversionConfig,
+    dtype: Any,
+    groups: Sequence[Sequence[ConversionInstruction]],
+    *,
+    seed: int,
 ) -> Additions:
     """Return the data of Col2Im instructions; the arguments are those of ``compare_additions``."""
     rng = np.random.default_rng(seed)
@@ -239,7 +248,7 @@ def compare_additions(
     model: CompiledModel,
     config: ConversionConfig,
     dtype: Any,
-    groups: Sequence[Sequence[Instruction]],
+    groups: Sequence[Sequence[ConversionInstruction]],
     *,
     seed: int,
     stall_rate: float = 0.2,

@@ -19,8 +19,8 @@ from vitruvian.sim.bench.harness import parameters
 from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
 from vitruvian.sim.rtl.ports import Stream
 
-from .memory import Memory, number
-from .traffic import Instruction, additions, bit_patterns, loads, overlapping
+from .memory import PixelMemory, number
+from .traffic import ConversionInstruction, additions, bit_patterns, loads, overlapping
 
 #: The stall rates of the streams in the rounds of a test, and the latency of the memory.
 _ROUNDS: tuple[dict[str, Any], ...] = (
@@ -41,7 +41,7 @@ def unit_of(values: Mapping[str, Any]) -> Any:
     return component(**arguments)
 
 
-class ConversionBench(StreamBench[list[Instruction]]):
+class ConversionBench(StreamBench[list[ConversionInstruction]]):
     """A unit between a memory, drivers of commands and fractals, and a monitor of ``o``.
 
     Parameters
@@ -72,15 +72,15 @@ class ConversionBench(StreamBench[list[Instruction]]):
         size = (len(self.memory.content), self.channels)
         self.memory.store(0, bit_patterns(self.rng, size, self.dtype))
         self.golden = self.memory.content.copy()
-        self.waiting: deque[tuple[Instruction, list[Any]]] = deque()
+        self.waiting: deque[tuple[ConversionInstruction, list[Any]]] = deque()
 
     def surround(self, streams: Mapping[str, Stream]) -> None:
         """Add the memory, which answers before a beat of the same cycle is written to it."""
-        self.memory = Memory(
+        self.memory = PixelMemory(
             self.harness, self.config, streams, latency=self.latency, stalls=self.rates
         )
 
-    def stimuli(self, count: int | None = None) -> list[Instruction]:
+    def stimuli(self, count: int | None = None) -> list[ConversionInstruction]:
         """Return random instructions."""
         count = count or self.count
         if not self.adds:
@@ -88,7 +88,7 @@ class ConversionBench(StreamBench[list[Instruction]]):
         parts = additions(self.config, count, self.rng)
         return [*overlapping(self.rng), *islice(chain.from_iterable(parts), count)]
 
-    def send(self, traffic: list[Instruction]) -> None:
+    def send(self, traffic: list[ConversionInstruction]) -> None:
         """Queue instructions with their fractals, and keep the beats that golden expects."""
         for instruction in traffic:
             rows = self._added(instruction) if self.adds else self._loaded(instruction)
@@ -97,12 +97,12 @@ class ConversionBench(StreamBench[list[Instruction]]):
             self.waiting.append((instruction, beats))
             self.drivers["i"].send([instruction.command()])
 
-    def _loaded(self, instruction: Instruction) -> list[Any]:
+    def _loaded(self, instruction: ConversionInstruction) -> list[Any]:
         """Return the rows of fractals of an Im2Col load."""
         image = self.memory.load(instruction.base, instruction.shape, self.dtype)
         return [number(row) for row in instruction.fractals(image)]
 
-    def _added(self, instruction: Instruction) -> list[Any]:
+    def _added(self, instruction: ConversionInstruction) -> list[Any]:
         """Send the fractals of a Col2Im and return its writes, (address, row) or None."""
         rows = bit_patterns(self.rng, (ROWS * instruction.repeat, self.channels), self.dtype)
         payload = [number(row) for row in rows]

@@ -21,7 +21,7 @@ def row_of(value: int, config: ConversionConfig) -> np.ndarray:
     return np.frombuffer(value.to_bytes(config.c0_bytes, "little"), np.uint8)
 
 
-class Memory:
+class PixelMemory:
     """Agent that answers the requests of a unit from an array of C0 rows.
 
     It reads in the cycle of the request, and answers in order after ``latency`` cycles. Rows of

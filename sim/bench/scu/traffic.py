@@ -35,7 +35,7 @@ class Walk:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instruction:
+class ConversionInstruction:
     """One Im2Col load or Col2Im on an image in memory.
 
     Attributes
@@ -176,7 +176,9 @@ def _position(p: Patches, rng: np.random.Generator) -> tuple[int, int]:
     return row, int(rng.integers(-p.pad[2], last + 1))
 
 
-def loads(config: ConversionConfig, count: int, rng: np.random.Generator) -> Iterator[Instruction]:
+def loads(
+    config: ConversionConfig, count: int, rng: np.random.Generator
+) -> Iterator[ConversionInstruction]:
     """Yield random Im2Col loads in both modes, with tails past the last patch."""
     for _ in range(count):
         p, groups = random_geometry(rng), int(rng.integers(1, 5))
@@ -184,7 +186,7 @@ def loads(config: ConversionConfig, count: int, rng: np.random.Generator) -> Ite
         channel, y, x = (int(rng.integers(n)) for n in (groups, kh, kw))
         left = (groups - channel) * kh * kw - y * kw - x
         most = left if mode == Mode.KERNEL.value else p.fractals + 2
-        yield Instruction(
+        yield ConversionInstruction(
             patches=p,
             groups=groups,
             base=int(rng.integers(1 << config.address_bits)),
@@ -199,16 +201,16 @@ def loads(config: ConversionConfig, count: int, rng: np.random.Generator) -> Ite
 
 def additions(
     config: ConversionConfig, count: int, rng: np.random.Generator
-) -> Iterator[list[Instruction]]:
+) -> Iterator[list[ConversionInstruction]]:
     """Yield lists of about ``count`` Col2Im instructions; those of a list share their image."""
     while count > 0:
         p, groups = random_geometry(rng), int(rng.integers(1, 4))
         base = int(rng.integers(1 << config.address_bits))
-        part: list[Instruction] = []
+        part: list[ConversionInstruction] = []
         for _ in range(int(rng.integers(1, 7))):
             kernel_position = (int(rng.integers(p.kernel[0])), int(rng.integers(p.kernel[1])))
             part.append(
-                Instruction(
+                ConversionInstruction(
                     patches=p,
                     groups=groups,
                     base=base,
@@ -223,10 +225,10 @@ def additions(
         yield part
 
 
-def overlapping(rng: np.random.Generator) -> list[Instruction]:
+def overlapping(rng: np.random.Generator) -> list[ConversionInstruction]:
     """Return Col2Im instructions of which each reads first what the one before it wrote last."""
     p = Patches(height=1, width=64, kernel=(1, 1))
-    first = Instruction(
+    first = ConversionInstruction(
         patches=p,
         groups=1,
         base=int(rng.integers(1 << 8)),
@@ -239,11 +241,11 @@ def overlapping(rng: np.random.Generator) -> list[Instruction]:
     return [replace(first, position=p.corner(start)) for start in starts]
 
 
-def conversion(patches: Patches, groups: int, *, base: int = 0) -> list[Instruction]:
+def conversion(patches: Patches, groups: int, *, base: int = 0) -> list[ConversionInstruction]:
     """Return the instructions that convert a whole image, one for each position of the kernel."""
     kh, kw = patches.kernel
     return [
-        Instruction(
+        ConversionInstruction(
             patches=patches,
             groups=groups,
             base=base,

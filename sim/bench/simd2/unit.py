@@ -7,12 +7,13 @@ from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.matrix import cube_config
 from vitruvian.hdl.catalogue.semirings import float_config
 from vitruvian.hdl.cube import MatrixUnitConfig
+from vitruvian.hdl.cube.tile import TileConfig
 from vitruvian.sim.bench.cube.batch import SHARE_OF_ALL, SHARE_OF_ONE, build_seconds, run_share
 from vitruvian.sim.verify.check import Check
 
 #: The checked units with semirings. Those of the unit ``cube`` take one pair of FP32 operands in a
 #: beat, unless ⊕ is a sum.
-CONFIGURATIONS: tuple[MatrixUnitConfig, ...] = tuple(
+CONFIGURATIONS: tuple[TileConfig, ...] = tuple(
     config
     for unit, config_of in (("simd2", float_config), ("cube", cube_config))
     for config in map(config_of, map(UNITS[unit].default, UNITS[unit].checked))
@@ -42,7 +43,7 @@ def checks() -> Iterator[Check]:
             )
 
 
-def _name(config: MatrixUnitConfig) -> str:
+def _name(config: TileConfig) -> str:
     """Return the name of a configuration for tables."""
     words = [f"{config.m}×{config.n}×{config.k}", "m3xu" if config.wide else "", config.dataflow]
     words += ["" if config.preset == "ieee" else config.preset]

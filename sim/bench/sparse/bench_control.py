@@ -25,7 +25,7 @@ _STAGES = ("os", "ewise", "is_")
 unit_of = from_catalogue("sparse-control", PipelineControl)
 
 
-class _Work:
+class _StageWork:
     """The stages: each works for a random time after it has taken an index."""
 
     def __init__(self, bench: "ControlBench"):
@@ -79,7 +79,7 @@ class ControlBench(StreamBench[list[int]]):
 
     def surround(self, streams: Mapping[str, Stream]) -> None:
         """Add the stages."""
-        self.work = _Work(self)
+        self.work = _StageWork(self)
         self.before: dict[str, list[Counter[str]]] = {}
         self.finished: Counter[str] = Counter()
         self.harness.agents.append(self.work)

@@ -14,14 +14,14 @@ from vitruvian.sim.rtl import CompiledModel, compile_unit
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result, compare
 
-from .expected import Command, Machine, Write
+from .expected import BlockWrite, VectorCommand, VectorMachine
 from .stimuli import every_fp16, make_commands
 
 #: Commands for each requested vector; a command has up to six blocks of several elements.
 COMMANDS_PER_VECTOR = 1 / 64
 
 
-def as_streams(config: VectorConfig, commands: Sequence[Command]) -> dict[str, Any]:
+def as_streams(config: VectorConfig, commands: Sequence[VectorCommand]) -> dict[str, Any]:
     """Return commands and blocks as the inputs of ``CompiledModel.stream``."""
     size = config.block_bits // 64
     words = ceil_div(config.lanes, 64)
@@ -58,10 +58,10 @@ def as_streams(config: VectorConfig, commands: Sequence[Command]) -> dict[str, A
 
 
 def expected_writes(
-    config: VectorConfig, commands: Sequence[Command]
-) -> tuple[list[Write], list[int]]:
+    config: VectorConfig, commands: Sequence[VectorCommand]
+) -> tuple[list[BlockWrite], list[int]]:
     """Return golden's writes to memory in order, and the number of the command of each."""
-    machine = Machine(config.lanes)
+    machine = VectorMachine(config.lanes)
     writes, origin = [], []
     for number, command in enumerate(commands):
         for write in machine.run(command):
@@ -73,7 +73,7 @@ def expected_writes(
 def compare_commands(
     model: CompiledModel,
     config: VectorConfig,
-    commands: Sequence[Command],
+    commands: Sequence[VectorCommand],
     *,
     stall_rate: float,
     seed: int,

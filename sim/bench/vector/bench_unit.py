@@ -13,7 +13,7 @@ import numpy as np
 from vitruvian.hdl.vector import Format, Operation, VectorConfig, VectorUnit
 from vitruvian.sim.bench.stream_bench import StreamBench, random_resets, random_rounds
 
-from .expected import Command, Machine
+from .expected import VectorCommand, VectorMachine
 from .stimuli import make_commands
 
 _REDUCTIONS = ("SUM", "LARGEST", "SMALLEST")
@@ -37,7 +37,7 @@ def unit_of(values: Mapping[str, Any]) -> VectorUnit:
     return VectorUnit(config=configuration(values))
 
 
-class VectorBench(StreamBench[list[Command]]):
+class VectorBench(StreamBench[list[VectorCommand]]):
     """A vector unit beside golden's machine, which keeps the comparison bits between commands."""
 
     unit_of = staticmethod(unit_of)
@@ -46,14 +46,14 @@ class VectorBench(StreamBench[list[Command]]):
 
     def __init__(self, dut: Any, **stalls: float):
         super().__init__(dut, **stalls)
-        self.machine = Machine(self.config.lanes)
+        self.machine = VectorMachine(self.config.lanes)
 
-    def stimuli(self, count: int | None = None, **options: Any) -> list[Command]:
+    def stimuli(self, count: int | None = None, **options: Any) -> list[VectorCommand]:
         """Return random commands."""
         seed = self.harness.rng.getrandbits(32)
         return make_commands(self.config, seed=seed, count=count or self.count, **options)
 
-    def items(self, traffic: list[Command]) -> dict[str, Any]:
+    def items(self, traffic: list[VectorCommand]) -> dict[str, Any]:
         """Return the commands and their blocks of operands."""
         blocks = {
             name: [
@@ -66,7 +66,7 @@ class VectorBench(StreamBench[list[Command]]):
         }
         return {"command": map(_item, traffic), **blocks}
 
-    def expect(self, traffic: list[Command]) -> None:
+    def expect(self, traffic: list[VectorCommand]) -> None:
         """Expect the blocks that the commands write."""
         for command in traffic:
             for write in self.machine.run(command):
@@ -87,7 +87,7 @@ class VectorBench(StreamBench[list[Command]]):
     def forget(self) -> None:
         """Forget what the unit held, including the register of comparison bits."""
         super().forget()
-        self.machine = Machine(self.config.lanes)
+        self.machine = VectorMachine(self.config.lanes)
 
 
 def _kept(data: int, enable: int) -> tuple[int, int]:
@@ -99,7 +99,7 @@ def _kept(data: int, enable: int) -> tuple[int, int]:
     return data & mask, enable
 
 
-def _item(command: Command) -> dict[str, int]:
+def _item(command: VectorCommand) -> dict[str, int]:
     packed = np.packbits(command.mask, bitorder="little")
     return {
         "operation": command.operation.value,

@@ -48,7 +48,7 @@ _BLOCKS = (Operation.SUM_BLOCK, Operation.LARGEST_BLOCK, Operation.SMALLEST_BLOC
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class VectorCommand:
     """A command with the blocks that it takes.
 
     Attributes
@@ -78,14 +78,14 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Write:
+class BlockWrite:
     """The bytes that a repeat writes: a block, and a bool for each byte."""
 
     data: np.ndarray
     enable: np.ndarray
 
 
-class Machine:
+class VectorMachine:
     """A vector unit with the arithmetic of golden.vector.
 
     Parameters
@@ -103,7 +103,7 @@ class Machine:
         self.lanes = lanes
         self.bits = np.zeros(lanes, bool)
 
-    def run(self, command: Command) -> Iterator[Write]:
+    def run(self, command: VectorCommand) -> Iterator[BlockWrite]:
         """Yield what each repeat writes; COMPARE and LOAD_BITS write only the register."""
         for i in range(command.repeat):
             write = self._repeat(
@@ -115,8 +115,8 @@ class Machine:
                 yield write
 
     def _repeat(
-        self, c: Command, a_bytes: np.ndarray | None, b_bytes: np.ndarray | None
-    ) -> Write | None:
+        self, c: VectorCommand, a_bytes: np.ndarray | None, b_bytes: np.ndarray | None
+    ) -> BlockWrite | None:
         op, dtype = c.operation, _DTYPES[c.format]
         target = _TARGETS.get(op)
         width = dtype.itemsize if target is None else vector.DTYPES[target].itemsize
@@ -153,7 +153,7 @@ class Machine:
         result = _BINARY[op](a, b) if op in _BINARY else _UNARY[op](a)
         return self._packed(np.asarray(result), mask)
 
-    def _reduction(self, op: Operation, a: np.ndarray, mask: np.ndarray) -> Write:
+    def _reduction(self, op: Operation, a: np.ndarray, mask: np.ndarray) -> BlockWrite:
         if op is Operation.SUM_PAIR:
             return self._packed(
                 vector.pair_sums(a, mask), np.asarray(mask.reshape(-1, 2).any(axis=1))
@@ -170,7 +170,7 @@ class Machine:
         index = lanes.astype(f"u{a.itemsize}").view(a.dtype)
         return self._packed(np.concatenate([values, index]), there.repeat(2))
 
-    def _packed(self, elements: np.ndarray, enable: np.ndarray | int) -> Write:
+    def _packed(self, elements: np.ndarray, enable: np.ndarray | int) -> BlockWrite:
         """Return a write of elements from the first byte of the block on."""
         elements = np.ascontiguousarray(elements)
         data = np.zeros(2 * self.lanes, np.uint8)
@@ -178,4 +178,4 @@ class Machine:
         raw = elements.view(np.uint8)
         data[: len(raw)] = raw
         wanted[: len(raw)] = np.repeat(np.broadcast_to(enable, elements.shape), elements.itemsize)
-        return Write(data=data, enable=wanted)
+        return BlockWrite(data=data, enable=wanted)

@@ -10,7 +10,7 @@ from vitruvian.hdl.vector import Condition, Format, Operation, Rounding, VectorC
 from vitruvian.hdl.vector.operations import OPERATIONS
 from vitruvian.sim.bench.fp_small.stimuli import pairs
 
-from .expected import Command
+from .expected import VectorCommand
 
 _NAMES = {Format.FP16: "fp16", Format.FP32: "fp32"}
 #: Operations whose conversions to integers need numbers near the edges of their ranges.
@@ -49,7 +49,7 @@ def make_commands(
     count: int,
     seed: int,
     formats: Sequence[Format] = (Format.FP16, Format.FP32),
-) -> list[Command]:
+) -> list[VectorCommand]:
     """Return random commands.
 
     Parameters
@@ -89,7 +89,7 @@ def make_commands(
         from_scalar = traits.reads_b and bool(rng.random() < 0.25)
         reads_b = traits.reads_b and not from_scalar
         commands.append(
-            Command(
+            VectorCommand(
                 operation=op,
                 format=format,
                 condition=list(Condition)[int(rng.integers(len(Condition)))],
@@ -136,7 +136,7 @@ def _shaped(rng: np.random.Generator, op: Operation, format: Format, x: np.ndarr
     return x
 
 
-def every_fp16(config: VectorConfig, operation: Operation, **fields: object) -> list[Command]:
+def every_fp16(config: VectorConfig, operation: Operation, **fields: object) -> list[VectorCommand]:
     """Return commands that carry out an operation with one operand on all 65536 FP16 codes."""
     per = config.slices if operation in (Operation.TO_FP32, Operation.TO_INT32) else config.lanes
     all_codes = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16).reshape(-1, per)
@@ -145,7 +145,7 @@ def every_fp16(config: VectorConfig, operation: Operation, **fields: object) -> 
     a_bytes = a.view(np.uint8)
     most = 255
     return [
-        Command(
+        VectorCommand(
             operation=operation,
             format=Format.FP16,
             mask=np.ones(config.lanes, bool),

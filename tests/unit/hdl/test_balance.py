@@ -14,7 +14,7 @@ from vitruvian.flows.formal.balance import (
     sweep,
 )
 from vitruvian.golden.machines.presets import PRESETS
-from vitruvian.hdl.balance import NotAPipeline, Path, paths, signals_on_paths
+from vitruvian.hdl.balance import BalancePath, NotAPipeline, paths, signals_on_paths
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.fp.add import Adder
@@ -60,18 +60,18 @@ class Toy(wiring.Component):
 
 def test_a_missing_register_is_seen_and_a_late_input_is_not():
     toy = Toy()
-    assert paths(toy) == {"d": Path(0, 1)}
+    assert paths(toy) == {"d": BalancePath(0, 1)}
     toy = Toy()
-    assert paths(toy, late=[(toy.late, 1)]) == {"d": Path(1, 1)}
+    assert paths(toy, late=[(toy.late, 1)]) == {"d": BalancePath(1, 1)}
     toy = Toy()
-    assert paths(toy, late=[(toy.late[:2], 1), (toy.late[2:], 2)]) == {"d": Path(1, 2)}
-    assert paths(Toy(ranks=0)) == {"d": Path(0, 0)}
+    assert paths(toy, late=[(toy.late[:2], 1), (toy.late[2:], 2)]) == {"d": BalancePath(1, 2)}
+    assert paths(Toy(ranks=0)) == {"d": BalancePath(0, 0)}
 
 
 def test_a_register_that_keeps_its_value_counts_as_enabled():
     toy = Toy(ranks=2, hold=True)
     found = paths(toy, late=[(toy.late, 2)], ignored=[toy.move])
-    assert found == {"d": Path(2, 2)}
+    assert found == {"d": BalancePath(2, 2)}
 
 
 def test_state_must_be_named():
@@ -79,7 +79,7 @@ def test_state_must_be_named():
         paths(Toy(loop=True))
     toy = Toy(loop=True)
     found = paths(toy, late=[(toy.late, 1)], state=["first", "second"])
-    assert found == {"d": Path(1, 1), "second": Path(1, 1)}
+    assert found == {"d": BalancePath(1, 1), "second": BalancePath(1, 1)}
     with pytest.raises(ValueError, match=r"^state must name registers or memories, not third$"):
         paths(Toy(), state=["third"])
     with pytest.raises(ValueError, match=r"^enables must name signals, not go$"):
@@ -123,7 +123,7 @@ def test_two_windows_follow_their_precision(pipeline: int):
     """The select of the shorter window passes the ranks in front of the product."""
     specs = {name: PRESETS["h100"].spec(name, k=2) for name in ("fp16", "fp8e4m3")}
     unit = MultiDot(specs=specs, pipeline=pipeline, multiplier="dsp")
-    assert paths(unit) == {"d": Path(pipeline, pipeline)}
+    assert paths(unit) == {"d": BalancePath(pipeline, pipeline)}
 
 
 def test_two_windows_need_truncated_magnitudes():

@@ -177,7 +177,7 @@ def test_loop_and_unknown_cell_are_errors(library: liberty.Library):
 
 
 def test_a_table_interpolates_and_extends():
-    table = liberty.Table(
+    table = liberty.LibertyTable(
         np.array([0.0, 1.0, 3.0]),
         np.array([0.0, 2.0]),
         np.array([[0.0, 2.0], [1.0, 3.0], [3.0, 5.0]]),

@@ -13,7 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
 from vitruvian.flows.asic import baseline, cells, measure
 from vitruvian.flows.asic.hierarchy import Design
-from vitruvian.flows.asic.synth import Recipe, synthesize
+from vitruvian.flows.asic.synth import SynthesisRecipe, synthesize
 from vitruvian.flows.yosys import SynthesisError
 from vitruvian.hdl.catalogue.unit import Unit, Variant
 from vitruvian.hdl.elaborate import to_rtlil
@@ -74,11 +74,16 @@ def test_yosys_error_is_reported(library):
 
 def test_a_recipe_without_sweeping_finds_other_cells_of_nearly_the_same_area(library):
     """The sweep merges equal nodes, which ABC finds otherwise for the most part."""
-    swept, quick = (one(Array(count=4), library, recipe=Recipe(sweep=s)) for s in (True, False))
+    swept, quick = (
+        one(Array(count=4), library, recipe=SynthesisRecipe(sweep=s)) for s in (True, False)
+    )
     assert swept.cells != quick.cells
     assert quick.area_um2 == pytest.approx(swept.area_um2, rel=0.05)
-    assert "sweep" not in Recipe().as_dict() and Recipe(sweep=False).as_dict()["sweep"] is False
-    gate = one(Nand(), library, recipe=Recipe(sweep=False))
+    assert (
+        "sweep" not in SynthesisRecipe().as_dict()
+        and SynthesisRecipe(sweep=False).as_dict()["sweep"] is False
+    )
+    gate = one(Nand(), library, recipe=SynthesisRecipe(sweep=False))
     assert gate.cells == one(Nand(), library).cells and gate.abc_delay_ps
 
 

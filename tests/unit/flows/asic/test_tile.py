@@ -26,7 +26,7 @@ def instance(**pins: int) -> dict[str, Any]:
 
 
 #: An inverter in front of a flip-flop, whose output is the module's.
-CHILD = tile.Module(
+CHILD = tile.TileModule(
     label="child",
     netlist={
         "ports": {
@@ -41,9 +41,9 @@ CHILD = tile.Module(
 )
 
 
-def top(children: int) -> tile.Module:
+def top(children: int) -> tile.TileModule:
     """Return a module whose flip-flop drives ``a`` of all children; each child drives an output."""
-    return tile.Module(
+    return tile.TileModule(
         label="top",
         netlist={
             "ports": {
@@ -58,7 +58,7 @@ def top(children: int) -> tile.Module:
     )
 
 
-def assembled(library: liberty.Library, children: int, **options: Any) -> tile.Tile:
+def assembled(library: liberty.Library, children: int, **options: Any) -> tile.AssembledTile:
     return tile.assemble({"top": top(children), "child": CHILD}, "top", library, **options)
 
 
@@ -144,8 +144,8 @@ def test_clocks_get_no_buffers_and_a_loop_is_refused(library: liberty.Library):
         "netnames": {},
     }
     modules = {
-        "child": tile.Module(label="child", netlist=loop),
-        "top": tile.Module(label="top", netlist=around),
+        "child": tile.TileModule(label="child", netlist=loop),
+        "top": tile.TileModule(label="top", netlist=around),
     }
     with pytest.raises(ValueError, match="combinational loop"):
         tile.assemble(modules, "top", library, buffered=False)

@@ -11,7 +11,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.flows.formal import engine
 from vitruvian.flows.formal.catalogue import PROOFS, matching
 from vitruvian.flows.formal.engine import prove
-from vitruvian.flows.formal.harness import Harness
+from vitruvian.flows.formal.harness import ProofHarness
 from vitruvian.flows.formal.proof import Mutation
 from vitruvian.hdl.cube.control import SlotQueue
 
@@ -74,7 +74,7 @@ def test_a_mutation_must_occur_once(old, count):
 
 def counter(most):
     """Return a harness of a counter that stops at 5, with the rule that it is at most ``most``."""
-    h = Harness()
+    h = ProofHarness()
     count, go = Signal(3), h.free("go")
     h.m.d.sync += count.eq(Mux(go & (count != 5), count + 1, count))
     h.rule("bounded", count <= most)
@@ -90,7 +90,7 @@ def test_each_prover_tells_a_rule_that_holds_from_one_that_does_not(method):
 
 def test_a_product_with_a_constant_without_bits_is_zero():
     """Regression: Yosys mapped it to the other factor, so proofs were about another circuit."""
-    h = Harness()
+    h = ProofHarness()
     count, total = Signal(3), Signal(4)
     h.m.d.sync += [
         count.eq(Mux(count != 5, count + h.free("go"), count)),
@@ -101,7 +101,7 @@ def test_a_product_with_a_constant_without_bits_is_zero():
 
 
 def test_a_proof_begins_in_any_state_and_needs_its_reset():
-    h = Harness()
+    h = ProofHarness()
     kept = Signal(reset_less=True)
     h.m.d.sync += kept.eq(kept & h.free("keep"))
     h.rule("low", ~kept)  # a register without a reset may begin with 1
@@ -116,7 +116,7 @@ def test_an_outcome_is_cached(tmp_path, monkeypatch):
 
 def test_a_harness_must_have_a_rule():
     with pytest.raises(ValueError, match="at least one rule"):
-        Harness().to_rtlil()
+        ProofHarness().to_rtlil()
 
 
 def test_a_wrong_name_gets_the_nearest_ones(capsys):

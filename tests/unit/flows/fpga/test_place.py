@@ -195,7 +195,9 @@ def test_each_resource_is_compared(board, changes, message):
 def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
     """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
     sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
-    made = place.Routed(fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
+    made = place.RoutedDesign(
+        fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[]
+    )
     none = mapping.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
     monkeypatch.setattr(nextpnr, "check_tools", lambda family: None)
     monkeypatch.setattr(place, "synth", lambda work, **rest: (none, "{}"))
@@ -231,7 +233,9 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
     board = load_board("ulx3s")
     work = place.design(variants("compare", {"format": ["fp8e4m3"]})[0], board)
     cells = [("TRELLIS_COMB", 0, 0), ("TRELLIS_FF", 0, 0), ("MULT18X18D", 126, 95), ("DCCA", 5, 5)]
-    routed = place.Routed(fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"", path=[])
+    routed = place.RoutedDesign(
+        fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"", path=[]
+    )
     svg = floorplan.draw(work, routed)
     assert re.findall(r'd="(.*?)"', svg) == [
         "M12 62h3v6h-3z",  # the LUT and the flip-flop share a tile of six
@@ -246,7 +250,9 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
 def test_sites_of_several_names_are_added():
     sites = {"LUT4": [70, 8640], "ALU": [30, 6480], "DFF": [9, 6480], "BSRAM": [1, 26]}
     sites |= {"MULT18X18": [1, 20], "MULT9X9": [3, 40], "MULT36X36": [1, 5]}
-    routed = place.Routed(fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"", path=[])
+    routed = place.RoutedDesign(
+        fmax_mhz=1.0, seed=1, sites=sites, placement=[], bitstream=b"", path=[]
+    )
     used = {"lut": (100, 8640), "ff": (9, 6480), "dsp": (7, 20), "bram": (1, 26)}
     assert routed.used("gowin") == used
 

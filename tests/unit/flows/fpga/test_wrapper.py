@@ -9,11 +9,14 @@ from amaranth.sim import Simulator
 from vitruvian.flows.fpga import mapping, wrapper
 from vitruvian.flows.fpga.board import load_board
 from vitruvian.flows.fpga.place import check_fit, design, synth
-from vitruvian.flows.fpga.wrapper import Port, Top
+from vitruvian.flows.fpga.wrapper import Top, WrapperPort
 from vitruvian.flows.units import variants
 from vitruvian.flows.yosys import run_yosys
 
-INPUTS, OUTPUTS = [Port("a", 3, False), Port("b", 2, False)], [Port("y", 2, True)]
+INPUTS, OUTPUTS = (
+    [WrapperPort("a", 3, False), WrapperPort("b", 2, False)],
+    [WrapperPort("y", 2, True)],
+)
 
 
 def function(a, b):
@@ -108,7 +111,7 @@ def test_every_input_bit_changes_the_output_pin(monkeypatch, index):
 
 @pytest.mark.parametrize(("board", "lit"), [("ulx3s", 1), ("icebreaker", 0)])
 def test_a_component_with_named_pins_is_on_the_pins(board, lit):
-    ports = [Port("rx", 1, False), Port("tx", 1, True), Port("led", 1, True)]
+    ports = [WrapperPort("rx", 1, False), WrapperPort("tx", 1, True), WrapperPort("led", 1, True)]
     top = Top(module="unit", ports=ports, board=load_board(board), controls=())
     assert not top.wrapped and top.own_luts == top.own_ffs == 0
     unit = "module unit(input rx, output tx, led); assign tx = ~rx; assign led = rx; endmodule\n"
@@ -119,7 +122,13 @@ def test_a_component_with_named_pins_is_on_the_pins(board, lit):
 
 
 @pytest.mark.parametrize(
-    "port", [Port("rx", 1, True), Port("tx", 1, False), Port("led", 9, True), Port("x", 1, True)]
+    "port",
+    [
+        WrapperPort("rx", 1, True),
+        WrapperPort("tx", 1, False),
+        WrapperPort("led", 9, True),
+        WrapperPort("x", 1, True),
+    ],
 )
 def test_other_ports_get_the_wrapper(port):
     top = Top(module="unit", ports=[port], board=load_board("ulx3s"), controls=())

@@ -6,7 +6,7 @@ import pytest
 from tests.support.probes import answered, probe_file
 from vitruvian.common.errors import UserError
 from vitruvian.flows.probes import kit
-from vitruvian.flows.probes.file import Section, pack, read
+from vitruvian.flows.probes.file import ProbeSection, pack, read
 from vitruvian.flows.probes.npz import read_npz
 from vitruvian.golden.fp.formats import FORMATS
 from vitruvian.golden.machines.probe import Results, cases
@@ -16,7 +16,9 @@ CASES = cases(FORMATS["fp16"], FORMATS["fp32"], 4)
 
 def test_operands_and_results_come_back(tmp_path):
     d = np.arange(len(CASES.c), dtype=np.uint32)
-    data = answered(pack([Section("one", CASES), Section("two", CASES)], 7), [d.tobytes(), None])
+    data = answered(
+        pack([ProbeSection("one", CASES), ProbeSection("two", CASES)], 7), [d.tobytes(), None]
+    )
     path = tmp_path / "outputs.bin"
     path.write_bytes(data)
     device, sections = read(path)
@@ -32,7 +34,7 @@ def test_scaled_operands_come_back(tmp_path):
     given = each.cases(1)
     d = np.zeros(len(given.c), np.uint32)
     path = tmp_path / "outputs.bin"
-    path.write_bytes(answered(pack([Section(each.name, given)], 1), [d.tobytes()]))
+    path.write_bytes(answered(pack([ProbeSection(each.name, given)], 1), [d.tobytes()]))
     (section,) = read(path)[1]
     assert section.cases.block == 16 and section.cases.scale == given.scale
     np.testing.assert_array_equal(section.cases.scale_b, given.scale_b)

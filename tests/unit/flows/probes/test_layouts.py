@@ -12,7 +12,7 @@ from vitruvian.flows.probes import layouts, tcgen05
 from vitruvian.flows.probes.common import COMMON
 from vitruvian.flows.probes.cuda import INSTRUCTIONS, program
 from vitruvian.flows.probes.cuda_device import DEVICE
-from vitruvian.flows.probes.file import Section, pack
+from vitruvian.flows.probes.file import ProbeSection, pack
 
 #: Terms and bits of an operand of the shapes of mma.sync
 SHAPES = [(16, 16), (8, 16), (4, 32), (8, 32), (32, 8), (16, 8), (64, 4)]
@@ -194,7 +194,7 @@ int main(int, char **arguments) {{
   }}
 }}
 """
-    sections = [Section(e.name, c) for e, c in zip(chosen, given, strict=True)]
+    sections = [ProbeSection(e.name, c) for e, c in zip(chosen, given, strict=True)]
     lines = run_on_host(tmp_path, text, sections, 5)
     for each, cases in zip(chosen, given, strict=True):
         memory = np.array(next(lines).split(), dtype=np.uint8)
@@ -248,7 +248,7 @@ def test_the_program_loads_what_the_layouts_say(tmp_path):
     chosen += [by_shape.get((True, *s)) or by_shape[True, 8, 64] for s in _SPARSE]
     chosen[len(_DENSE) + 4] = next(e for e in INSTRUCTIONS if e.name == "sp_m16n8k32_s8_s32")
     cases = [last(each.cases(3)) for each in chosen]
-    sections = [Section(e.name, c) for e, c in zip(chosen, cases, strict=True)]
+    sections = [ProbeSection(e.name, c) for e, c in zip(chosen, cases, strict=True)]
     lines = run_on_host(tmp_path, harness(), sections, 3)
     for number, ((bits, terms), given) in enumerate(zip([*_DENSE, *_SPARSE], cases, strict=True)):
         words = np.array([next(lines).split() for _ in range(32)], dtype=np.uint64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from vitruvian.hdl.bus.core import Core
+from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.mailbox import Mailbox
 from vitruvian.hdl.bus.registers import MAP, constants
 from vitruvian.hdl.cube import CONFIGS
@@ -51,7 +51,7 @@ class Driver:
 
 
 def run(bench, core=None):
-    unit = Mailbox(core=core or Core(config=CONFIG))
+    unit = Mailbox(core=core or BusCore(config=CONFIG))
 
     async def testbench(ctx):
         await bench(Driver(ctx, unit.bus))
@@ -99,7 +99,7 @@ def test_beats_give_goldens_results():
 
 def test_the_constants_describe_the_unit():
     async def bench(driver):
-        for name, value in constants(Core(config=CONFIG)).items():
+        for name, value in constants(BusCore(config=CONFIG)).items():
             assert await driver.access(name) == value
 
     run(bench)

@@ -39,10 +39,16 @@ def test_wrong_parameters(changes, message):
         replace(NVFP4, **changes)
 
 
-@pytest.mark.parametrize("name", ["preset", "output", "assignment", "fast", "window", "operations"])
+@pytest.mark.parametrize("name", ["output", "assignment", "fast", "window", "operations"])
 def test_parameters_of_other_units_do_not_exist(name):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
         replace(NVFP4, **{name: getattr(CONFIGS["tiny"], name)})
+
+
+def test_the_machine_cannot_be_chosen():
+    assert NVFP4.preset == "b200"
+    with pytest.raises(ValueError, match="field preset is declared with init=False"):
+        replace(NVFP4, preset="h100")
 
 
 def test_traffic_agrees_with_golden():

@@ -26,7 +26,7 @@ from vitruvian.sim.bench.cube.batch import compare_traffic, run_unit
 from vitruvian.sim.bench.cube.traffic import make_traffic
 from vitruvian.sim.bench.fp.batch import run_dot, run_int_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
-from vitruvian.sim.bench.m3xu.batch import Lanes, run_check
+from vitruvian.sim.bench.m3xu.batch import LaneUnit, run_check
 from vitruvian.sim.bench.m3xu.lanes import run_lanes, unit_for
 from vitruvian.sim.bench.simd2.integer import run_int_tile
 
@@ -97,7 +97,7 @@ def test_small_multipliers_give_the_same_bits():
 
 
 def test_limbs_on_dsp_blocks_equal_golden():
-    lanes = Lanes(a_bits=(11, 13) * 2, b_bits=12, limbs=(2,), pipeline=1, multiplier="dsp")
+    lanes = LaneUnit(a_bits=(11, 13) * 2, b_bits=12, limbs=(2,), pipeline=1, multiplier="dsp")
     result = run_check(_LIMBS, lanes, 2, 3000, SEED)
     assert result.vectors >= 3000 and not result.mismatches, result.examples
 

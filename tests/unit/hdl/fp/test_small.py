@@ -18,7 +18,7 @@ from vitruvian.hdl.fp.mul import Multiplier
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp_small.batch import (
     ALL,
-    Unit,
+    SmallUnit,
     compare_group,
     compile_group,
     groups,
@@ -145,7 +145,7 @@ def test_mutants_are_caught(monkeypatch, unit, module, name, mutant):
         operands = dict(zip("ab", pairs("fp16", 20_000, seed=SEED), strict=True))
     source = "fp32" if unit is Converter else "fp16"
     tested = [
-        Unit(
+        SmallUnit(
             name=unit.__name__,
             unit=unit,
             parameters=parameters,

@@ -14,7 +14,7 @@ from vitruvian.hdl.vector.functions import ExpLn
 from vitruvian.hdl.vector.operations import OPERATIONS
 from vitruvian.hdl.vector.tables import DESIGNS
 from vitruvian.sim.bench.vector.batch import ONE_OPERAND, run_every_code, run_unit
-from vitruvian.sim.bench.vector.expected import Machine
+from vitruvian.sim.bench.vector.expected import VectorMachine
 from vitruvian.sim.bench.vector.functions import wrong
 from vitruvian.sim.bench.vector.stimuli import make_commands
 from vitruvian.sim.rtl import StreamError, compile, compile_unit
@@ -79,7 +79,7 @@ def test_stimuli_reach_every_field_of_a_command():
 def test_disabled_lanes_write_nothing():
     (command,) = make_commands(ALL, (Operation.ADD,), count=1, seed=3, formats=(Format.FP16,))
     command = replace(command, mask=np.arange(16) == 5, repeat=1)
-    (write,) = Machine(16).run(command)
+    (write,) = VectorMachine(16).run(command)
     assert np.flatnonzero(write.enable).tolist() == [10, 11]
 
 

@@ -6,7 +6,7 @@ import pytest
 from vitruvian.golden.scu import Patches
 from vitruvian.hdl.scu import Col2Im, ConversionConfig, Im2Col
 from vitruvian.sim.bench.scu.batch import run_col2im, run_im2col
-from vitruvian.sim.bench.scu.traffic import Instruction
+from vitruvian.sim.bench.scu.traffic import ConversionInstruction
 from vitruvian.sim.davinci import Program, View, load_chip
 from vitruvian.sim.rtl import compile_unit
 
@@ -25,7 +25,7 @@ def rtl_cycles(unit, rows, repeat):
     For Col2Im, that is the cycle in which it could take the next command.
     """
     config = sized(rows)
-    instruction = Instruction(
+    instruction = ConversionInstruction(
         patches=PATCHES,
         groups=1,
         base=0,

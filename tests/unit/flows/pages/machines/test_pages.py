@@ -13,7 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.flows.pages import docs
 from vitruvian.flows.pages.machines import drawing, pages
 from vitruvian.flows.pages.machines.datapath import datapath, ranks_of
-from vitruvian.flows.pages.machines.steps import Operands, units
+from vitruvian.flows.pages.machines.steps import StepOperands, units
 from vitruvian.golden.fp.codec import code_dtype, unpack
 from vitruvian.golden.fp.formats import FloatFormat, IntFormat
 from vitruvian.golden.machines import Machine, compute, find, machines
@@ -33,7 +33,7 @@ RULES = {
 }
 
 
-def golden(row: Machine, x: Operands) -> int:
+def golden(row: Machine, x: StepOperands) -> int:
     """Return the result of golden."""
     first, second = (np.array([s], np.uint8) if s else None for s in (x.scale_a, x.scale_b))
     a, b, c = (np.array([codes], np.uint64) for codes in (x.a, x.b, x.c))
@@ -94,7 +94,7 @@ def test_random_operands_worked_with_fractions_agree_with_golden():
                 sign = 1 << (bits - 1) if bits else format.sign_mask
                 b = tuple(b[k - k % 2] ^ (sign if k % 2 else 0) for k in range(terms))
             (c,) = finite(rng, rule.output, 1)
-            operands = Operands(a, b, c, *scales(rng, row))
+            operands = StepOperands(a, b, c, *scales(rng, row))
             try:
                 _, d = pages.work(row, operands)
             except ValueError:  # a step of a chain, or a product, is an infinity
@@ -159,9 +159,9 @@ def test_every_parameter_shows_in_the_drawing(change):
 def test_an_example_of_infinities_is_refused():
     row = find("a100_mma_fp16_fp32")
     with pytest.raises(ValueError, match="must be a finite number, not 0x7c00 in fp16"):
-        pages.work(row, Operands((0x7C00,), (0x3C00,), 0))
+        pages.work(row, StepOperands((0x7C00,), (0x3C00,), 0))
     with pytest.raises(ValueError, match="amx_tdpbssd must have a rule for floating point"):
-        pages.work(find("amx_tdpbssd"), Operands((1,), (1,), 0))
+        pages.work(find("amx_tdpbssd"), StepOperands((1,), (1,), 0))
 
 
 @pytest.mark.parametrize(

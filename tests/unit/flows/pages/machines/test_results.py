@@ -8,9 +8,9 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.flows.asic import cells
 from vitruvian.flows.asic.measure import Settings, measure
-from vitruvian.flows.asic.synth import Recipe
+from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.pages.machines import results
-from vitruvian.flows.pages.machines.costs import Cost, costs, unit_of
+from vitruvian.flows.pages.machines.costs import RuleCost, costs, unit_of
 from vitruvian.golden.machines import find
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, listed
 from vitruvian.hdl.catalogue.unit import Variant
@@ -36,9 +36,9 @@ def test_the_table_of_errors():
 def test_the_table_of_costs_says_where_there_is_no_unit():
     rows = [entry.row for entry in ENTRIES]
     costs = [
-        Cost(rows[0], reason="none"),
-        Cost(rows[1], unit="DotProduct", terms=4, figures=((10000, 4000.4, 4000.0),)),
-        Cost(rows[1], unit="Phase", terms=16, steps=4, figures=((10000, 4000.4, 4000.0),)),
+        RuleCost(rows[0], reason="none"),
+        RuleCost(rows[1], unit="DotProduct", terms=4, figures=((10000, 4000.4, 4000.0),)),
+        RuleCost(rows[1], unit="Phase", terms=16, steps=4, figures=((10000, 4000.4, 4000.0),)),
     ]
     entries = [*ENTRIES, ENTRIES[1]]
     header, lines = results.cost_table(list(zip(entries, costs, strict=True)))
@@ -59,16 +59,16 @@ def test_the_picture_has_a_bar_for_each_rule_and_is_the_same_every_time():
 def test_the_picture_of_costs_is_sorted_and_leaves_out_rows_without_a_unit():
     areas = {"v100_mma_fp16_fp32": 3000.0, "arm_bfdot_ebf1": 1000.0}
     entries = [
-        (e, Cost(e.row, unit="X", terms=4, figures=((10000, areas[e.row.stem], 4000.0),)))
+        (e, RuleCost(e.row, unit="X", terms=4, figures=((10000, areas[e.row.stem], 4000.0),)))
         for e in listed()
         if e.row.stem in areas
     ]
     missing = next(e for e in listed() if e.row.stem == "h100_mma_fp16_fp32")
-    picture = results.cost_chart([*entries, (missing, Cost(missing.row, reason="none"))])
+    picture = results.cost_chart([*entries, (missing, RuleCost(missing.row, reason="none"))])
     text = "".join(ET.fromstring(picture).itertext())
     assert 0 < text.index("arm bfdot_ebf1 bf16") < text.index("v100 mma fp16")
     assert "h100" not in text
-    assert results.cost_chart([(missing, Cost(missing.row, reason="none"))])
+    assert results.cost_chart([(missing, RuleCost(missing.row, reason="none"))])
 
 
 def test_a_chain_is_as_long_as_its_steps_together():
@@ -76,7 +76,7 @@ def test_a_chain_is_as_long_as_its_steps_together():
     row = find("avx512_vdpbf16ps")
     unit = unit_of(row)
     assert isinstance(unit, Variant)
-    recipe = Recipe(sweep=False)
+    recipe = SynthesisRecipe(sweep=False)
     settings = Settings(library=cells.library("vt45"), targets_ps=(10000,), recipe=recipe)
     (apart,) = measure([unit], settings)
     top, step = sorted(apart.pieces, key=lambda piece: piece.count)

@@ -13,7 +13,7 @@ from vitruvian.sim.davinci.program.vector import Vector
 
 _HEAD = """# Builder methods
 
-`vitruvian docs` writes this page from the docstrings in `sim/davinci/program`.
+This page is written from the docstrings in `sim/davinci/program` when the site is built.
 
 A `Program` has tensors in global memory and cores. A `Core` has a method for every instruction;
 each call appends what it returns. A mistake raises `ProgramError` (a `ValueError`), whose message

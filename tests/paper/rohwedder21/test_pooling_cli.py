@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.common import charts
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.pooling import METHODS, Pooling, build
 from vitruvian.sim.kernels.pooling.build import timed
@@ -32,8 +33,8 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     assert main(["pooling", "--out", out, "--json", json_]) == 0
     text = capsys.readouterr().out
     assert "7×7×32" in text and "forward with mask" in text and "published" in text
-    for name in ("pooling_inception.svg", "pooling_strides.svg"):
-        assert (tmp_path / name).read_text().startswith("<?xml")
+    for name in ("pooling_inception.json", "pooling_strides.json"):
+        assert charts.draw(json.loads((tmp_path / name).read_text())).startswith("<?xml")
     page = (tmp_path / "pooling.md").read_text()
     assert "old" not in page and "| (3, 3) | 5 |" in page and page.endswith("End.\n")
     runs = json.loads((tmp_path / "runs.json").read_text())

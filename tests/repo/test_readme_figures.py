@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from vitruvian.flows.pages import site
 from vitruvian.golden import vector
 from vitruvian.hdl.vector.operations import Operation
 
@@ -32,7 +33,7 @@ def cells(line: str) -> list[str]:
 
 def page_rows(folder: Path, page: str, *first: str) -> list[list[str]]:
     """Return the rows of tables on a page whose first cells are ``first``."""
-    lines = (folder / "docs" / page).read_text().splitlines()
+    lines = site.text_of(folder / "docs" / page).splitlines()
     rows = [cells(line) for line in lines if line.startswith("|")]
     found = [row for row in rows if row[: len(first)] == list(first)]
     assert found, f"{page} must have a row that starts with {first}"
@@ -41,7 +42,7 @@ def page_rows(folder: Path, page: str, *first: str) -> list[list[str]]:
 
 def page_match(folder: Path, page: str, pattern: str) -> tuple[str, ...]:
     """Return the groups of the only match of a pattern on a page; line breaks are spaces."""
-    (found,) = re.findall(pattern, " ".join((folder / "docs" / page).read_text().split()))
+    (found,) = re.findall(pattern, " ".join(site.text_of(folder / "docs" / page).split()))
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -123,7 +124,7 @@ def _gemm(folder: Path) -> tuple[str, str]:
 
 
 def _speed(folder: Path) -> tuple[str, str]:
-    text = (folder / "docs" / "results" / "speed.md").read_text()
+    text = site.text_of(folder / "docs" / "results" / "speed.md")
     table = text.partition("| unit | build s |")[2].partition("\n\n")[0]
     rows = [cells(line) for line in table.splitlines() if "K = 8," in line]
     rtl, golden = ([float(row[column]) for row in rows] for column in (2, 4))
@@ -148,7 +149,7 @@ def _scales(folder: Path) -> tuple[str, str]:
 
 
 def _fpga(folder: Path) -> tuple[str, str]:
-    lines = (folder / "docs" / "results" / "fpga.md").read_text().splitlines()
+    lines = site.text_of(folder / "docs" / "results" / "fpga.md").splitlines()
     start = next(i for i, x in enumerate(lines) if x.startswith("| dot `a100` fp16 K = 4, 3 "))
     rows = [cells(line) for line in lines[start : start + 3]]
     booth, dsp = (next(r for r in rows if r[1] == f"`{name}`") for name in ("booth", "dsp"))
@@ -202,14 +203,14 @@ def test_a_changed_figure_of_the_readme_is_noticed(copies):
 @pytest.mark.parametrize(
     ("page", "old", "new"),
     [
-        ("results/area.md", "| 1485 | 1.69 |", "| 1485 | 1.89 |"),
+        ("results/data/area_area_delay_dot.csv", "1485,1.69", "1485,1.89"),
         ("results/area.md", "Gemmini 3739", "Gemmini 3793"),
-        ("results/m3xu.md", "| 2.159 |", "| 2.259 |"),
-        ("results/gemm910b1.md", "| −0.5 % |", "| −1.5 % |"),
+        ("results/data/m3xu_m_xu_against.csv", ",2.159", ",2.259"),
+        ("results/data/gemm910b1_four_matrix_products.csv", "−0.5 %", "−1.5 %"),
         ("results/gemm910b1.md", "Three numbers are fitted", "Four numbers are fitted"),
-        ("results/speed.md", "| 2.16 |", "| 1.16 |"),
+        ("results/data/speed_compiled_rtl_golden.csv", ",2.16,", ",1.16,"),
         ("decisions/0026-block-scales-in-hardware.md", "| 0.366 |", "| 0.466 |"),
-        ("results/fpga.md", "| `dsp` | 1115 |", "| `dsp` | 1151 |"),
+        ("results/data/fpga_cells.csv", "`dsp`,1115,", "`dsp`,1151,"),
     ],
 )
 def test_a_changed_page_is_noticed(copies, page, old, new):
@@ -226,6 +227,6 @@ def test_the_readme_says_what_is_missing(root):
     assert "hardware for division and square root" in lacks
     assert callable(vector.div) and callable(vector.sqrt), "the models have both"
     assert not [o for o in Operation if "DIV" in o.name or "SQRT" in o.name], "the hardware none"
-    fpga = (root / "docs" / "results" / "fpga.md").read_text()
+    fpga = site.text_of(root / "docs" / "results" / "fpga.md")
     assert "No bitstream of this page has run on a board." in fpga
     assert "No board has run one of its bitstreams" in lacks

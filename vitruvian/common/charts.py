@@ -315,14 +315,15 @@ def _number(value: Any) -> float | int:
 
 def _fill(axes: Any, part: Mapping[str, Any]) -> None:
     """Draw one part of a chart."""
+    options: dict[str, Any]
     for name in "xy":
         getattr(axes, f"set_{name}scale")(part[name]["scale"])
     for line in part.get("lines", ()):
         _fill_line(axes, line)
     for bar in part.get("bars", ()):
-        for number, (x, y, width, height) in enumerate(bar["boxes"]):
-            label = bar["label"] if bar["label"] and number == 0 else None
-            axes.bar(x, height, width, y, align="edge", color=bar["color"], label=label)
+        x, y, width, height = zip(*bar["boxes"], strict=True)
+        options = {"label": bar["label"]} if bar["label"] else {}
+        axes.bar(x, height, width, y, align="edge", color=bar["color"], **options)
     for area in part.get("areas", ()):
         _fill_area(axes, area)
     for words in part.get("texts", ()):
@@ -337,7 +338,7 @@ def _fill(axes: Any, part: Mapping[str, Any]) -> None:
     axes.set_title(part.get("title", ""))
     if "legend" in part:
         legend = part["legend"]
-        options: dict[str, Any] = {"loc": legend["loc"], "fontsize": legend["font"]}
+        options = {"loc": legend["loc"], "fontsize": legend["font"]}
         if "anchor" in legend:
             options |= {"bbox_to_anchor": legend["anchor"], "borderaxespad": legend["pad"]}
         axes.legend(ncols=legend["columns"], frameon=legend["frame"], **options)

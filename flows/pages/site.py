@@ -9,6 +9,7 @@
 - A picture ``NAME.svg`` that a page shows and that is not in Git is drawn: from the chart
   ``NAME.json`` beside the page (`vitruvian.common.charts`), or by the function that
   `flows.pages.docs` has for the name.
+- The navigation has every decision record, in the place of ``decisions/*.md``.
 """
 
 import csv
@@ -129,6 +130,30 @@ def pictures(folder: Path = DOCS) -> Iterator[Path]:
         for name in _PICTURE.findall(page.read_text(encoding="utf-8")):
             found[(page.parent / name).resolve()] = True
     yield from (path for path in found if not path.exists())
+
+
+def with_decisions(nav: list[Any], folder: Path = DOCS) -> list[Any]:
+    """Return a navigation in which every pattern, as ``decisions/*.md``, is the files it names."""
+    known = []
+    for entry in nav:
+        if isinstance(entry, dict):
+            known.append(
+                {
+                    title: with_decisions(inner, folder) if isinstance(inner, list) else inner
+                    for title, inner in entry.items()
+                }
+            )
+        elif "*" in entry:
+            known += sorted(path.relative_to(folder).as_posix() for path in folder.glob(entry))
+        else:
+            known.append(entry)
+    return known
+
+
+def on_config(config: Any) -> Any:
+    """Put the decision records into the navigation; mkdocs calls this function."""
+    config.nav = with_decisions(config.nav, Path(config.docs_dir))
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -177,7 +177,7 @@ def inception_plot(runs: Sequence[PoolingRun]) -> str:
             axes.set_ylabel("cycles")
         axes.legend()
 
-    return _chart(draw, (11, 3.4))
+    return _chart(draw, (10.4, 3.4))
 
 
 def stride_plot(runs: Sequence[PoolingRun]) -> str:
@@ -200,7 +200,7 @@ def stride_plot(runs: Sequence[PoolingRun]) -> str:
             axes.set_ylabel("cycles")
         axes.legend()
 
-    return _chart(draw, (11, 3.6))
+    return _chart(draw, (10.4, 3.6))
 
 
 def _chart(draw: Callable[[Any], None], size: tuple[float, float]) -> str:

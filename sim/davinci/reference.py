@@ -1,4 +1,4 @@
-"""Pages of the site that are written from the simulator itself; a hook of mkdocs adds them."""
+"""Pages of the site that are written from the simulator itself; flows.pages.site adds them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +40,7 @@ PAGES: dict[str, Callable[[], str]] = {"builder.md": builder_page, "counters.md"
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages to the files of the site; mkdocs calls this function as a hook."""
+    """Add the pages to the files of the site; the hook of mkdocs calls this function."""
     from mkdocs.structure.files import File
 
     for name, page in PAGES.items():

@@ -167,7 +167,7 @@ def tiles(folder: Path) -> None:
             f"| {times[0] * 1e6:.1f} … {times[-1] * 1e6:.1f} µs | {r2[2]} |"
         )
         ratios.append([fit.r2 for fit in fits])
-        curves.append((f"n = {10 * n}, k = {k}", times, fits[2]))
+        curves.append((f"n = {n}, k = {k}", times, fits[2]))
     print("mean R² of selections, steps and times:", np.mean(ratios, 0).round(3), "published 0.97")
     many = np.random.default_rng(99).normal(size=(512, 10 * 256)).astype(np.float16)
     selected, _ = selections(many, 16, 256)

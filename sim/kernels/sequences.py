@@ -34,7 +34,7 @@ _ABSENT = -1
 
 @lru_cache(16)
 def _flags(chip: Chip) -> tuple[Instruction, ...]:
-    """Return the sets of all pairs and registers, then the waits, then a barrier of M.
+    """Return every set_flag, then every wait_flag, then a barrier of M.
 
     The table has one entry for each flag, so it takes the flags one by one and not from a ``Ring``.
     A plan has at most as many slots as the chip has registers, so the entries for further registers

@@ -309,7 +309,7 @@ class Report:
 
 
 def _predecessor_gangs(lowered: Lowered, times: EngineTimes) -> np.ndarray:
-    """Return the gang that had each gang's place before, −1 for none.
+    """Return for each gang the gang that occupied its core before, or −1.
 
     The places are given in the order in which gangs end, to the waiting gangs in ascending order.
     Of two gangs that end at the same time, the first counts.

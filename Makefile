@@ -28,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs clean exhaustive elsewhere mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -39,7 +39,7 @@ sim: compiler $(STAMP) ## verify every unit and configuration against golden; cl
 	$(PY) -m vitruvian verify $(ARGS)
 	$(PY) examples/digits.py
 
-# The matrix product that `make davinci` runs; docs/ contains its picture.
+# The matrix product that `make davinci` runs; docs/ contains its timeline.
 DAVINCI := kernel matmul --chip ascend310 --cube rtl --size 256x256x256 --tiling 8,2,2,2
 
 davinci: compiler $(STAMP) ## run a matrix product on two simulated DaVinci cores, with the RTL as their Cube
@@ -84,10 +84,12 @@ bench: compiler $(STAMP) ## measure the speed of the compiled models and of gold
 
 docs: compiler $(STAMP_DEV) ## regenerate the generated parts of docs/, and build the site in build/site
 	$(PY) -m vitruvian docs $(ARGS)
+	$(SITE)
+
+pictures: compiler $(STAMP_DEV) ## run again what three pictures of docs/ show: two timing diagrams, one timeline
 	$(PY) -m vitruvian.sim.bench.cube.waveform
 	$(PY) -m vitruvian.sim.bench.fp.waveform
-	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.svg
-	$(SITE)
+	$(PY) -m vitruvian $(DAVINCI) --gantt docs/units/davinci_matmul.json
 
 check: compiler $(STAMP_DEV) ## run ruff, pyright, a short `make sim`, the fast tests and the docs build
 	$(PY) -m ruff check .

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.tang24 import cubefx_times as study
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.cubefx import CubeFx, build
 
@@ -130,14 +131,9 @@ def variants(chip: str) -> None:
 
 def draw(path: Path, chip: str, result: study.Comparison, gains: dict[int, np.ndarray]) -> None:
     """Draw the times of the methods and the gains of merged matrices."""
-    import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
-    with matplotlib.rc_context(settings):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    def fill(figure: Any) -> None:
+        left, right = figure.subplots(1, 2)
         for method, times in result.times.items():
             label = "Cube-fx" if method == "cube" else method
             left.plot(
@@ -160,8 +156,8 @@ def draw(path: Path, chip: str, result: study.Comparison, gains: dict[int, np.nd
         right.set_ylabel("gain over the naive mapping")
         right.set_title("merged matrices")
         right.legend()
-        figure.savefig(path, metadata={"Date": None})
-        plt.close(figure)
+
+    write_figure(path, fill, 10, 3.6)
 
 
 def main() -> None:
@@ -178,7 +174,7 @@ def main() -> None:
         variants(chip)
         gains = merging(chip)
         if options.out:
-            draw(options.out / f"cubefx_{chip}.svg", chip, results[0], gains)
+            draw(options.out / f"cubefx_{chip}.json", chip, results[0], gains)
 
 
 if __name__ == "__main__":

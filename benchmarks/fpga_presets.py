@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.errors import WorkError
-from vitruvian.common.table import filled
+from vitruvian.common.table import csv_text, filled
 from vitruvian.common.validate import one_of
 from vitruvian.flows.asic import report
 from vitruvian.flows.fpga import mapping, place
@@ -36,8 +36,8 @@ BOARDS = ("ulx3s", "icebreaker", "tangnano9k", "arty-100t")
 DESIGNS = ("ulx3s", "orangecrab", "icebreaker", "tangnano9k")
 
 Table = tuple[list[str], list[list[str]]]
-HEADER = ["unit", "configuration", "board", "LUT", "of it", "carry", "FF", "of it"]
-HEADER += ["DSP", "BRAM", "Fmax, MHz"]
+HEADER = ["unit", "configuration", "board", "LUT", "LUTs of the wrapper", "carry", "FF"]
+HEADER += ["FFs of the wrapper", "DSP", "BRAM", "Fmax, MHz"]
 
 #: Presets that ``reported`` lacks, as they are made for FPGAs.
 FOR_FPGAS = ("int8_8x8_dsp", "fp16_4x4x4_a100_dsp")
@@ -60,6 +60,9 @@ RANKED: tuple[tuple[tuple[str, ...], str, dict[str, Any], tuple[int, ...]], ...]
 )
 
 TABLES = ("presets", "ranks", "multipliers", "designs")
+
+#: Tables that the page shows from a CSV file; the others stand in its Markdown.
+FILES = {"presets": "fpga_routed", "ranks": "fpga_ranks", "multipliers": "fpga_dsp"}
 
 
 @dataclass(frozen=True)
@@ -218,6 +221,9 @@ def main() -> int:
     texts = {name: f"\n{report.markdown(table)}\n" for name, table in tables.items()}
     if options.out:
         page = options.out.read_text(encoding="utf-8")
+        for name in FILES.keys() & tables.keys():
+            file = options.out.parent / "data" / f"{FILES[name]}.csv"
+            file.write_text(csv_text(*tables[name]), encoding="utf-8")
         options.out.write_text(filled(page, "fpga", texts), encoding="utf-8")
     else:
         print(*texts.values(), sep="\n")

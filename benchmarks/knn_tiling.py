@@ -24,7 +24,7 @@ from benchmarks.papers.tang24.knn_tiling import (
 )
 from benchmarks.papers.tang24.selection_costs import HostSort, heap_seconds
 from benchmarks.papers.tang24.tile_times import SimulatedProfile, tile_seconds
-from vitruvian.common.figure import write_figure
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.davinci import Chip, load_chip, simulate
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn.build import build, largest_tile
@@ -112,7 +112,7 @@ def single(folder: Path) -> None:
         axes.set_xticks(list(rows), [str(k) for k in rows])
         axes.legend()
 
-    write_figure(folder / "knn_single.svg", fill, 6)
+    write_figure(folder / "knn_single.json", fill, 6)
 
 
 def batches() -> None:
@@ -167,7 +167,7 @@ def tiles(folder: Path) -> None:
             f"| {times[0] * 1e6:.1f} … {times[-1] * 1e6:.1f} µs | {r2[2]} |"
         )
         ratios.append([fit.r2 for fit in fits])
-        curves.append((f"n = {10 * n}, k = {k}", times, fits[2]))
+        curves.append((f"n = {n}, k = {k}", times, fits[2]))
     print("mean R² of selections, steps and times:", np.mean(ratios, 0).round(3), "published 0.97")
     many = np.random.default_rng(99).normal(size=(512, 10 * 256)).astype(np.float16)
     selected, _ = selections(many, 16, 256)
@@ -183,7 +183,7 @@ def tiles(folder: Path) -> None:
         axes.set(xlabel="tile t", ylabel="k-selection, µs")
         axes.legend()
 
-    write_figure(folder / "knn_tiles.svg", fill, 6)
+    write_figure(folder / "knn_tiles.json", fill, 6)
 
 
 @dataclass(frozen=True)

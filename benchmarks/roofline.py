@@ -19,7 +19,7 @@ from benchmarks.papers.zhou25.misjudged import (
     two_transfers,
     two_transfers_kernel,
 )
-from vitruvian.common.figure import write_figure
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import run as run_engine
@@ -79,7 +79,7 @@ def cases(folder: Path) -> None:
         speedup = rows[0].analysis.counters.total_s / rows[-1].analysis.counters.total_s
         print(f"speedup {speedup:.2f}, published {SPEEDUPS[case.name]:.2f}")
         if case.name == "add_relu":
-            pictures(folder / "roofline_add_relu.svg", rows)
+            pictures(folder / "roofline_add_relu.json", rows)
 
 
 def pictures(path: Path, rows) -> None:
@@ -138,7 +138,7 @@ def networks(folder: Path) -> None:
                     text = ", ".join(f"{b.value} {x:.2%}" for b, x in found.items())
                     print(f"| {head} | {seconds:.1f} | {key}: {text} |", flush=True)
     title = "classes of layers on the simulated Ascend 310"
-    path = folder / "roofline_networks.svg"
+    path = folder / "roofline_networks.json"
     write_figure(path, lambda figure: draw_distribution(figure.subplots(), shares, title))
 
 
@@ -173,7 +173,7 @@ if __name__ == "__main__":
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/results")
     speed()
     examples()
-    contrast(target / "roofline_naive.svg")
+    contrast(target / "roofline_naive.json")
     cases(target)
     cases_on_other_chips()
     networks(target)

@@ -24,7 +24,7 @@ from scipy.stats import gmean
 
 from benchmarks.papers.zhang24.planning import plan, simulate_pattern, small_problem
 from benchmarks.papers.zhang24.standins import stand_in
-from vitruvian.common.figure import write_figure
+from vitruvian.common.charts import write_figure
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.graph import Ewise, Reduce, Vxm, inputs
 from vitruvian.golden.sparse.reuse import held_elements
@@ -210,7 +210,7 @@ def speedup(folder: Path) -> None:
         axes.set(ylabel="speedup over the baseline")
         axes.set_title("bars: geomean, points: matrices; lines: published range and highest")
 
-    write_figure(folder / "sida_speedup.svg", fill)
+    write_figure(folder / "sida_speedup.json", fill)
 
 
 def bars(axes: Any, values: list[list[float]], means: list[float]) -> None:
@@ -255,7 +255,7 @@ def preprocessing(folder: Path) -> None:
         axes.set(ylabel="speedup over the baseline, geomean of the applications")
         axes.legend(fontsize=7)
 
-    write_figure(folder / "sida_preprocessing.svg", fill)
+    write_figure(folder / "sida_preprocessing.json", fill)
 
 
 def shares(folder: Path) -> None:
@@ -282,7 +282,7 @@ def shares(folder: Path) -> None:
             axes.axhline(level, color="black", ls="--", lw=0.8)
             axes.set_title(f"Fig. {name}: share of the {key}\nline: published mean {level:.2%}")
 
-    write_figure(folder / "sida_shares.svg", fill)
+    write_figure(folder / "sida_shares.json", fill)
 
 
 def energy(folder: Path) -> None:
@@ -311,7 +311,7 @@ def energy(folder: Path) -> None:
         axes.set(ylabel="energy over that of the baseline, mean of the matrices", ylim=(0, 1.1))
         axes.legend(fontsize=7)
 
-    write_figure(folder / "sida_energy.svg", fill)
+    write_figure(folder / "sida_energy.json", fill)
 
 
 def cpu() -> None:

@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
+from vitruvian.common.charts import write_figure
 from vitruvian.common.errors import UserError
-from vitruvian.common.figure import write_figure
 from vitruvian.common.files import write_whole
 from vitruvian.golden.machines import Arithmetic
 from vitruvian.sim.host.problems import TRAINED

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from vitruvian.common.table import is_number, open_console, print_table
+from vitruvian.common.table import csv_text, is_number, open_console, print_table
 from vitruvian.flows.asic.measure import AreaRow
 
 NOTE = (
@@ -154,6 +154,11 @@ def markdown(table: tuple[list[str], list[list[str]]]) -> str:
     ]
     rows = [header, rule, *([cell.replace("|", "\\|") for cell in line] for line in lines)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
+
+
+def document(table: tuple[list[str], list[list[str]]], path: str) -> str:
+    """Return the table as CSV if the name of its file ends in ``.csv``, and as Markdown if not."""
+    return csv_text(*table) if path.lower().endswith(".csv") else markdown(table)
 
 
 def svg_bars(rows: Sequence[AreaRow], *, library: str) -> str:

@@ -1,16 +1,17 @@
-"""Generate parts of the documentation: tables of ports, presets and registers.
+"""The generated parts of the documentation.
 
-A file under ``docs/units`` contains the line ``<!-- ports: PACKAGE -->``,
-``<!-- configurations: PACKAGE -->`` or ``<!-- registers: PACKAGE -->``. This module writes the
-text between that line and ``<!-- /ports -->``, ``<!-- /configurations -->`` or
-``<!-- /registers -->`` from the components themselves: names, directions and widths come from their
-signatures, descriptions from their docstrings. In the same way, ``<!-- source: MODULE.CLASS -->``
-stands for the RTL of a component and ``<!-- verilog: UNIT -->`` for the Verilog of the first
-configuration of a unit, ``<!-- excerpt: UNIT -->`` for the beginning of the Verilog of its default
-configuration, ``<!-- instructions: MACHINES -->`` for the rows of some machines and
-``<!-- example: STEM -->`` for a worked example of one. The pages of ``docs/tutorials`` may have the
-same parts. A picture in ``PICTURES`` that a file shows,
-and the datapath ``datapath_STEM.svg`` of a machine, is drawn beside the file.
+A page may contain a line like ``<!-- ports: hdl.fp -->``. When the site is built, `filled` puts
+the generated text in its place: for ``ports``, ``configurations`` and ``registers`` of a package,
+tables from the components themselves (names, directions and widths from their signatures,
+descriptions from their docstrings); for ``source`` of a component its RTL, for ``verilog`` of a
+unit the Verilog of its first configuration, for ``excerpt`` of a unit the beginning of the Verilog
+of its default configuration; for ``instructions`` of some machines their rows, and for ``example``
+of a row a worked example. `picture` draws the pictures that come from tables of the project.
+
+Two parts are kept in the files, where a reader of the repository needs them: the rooms of
+``docs/architecture.md``, from the first lines of the packages, and the list of decisions of
+``docs/contents.md``, from the first lines of the records. `update` writes what stands between
+``<!-- rooms -->`` and ``<!-- /rooms -->``.
 """
 
 import importlib
@@ -28,7 +29,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
 from vitruvian.common.validate import one_of
 from vitruvian.flows.asic.report import markdown
-from vitruvian.flows.pages import figures
+from vitruvian.flows.pages import figures, overview, rooms
 from vitruvian.flows.pages.machines import one_sum, pages
 from vitruvian.flows.units import reported
 from vitruvian.flows.verilog import emit, register_files
@@ -38,8 +39,9 @@ from vitruvian.hdl.cube import BLACKWELL, CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.elaborate import only_described
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "units"
-TUTORIALS = FOLDER.parent / "tutorials"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs"
+TUTORIALS = FOLDER / "tutorials"
 
 
 def _components(package: str) -> list[tuple[str, wiring.Component, frozenset[str]]]:
@@ -67,24 +69,48 @@ PICTURES: dict[str, Callable[[], str]] = {
     "machines_one_sum.svg": one_sum.draw,
 }
 
+#: Pictures that are kept in Git, because the README shows them: path in docs -> function.
+_KEPT_PICTURES: dict[str, Callable[[], str]] = {"overview.svg": overview.draw}
+
 #: Lines of the first clocked block in an excerpt.
 _EXCERPT = 5
 
-_BLOCK = re.compile(
-    r"<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): "
-    r"(\S+) -->\n"
-    r"(.*?)<!-- /\1 -->",
-    re.DOTALL,
+_MARK = re.compile(
+    r"^<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): "
+    r"(\S+) -->$",
+    re.MULTILINE,
 )
+
+#: Parts that are kept in the files.
+_KEPT: dict[str, Callable[[Path], str]] = {"rooms": rooms.table, "decisions": rooms.decisions}
+
+
+def filled(page: str) -> str:
+    """Return the text of a page with its generated parts.
+
+    Raises
+    ------
+    UserError
+        If a docstring does not describe the ports of its component.
+    ValueError
+        If a part does not exist.
+    """
+    return _MARK.sub(lambda match: generate(match[1], match[2]), page)
+
+
+def picture(name: str) -> str | None:
+    """Return the SVG text of a picture by its file name, or None if no function draws it."""
+    draw = PICTURES.get(name)
+    return draw() if draw else pages.picture(name)
 
 
 def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
-    """Regenerate the generated parts of every Markdown file in ``folder``.
+    """Regenerate the parts that are kept in the Markdown files of ``folder``.
 
     Parameters
     ----------
     folder : Path
-        Folder with the documentation of the units.
+        Folder of the documentation.
     check : bool
         If True, write nothing.
 
@@ -96,32 +122,30 @@ def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
     Raises
     ------
     UserError
-        If a file asks for an unknown part, or if the folder contains no documentation.
+        If the folder contains no documentation.
     """
     if not any(folder.rglob("*.md")):
         raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
     stale = []
     for path in sorted(folder.rglob("*.md")):
-        text = path.read_text()
-        fresh = _BLOCK.sub(lambda match: _block(match[1], match[2]), text)
+        text = path.read_text(encoding="utf-8")
+        fresh = text
+        for name, make in _KEPT.items():
+            part = re.compile(rf"(?<=^<!-- {name} -->\n).*?(?=^<!-- /{name} -->$)", re.M | re.S)
+            if part.search(fresh):
+                made = f"\n{make(ROOT)}\n"
+                fresh = part.sub(lambda _, made=made: made, fresh)
         if fresh != text:
             stale.append(path)
             if not check:
                 write_whole(path, fresh)
-        for name in re.findall(r"\]\((\w+\.svg)\)", text):
-            draw = PICTURES.get(name)
-            picture, drawn = path.with_name(name), draw() if draw else pages.picture(name)
-            if drawn is None:
-                continue
-            if not picture.exists() or picture.read_text() != drawn:
-                stale.append(picture)
-                if not check:
-                    write_whole(picture, drawn)
+    for name, draw in _KEPT_PICTURES.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != draw():
+            stale.append(path)
+            if not check:
+                write_whole(path, draw())
     return stale
-
-
-def _block(kind: str, package: str) -> str:
-    return f"<!-- {kind}: {package} -->\n{generate(kind, package)}<!-- /{kind} -->"
 
 
 def generate(kind: str, package: str) -> str:

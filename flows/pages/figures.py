@@ -1,10 +1,9 @@
-"""Draw the pictures in docs/units from checked-in figures, for ``vitruvian docs``."""
+"""Draw pictures of the site from checked-in figures, when it is built."""
 
-import io
 from typing import Any
 
+from vitruvian.common.charts import rendered
 from vitruvian.common.errors import UserError
-from vitruvian.common.extras import need
 from vitruvian.flows.asic import baseline
 
 #: Areas of whole units relative to a 16-bit matrix unit, by variant (Zhang 2024, Table 2.4).
@@ -40,19 +39,9 @@ def m3xu_ratios() -> dict[str, float]:
 
 def m3xu_area() -> str:
     """Return the SVG text of a bar chart: one measured and one published bar for each variant."""
-    matplotlib = need("matplotlib")
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     ratios = m3xu_ratios()
-    settings: Any = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "m3xu_area",
-        "font.family": "sans-serif",
-    }
-    with matplotlib.rc_context(settings):
-        figure = Figure(figsize=(7.2, 3.4))
-        FigureCanvasSVG(figure)
+
+    def fill(figure: Any) -> None:
         axes = figure.add_axes((0.30, 0.16, 0.66, 0.74))
         bars = (("measured", ratios, -0.19, "#31688e"), ("published", PUBLISHED, 0.19, "#c9c9c9"))
         for label, values, offset, colour in bars:
@@ -68,8 +57,5 @@ def m3xu_area() -> str:
         axes.legend(loc="upper right", frameon=False)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
-        text = io.StringIO()
-        # Matplotlib would otherwise write today's date, and the file would change every day.
-        no_dates: Any = {"Date": None, "Creator": None}
-        figure.savefig(text, format="svg", metadata=no_dates)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+    return rendered(fill, 7.2, 3.4, layout=None).decode()

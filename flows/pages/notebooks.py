@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.files import write_whole
+from vitruvian.flows.pages import docs
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -68,7 +69,9 @@ def update(folder: Path, *, check: bool = False) -> list[Path]:
     """
     stale = []
     for page in sorted(folder.glob("*.md")):
-        text = json.dumps(notebook(page.read_text()), indent=1, ensure_ascii=False) + "\n"
+        text = (
+            json.dumps(notebook(docs.filled(page.read_text())), indent=1, ensure_ascii=False) + "\n"
+        )
         target = page.with_suffix(".ipynb")
         if not target.exists() or target.read_text() != text:
             stale.append(target)

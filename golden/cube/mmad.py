@@ -65,6 +65,15 @@ def mmad(
         If ``spec`` has the wrong type or an operand does not hold integers.
     ValueError
         If a code is too wide, or if the shapes or K do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import PRESETS, mmad
+    >>> ones = np.full((2, 16), 0x3C00, np.uint16)  # codes of 1.0 in fp16
+    >>> d = mmad(ones, ones.T, spec=PRESETS["ieee"].spec("fp16"))
+    >>> d.view(np.float32).tolist()
+    [[16.0, 16.0], [16.0, 16.0]]
     """
     check_type("spec", spec, DotSpec, IntDotSpec)
     a, b = np.asarray(a), np.asarray(b)

@@ -196,6 +196,13 @@ def dequantise(blocks: Blocks) -> np.ndarray:
     ------
     TypeError
         If ``blocks`` are not the result of ``quantise``.
+
+    Examples
+    --------
+    >>> from vitruvian import formats
+    >>> blocks = formats.quantise([3.0] * 32, "mxfp8_e4m3")
+    >>> formats.dequantise(blocks)[:2].tolist()
+    [3.0, 3.0]
     """
     check_type("blocks", blocks, Blocks)
     f = blocks.format

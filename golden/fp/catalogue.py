@@ -27,7 +27,14 @@ _SPECIALS = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all encodings of single numbers, without those of blocks."""
+    """Return the names of all encodings of single numbers, without those of blocks.
+
+    Examples
+    --------
+    >>> from vitruvian import formats
+    >>> "bf16" in formats.names()
+    True
+    """
     return (*_FLOATS, "hifloat8", *SCALES)
 
 
@@ -98,6 +105,12 @@ def decode(codes: ArrayLike, format: str) -> np.ndarray:
     ------
     TypeError, UserError
         If the format is unknown, or if ``codes`` are not codes of the format.
+
+    Examples
+    --------
+    >>> from vitruvian import formats
+    >>> formats.decode([0x3C00, 0xC000], "fp16").tolist()
+    [1.0, -2.0]
     """
     f = _found(format)
     if f is None:
@@ -108,7 +121,14 @@ def decode(codes: ArrayLike, format: str) -> np.ndarray:
 
 
 def table() -> list[dict[str, Any]]:
-    """Return the facts of all encodings of numbers, and after them those of block formats."""
+    """Return the facts of all encodings of numbers, and after them those of block formats.
+
+    Examples
+    --------
+    >>> from vitruvian import formats
+    >>> {"name", "bits"} <= set(formats.table()[0])
+    True
+    """
     return [facts(name) for name in (*names(), *BLOCK_FORMATS)]
 
 
@@ -132,6 +152,12 @@ def facts(name: str) -> dict[str, Any]:
     ------
     UserError
         If the name is unknown; the message lists all names.
+
+    Examples
+    --------
+    >>> from vitruvian import formats
+    >>> formats.facts("fp8e4m3")["bits"]
+    8
     """
     name = _ALIASES.get(name, name)
     one_of("format", name, (*names(), *BLOCK_FORMATS))

@@ -49,6 +49,14 @@ def fused_dot(
         If ``spec`` is not a ``DotSpec`` or an operand does not hold integers.
     ValueError
         If a code is too wide, or if the shapes or K do not fit.
+
+    Examples
+    --------
+    >>> from vitruvian import PRESETS, fused_dot
+    >>> spec = PRESETS["a100"].spec("fp16")  # eight products, fp32 results
+    >>> one, two = 0x3C00, 0x4000  # codes of 1.0 and 2.0
+    >>> hex(int(fused_dot([one] * 8, [two] * 8, 0, spec)))  # 16.0
+    '0x41800000'
     """
     check_type("spec", spec, DotSpec)
     a, b = as_codes(a, spec.input, "a"), as_codes(b, spec.input_b, "b")

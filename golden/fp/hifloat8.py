@@ -71,7 +71,7 @@ def decode(codes: ArrayLike) -> np.ndarray:
 
 
 def encode(values: ArrayLike, *, saturate: bool = False) -> np.ndarray:
-    """Round numbers to HiFloat8: to the nearest, and of two as near to the larger magnitude.
+    """Round numbers to HiFloat8: to the nearest, ties to the larger magnitude.
 
     Parameters
     ----------

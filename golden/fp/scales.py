@@ -127,7 +127,7 @@ def scale_value(codes: ArrayLike, format: ScaleFormat | str) -> np.ndarray:
 def encode_scale(
     values: ArrayLike, format: ScaleFormat | str, *, saturate: bool = False
 ) -> np.ndarray:
-    """Round numbers to scales: to the nearest, and of two as near to the one with the even code.
+    """Round numbers to scales: to nearest, ties to the even code.
 
     Parameters
     ----------

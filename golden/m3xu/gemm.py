@@ -74,6 +74,14 @@ def gemm(
     ValueError
         If the precision is unknown, if the shapes do not fit, or if the precision does not allow
         the lanes or the window.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.golden.m3xu import gemm
+    >>> a = np.array([[1.5, 2.0]], np.float32)
+    >>> gemm(a, a.T).tolist()
+    [[6.25]]
     """
     precision = as_precision(precision)
     spec = precision.spec(k=k, multiplier_bits=multiplier_bits, preset=preset, window=window)

@@ -132,6 +132,15 @@ def multiply(
         If the table has no such machine, instruction or formats.
     TypeError, ValueError
         If an array has another type or shape, or if the rule is one for integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import machines
+    >>> ones = np.full((2, 32), 0x3C00, np.uint16)  # codes of 1.0 in fp16
+    >>> d = machines.multiply(ones, ones.T, machine="h100", input="fp16")
+    >>> d.view(np.float32).tolist()
+    [[32.0, 32.0], [32.0, 32.0]]
     """
     x, y = np.asarray(a), np.asarray(b)
     codes = x.dtype.kind in "iu"

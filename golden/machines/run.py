@@ -100,7 +100,15 @@ def compute(
     scale_a: ArrayLike | None = None,
     scale_b: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Return D by a rule; parameters and result are those of ``run``."""
+    """Return D by a rule; parameters and result are those of ``run``.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> rule = machines.spec("v100", "mma", "fp16", "fp32")
+    >>> hex(int(machines.compute(rule, [0x3C00] * 4, [0x3C00] * 4, 0)))  # 4.0
+    '0x40800000'
+    """
     if isinstance(rule, DotSpec):
         return fused_dot(a, b, c, rule, scale_a=scale_a, scale_b=scale_b)
     if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:

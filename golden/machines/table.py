@@ -114,6 +114,12 @@ def machines() -> dict[str, Machine]:
     ------
     UserError
         If a file is not as it must be, or if two rows have the same stem.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> "h100_mma_fp16_fp32" in machines.table()
+    True
     """
     rows: dict[str, Machine] = {}
     places: dict[str, str] = {}
@@ -130,7 +136,14 @@ def machines() -> dict[str, Machine]:
 
 @lru_cache
 def missing() -> dict[str, Missing]:
-    """Return the instructions without a known rule by their stems."""
+    """Return the instructions without a known rule by their stems.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> "cdna4_mfma" in machines.missing()
+    True
+    """
     found: dict[str, Missing] = {}
     for file in _files():
         for entry in file.get("missing", ()):
@@ -147,6 +160,12 @@ def find(stem: str) -> Machine:
     ------
     UserError
         If there is none; the message names the nearest stems, or says what is not known.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> machines.find("h100_mma_fp16_fp32").machine
+    'h100'
     """
     rows = machines()
     name = stem.lower().replace("-", "_")
@@ -174,6 +193,12 @@ def matching(name: str) -> list[Machine]:
     ------
     UserError
         As ``find``.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> [row.stem for row in machines.matching("rvbna_bf16_n8_fp32")]
+    ['rvbna_bf16_n8_fp32']
     """
     given = name.lower().replace("-", "_")
     if machine_name(given) in _ruleless():
@@ -204,6 +229,12 @@ def spec(machine: str, instruction: str, formats: str, output: str = "fp32") -> 
     ------
     UserError
         If the table has no such row; the message lists what exists, or says what is not known.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> machines.spec("a100", "mma", "bf16", "fp32").k
+    8
     """
     _refuse_missing(machine_name(machine.lower()), instruction.lower())
     wanted = (machine_name(machine.lower()), instruction.lower(), formats.lower(), output.lower())

@@ -103,6 +103,14 @@ def im2col(
     ------
     ValueError
         If the shape of ``image`` or the mode is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.golden.scu import Patches, im2col, to_nc1hwc0
+    >>> image = to_nc1hwc0(np.ones((16, 4, 4), np.float16))
+    >>> im2col(image, Patches(height=4, width=4, kernel=(2, 2))).shape  # 9 patches in one fractal
+    (1, 4, 16, 16)
     """
     image = _image(image, patches)
     if mode not in (0, 1):
@@ -203,6 +211,15 @@ def col2im(
     ------
     TypeError, ValueError
         If a shape, a dtype or the mode is invalid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.golden.scu import Patches, col2im, im2col, to_nc1hwc0
+    >>> p = Patches(height=2, width=3, kernel=(2, 2))
+    >>> image = to_nc1hwc0(np.ones((16, 2, 3), np.float16))
+    >>> col2im(im2col(image, p), p)[0, :, :, 0].tolist()  # how many patches have each pixel
+    [[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]
     """
     fractals = np.asarray(fractals)
     if mode not in (0, 1):

@@ -74,6 +74,15 @@ def mmo(
         If an array has the wrong dtype.
     ValueError
         If the operation or an option is unknown, or if the shapes do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import mmo
+    >>> inf = np.inf
+    >>> roads = np.array([[0, 2, inf], [inf, 0, 3], [inf, inf, 0]], np.float16)
+    >>> mmo("minplus", roads, roads).tolist()  # shortest paths of at most two edges
+    [[0.0, 2.0, 5.0], [inf, 0.0, 3.0], [inf, inf, 0.0]]
     """
     op = as_op(op)
     a, b, c = _operands(op, a, b, c)

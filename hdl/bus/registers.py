@@ -322,7 +322,7 @@ def request_layout(address_bits: int = ADDRESS_BITS) -> data.StructLayout:
 
 
 class RegisterBus(wiring.Signature):
-    """The bus inside that reaches the registers, in the direction of its initiator.
+    """The internal register bus, seen from the initiator.
 
     Every request gets exactly one response, in order. The response to a write is 0, and so is that
     to a read that fails.

@@ -40,7 +40,7 @@ class LaneDot(PipelinedUnit):
         Width of B's significands and digits.
     chopped : DotSpec, optional
         Arithmetic of the unit while ``chop`` is set: fewer bits, truncated magnitudes, RZ. ``spec``
-        must then have floor and RNE.
+        must then have ``truncate="floor"`` and ``rounding="RNE"``.
     small : DotSpec, optional
         Arithmetic of the unit while ``small`` is set: as ``spec``, but with a smaller output
         format. ``chopped`` must then have the smaller format too.

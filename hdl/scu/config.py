@@ -18,7 +18,7 @@ _MOST_BITS = 24
 
 
 class Mode(enum.Enum, shape=1):
-    """The part that a repetition goes on to (Rohwedder 2021, §3.3)."""
+    """What each repetition advances: the kernel position or the patch (Rohwedder 2021, §3.3)."""
 
     KERNEL = 0
     PATCHES = 1

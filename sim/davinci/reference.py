@@ -1,18 +1,14 @@
-"""Pages of the documentation that are written from the simulator itself."""
+"""Pages of the site that are written from the simulator itself; flows.pages.site adds them."""
 
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
-from vitruvian.common.errors import UserError
-from vitruvian.common.files import write_whole
 from vitruvian.sim.davinci.program.reference import builder_page
 from vitruvian.sim.davinci.report.counters import TABLES, meaning
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "api"
-
 _COUNTERS = """# Counters
 
-`vitruvian docs` writes this page from `sim/davinci/report/counters.py`.
+This page is written from `sim/davinci/report/counters.py` when the site is built.
 
 `--csv FOLDER` of `vitruvian kernel`, `trace` and `cce` writes these tables, and
 `sim.davinci.report.counting.write_counters(report, folder)` does so in Python.
@@ -43,33 +39,10 @@ def counters_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {"builder.md": builder_page, "counters.md": counters_page}
 
 
-def update(folder: Path = FOLDER, *, check: bool = False) -> list[Path]:
-    """Write the pages whose text has changed.
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages to the files of the site; the hook of mkdocs calls this function."""
+    from mkdocs.structure.files import File
 
-    Parameters
-    ----------
-    folder : Path
-        The folder of the pages.
-    check : bool
-        If True, write nothing.
-
-    Returns
-    -------
-    list of Path
-        The pages that were out of date.
-
-    Raises
-    ------
-    UserError
-        If there is no such folder, as in an installed package.
-    """
-    if not folder.is_dir():
-        raise UserError(f"docs needs the folder of the documentation, {folder}, of a source tree")
-    stale = []
     for name, page in PAGES.items():
-        path, text = folder / name, page()
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(path)
-            if not check:
-                write_whole(path, text)
-    return stale
+        files.append(File.generated(config, f"api/{name}", content=page()))
+    return files

@@ -65,6 +65,15 @@ def simulate(
     ValueError
         If the chip cannot run the program, or the data cannot be computed; the message contains
         the file and line.
+
+    Examples
+    --------
+    >>> from vitruvian import load_chip, simulate
+    >>> from vitruvian.sim.kernels import KERNELS
+    >>> kernel = KERNELS["matmul"].build((16, 16, 16), chip=load_chip("ascend310"))
+    >>> report = simulate(kernel.program)
+    >>> report.total_s > 0 and not report.findings
+    True
     """
     chip = program.chip if chip is None else load_chip(chip) if isinstance(chip, str) else chip
     if cube == "rtl":

@@ -111,6 +111,15 @@ def knn(
         If an argument is not allowed; the message is one line. A search whose simulation would take
         more than some minutes (``kernels.LIMITS``) has no report. Without a report, the method
         "selb" then computes the same results on whole arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> points = np.eye(16, dtype=np.float16)
+    >>> indices, distances = ops.knn(points, points[:2], 1)
+    >>> indices.tolist()
+    [[0], [1]]
     """
     chip = chip_of(chip)
     one_of("method", method, METHODS)

@@ -84,6 +84,13 @@ def unfold(
     TypeError, ValueError
         If an argument has the wrong type, shape or value, or the kernel does not fit into the
         padded image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> ops.unfold(np.ones((1, 2, 3, 3), np.float16), 2).shape
+    (1, 8, 4)
     """
     x, single = batched("x", x)
     s = _shape(x.shape, kernel_size, dilation, padding, stride)
@@ -178,6 +185,13 @@ def fold(
     TypeError, ValueError
         If an argument has the wrong type, shape or value, or the kernel does not fit into the
         padded image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> ops.fold(np.ones((1, 4, 4), np.float16), 3, 2).tolist()
+    [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
     """
     x = half_array("x", x)
     if x.ndim not in (2, 3) or 0 in x.shape:

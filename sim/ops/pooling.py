@@ -148,6 +148,14 @@ def max_pool2d(
     TypeError, ValueError
         If an argument is not allowed, or the simulation would take more than some minutes or four
         gigabytes (``kernels.LIMITS``); the message is one line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> x = np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4)
+    >>> ops.max_pool2d(x, 2).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
     x, single = batched("x", x)
     patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
@@ -244,6 +252,14 @@ def avg_pool2d(
     ------
     TypeError, ValueError
         If an argument is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> x = np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4)
+    >>> ops.avg_pool2d(x, 2).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
     x, single = batched("x", x)
     patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
@@ -344,6 +360,14 @@ def max_pool2d_backward(
     ------
     TypeError, ValueError
         If an argument is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> x = np.arange(4, dtype=np.float16).reshape(1, 1, 2, 2)
+    >>> ops.max_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
+    [[[[0.0, 0.0], [0.0, 1.0]]]]
     """
     x, single = batched("x", x)
     patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
@@ -445,6 +469,14 @@ report
     ------
     TypeError, ValueError
         If an argument is not allowed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> x = np.zeros((1, 1, 2, 2), np.float16)
+    >>> ops.avg_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
+    [[[[0.25, 0.25], [0.25, 0.25]]]]
     """
     x, single = batched("x", x)
     patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)

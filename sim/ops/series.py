@@ -113,6 +113,13 @@ def taylor(
     TypeError, ValueError
         If an argument is not allowed, or the simulation would take more than some minutes or four
         gigabytes (``kernels.LIMITS``); the message is one line.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import ops
+    >>> ops.taylor(["sin", "cos"], np.linspace(0, 1, 16, dtype=np.float16)).shape
+    (2, 16)
     """
     flat = half_array("x", x).ravel()
     chosen = as_functions(functions)

@@ -118,6 +118,14 @@ def compile_unit(
     ------
     ToolError, BuildError, ValueError
         As ``compile``.
+
+    Examples
+    --------
+    >>> from vitruvian import compile_unit
+    >>> from vitruvian.hdl.fp.add import Adder
+    >>> adder = compile_unit(Adder, format="fp16")  # built by Verilator, cached by content
+    >>> hex(int(adder.run(a=[0x3C00], b=[0x4000], subtract=[0])[0]))  # 1.0 + 2.0
+    '0x4200'
     """
     from .alias import identity_of
 

@@ -71,6 +71,17 @@ def read_matrix(path: str | os.PathLike[str], *, duplicates: str = "sum") -> Spa
     References
     ----------
     Boisvert et al. 1996.
+
+    Examples
+    --------
+    >>> from tempfile import NamedTemporaryFile
+    >>> from vitruvian import sparse
+    >>> with NamedTemporaryFile("w", suffix=".mtx") as file:
+    ...     print("%%MatrixMarket matrix coordinate real general", file=file)
+    ...     print("2 2 1", "1 2 0.5", sep=chr(10), file=file, flush=True)
+    ...     matrix = sparse.read_matrix(file.name)
+    >>> matrix.shape
+    (2, 2)
     """
     name = os.fspath(path)
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.common.figure import write_figure
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.sparse.report import SparseReport
 
 

@@ -113,9 +113,9 @@ def test_ci_runs_what_a_reader_runs(root):
 
 
 def test_make_davinci_writes_no_tracked_file(project):
-    """``make docs`` writes the picture in docs/."""
+    """``make pictures`` writes the timeline in docs/."""
     _, calls, _ = make(project, "davinci")
     (call,) = [call for call in calls if call.startswith("-m vitruvian")]
     assert "--gantt build/davinci/matmul.svg" in call and "docs/" not in call
-    _, calls, _ = make(project, "docs")
-    assert any("--gantt docs/units/davinci_matmul.svg" in call for call in calls)
+    _, calls, _ = make(project, "pictures")
+    assert any("--gantt docs/units/davinci_matmul.json" in call for call in calls)

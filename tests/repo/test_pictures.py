@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from vitruvian.flows.pages import site
+
 #: Width in CSS pixels of the site's column in a window of 1300 pixels, and the smallest letters.
 COLUMN, LEAST = 760, 9.0
 
@@ -25,9 +27,49 @@ def letters(svg: str) -> list[float]:
     return [size * scale for size in sizes]
 
 
-def test_the_letters_of_every_picture_are_large_enough(root):
-    pictures = sorted((root / "docs").rglob("*.svg"))
-    sizes = {str(path.relative_to(root)): letters(path.read_text()) for path in pictures}
+#: Pictures in Git: one of the README, and those of which the drawing is the data.
+KEPT = {
+    "overview.svg",
+    "results/fpga_int8_8x8.svg",
+    "results/fpga_ulx3s.svg",
+    "tutorials/verilog_dot.svg",
+    "units/cube_tiles.svg",
+}
+
+
+@pytest.fixture(scope="module")
+def drawn(root) -> dict[str, str]:
+    """Return the SVG text of every picture of the site, by its path in docs."""
+    folder = root / "docs"
+    paths = sorted([*folder.rglob("*.svg"), *site.pictures(folder)])
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        if path.exists()
+        else site.picture(path)
+        for path in paths
+    }
+
+
+def test_git_has_few_pictures(root):
+    """The site draws the others from charts and tables, when it is built."""
+    folder = root / "docs"
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.svg")} == KEPT
+
+
+def test_every_chart_is_shown(root, drawn):
+    folder = root / "docs"
+    charts = {path.relative_to(folder).with_suffix(".svg") for path in folder.rglob("*.json")}
+    assert {path.as_posix() for path in charts} <= drawn.keys() - KEPT
+
+
+def test_letters_are_text(drawn):
+    """So a reader can search for them and copy them."""
+    assert not [name for name, svg in drawn.items() if _GLYPHS.search(svg)]
+    assert all("<text" in svg for svg in drawn.values())
+
+
+def test_the_letters_of_every_picture_are_large_enough(drawn):
+    sizes = {name: letters(svg) for name, svg in drawn.items()}
     assert len(sizes) > 30 and all(sizes.values()), "every picture has letters"
     small = {name: f"{min(found):.1f}" for name, found in sizes.items() if min(found) < LEAST}
     assert not small

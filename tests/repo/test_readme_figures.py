@@ -1,4 +1,4 @@
-"""The table of measured facts in the README says what the pages that it cites say.
+"""The results of the README and the measured facts of the first page are those of their pages.
 
 Each cell with figures is written again from the tables and sentences of its page and compared as a
 whole, so a figure that no page supports is noticed as well as a page that has changed.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from vitruvian.flows.pages import site
 from vitruvian.golden import vector
 from vitruvian.hdl.vector.operations import Operation
 
@@ -17,9 +18,9 @@ from vitruvian.hdl.vector.operations import Operation
 NAMES = r"FP16|FP32|FP8|MXFP8|NVFP4|V100|A100|910B1|LUT4|ECP5|45 nm|16-bit|24-bit|K = 8|0026"
 
 
-def readme_facts(folder: Path) -> dict[str, tuple[str, str]]:
-    """Return the table of measured facts: question -> the two other cells."""
-    text = (folder / "README.md").read_text()
+def first_page_facts(folder: Path) -> dict[str, tuple[str, str]]:
+    """Return the measured facts of the first page: question -> the two other cells."""
+    text = (folder / "docs" / "index.md").read_text()
     section = text.partition("## Measured facts\n")[2].partition("\n\n")[0]
     rows = [cells(line) for line in section.splitlines() if line.startswith("|")][2:]
     assert all(len(row) == 3 for row in rows)
@@ -32,7 +33,7 @@ def cells(line: str) -> list[str]:
 
 def page_rows(folder: Path, page: str, *first: str) -> list[list[str]]:
     """Return the rows of tables on a page whose first cells are ``first``."""
-    lines = (folder / "docs" / page).read_text().splitlines()
+    lines = site.text_of(folder / "docs" / page).splitlines()
     rows = [cells(line) for line in lines if line.startswith("|")]
     found = [row for row in rows if row[: len(first)] == list(first)]
     assert found, f"{page} must have a row that starts with {first}"
@@ -41,7 +42,7 @@ def page_rows(folder: Path, page: str, *first: str) -> list[list[str]]:
 
 def page_match(folder: Path, page: str, pattern: str) -> tuple[str, ...]:
     """Return the groups of the only match of a pattern on a page; line breaks are spaces."""
-    (found,) = re.findall(pattern, " ".join((folder / "docs" / page).read_text().split()))
+    (found,) = re.findall(pattern, " ".join(site.text_of(folder / "docs" / page).split()))
     return found if isinstance(found, tuple) else (found,)
 
 
@@ -50,7 +51,7 @@ def percent(ratio: str) -> str:
 
 
 def page_facts(folder: Path) -> list[tuple[str, str]]:
-    """Return the two cells of each row of the README, written from the pages alone."""
+    """Return the two cells of each fact, written from the pages alone."""
     return [
         _area(folder),
         _silicon(folder),
@@ -72,7 +73,7 @@ def _area(folder: Path) -> tuple[str, str]:
         r"stages; cvfpu (\d+) and more; Gemmini (\d+)\.",
     )
     return (
-        f"{row[5]} µm² at a cycle time of {float(row[6]):.1f} ns ([area](docs/results/area.md))",
+        f"{row[5]} µm² at a cycle time of {float(row[6]):.1f} ns ([area](results/area.md))",
         f"the same flow gives {low} to {high} µm² at {fast} to {slow} ns for Vortex's tensor unit, "
         f"{gemmini} µm² for Gemmini, {cvfpu} µm² and more for cvfpu",
     )
@@ -85,9 +86,9 @@ def _silicon(folder: Path) -> tuple[str, str]:
     assert "Accurate Models of NVIDIA Tensor Cores" in work[1] and "measured outputs" in work[2]
     return (
         "model and hardware equal the outputs that were measured on a V100 and an A100 bit for "
-        "bit, and published models of the others ([fp](docs/units/fp.md))",
+        "bit, and published models of the others ([fp](units/fp.md))",
         "Khattak & Mikaitis publish the measured outputs and models in software "
-        "([references](docs/references.md))",
+        "([references](references.md))",
     )
 
 
@@ -100,9 +101,9 @@ def _m3xu(folder: Path) -> tuple[str, str]:
     (fp16,) = page_rows(folder, "results/speed.md", "`fp16`")
     assert round(float(fp16[4]) / float(fp32[4])) == 4
     return (
-        f"{percent(added[2])} % of area, at a quarter of the rate ([m3xu](docs/results/m3xu.md))",
-        f"FP32 alone, with 24-bit multipliers: {percent(naive[3])} % more area at the 16-bit "
-        f"unit's rate, {percent(half[3])} % more at half of it, measured in the same flow",
+        f"{percent(added[2])} % of area, at a quarter of the rate ([m3xu](results/m3xu.md))",
+        f"a separate FP32 unit costs {percent(naive[3])} % at full rate, {percent(half[3])} % at "
+        "half rate, measured in the same flow",
     )
 
 
@@ -117,19 +118,19 @@ def _gemm(folder: Path) -> tuple[str, str]:
     return (
         f"the errors of four matrix products are {', '.join(errors[:3])} and {errors[3]} %; "
         f"{count.lower()} numbers of the model are fitted to these products, so only the last "
-        "error is that of a prediction ([gemm](docs/results/gemm910b1.md))",
+        "error is that of a prediction ([gemm](results/gemm910b1.md))",
         "SCALE-Sim counts cycles of systolic arrays and computes no data",
     )
 
 
 def _speed(folder: Path) -> tuple[str, str]:
-    text = (folder / "docs" / "results" / "speed.md").read_text()
+    text = site.text_of(folder / "docs" / "results" / "speed.md")
     table = text.partition("| unit | build s |")[2].partition("\n\n")[0]
     rows = [cells(line) for line in table.splitlines() if "K = 8," in line]
     rtl, golden = ([float(row[column]) for row in rows] for column in (2, 4))
     return (
         f"{min(rtl):.1f} to {max(rtl):.1f} million K = 8 dot products a second on one core "
-        "([speed](docs/results/speed.md))",
+        "([speed](results/speed.md))",
         f"the models in NumPy: {min(golden):.1f} to {max(golden):.1f} million",
     )
 
@@ -142,33 +143,68 @@ def _scales(folder: Path) -> tuple[str, str]:
     return (
         f"an MXFP8 dot product takes {100 * (float(mx[4]) - 1):.1f} % more area than an FP8 one; "
         f"an NVFP4 product {100 * float(nv[4]):.0f} % of an FP8 product "
-        f"([decision 0026](docs/{page}))",
+        f"([decision 0026]({page}))",
         f"the goals were at most {percent(goals[0])} % and {100 * float(goals[1]):.0f} %",
     )
 
 
 def _fpga(folder: Path) -> tuple[str, str]:
-    lines = (folder / "docs" / "results" / "fpga.md").read_text().splitlines()
+    lines = site.text_of(folder / "docs" / "results" / "fpga.md").splitlines()
     start = next(i for i, x in enumerate(lines) if x.startswith("| dot `a100` fp16 K = 4, 3 "))
     rows = [cells(line) for line in lines[start : start + 3]]
     booth, dsp = (next(r for r in rows if r[1] == f"`{name}`") for name in ("booth", "dsp"))
     return (
         f"four FP16 products in {dsp[2]} LUT4 and {dsp[5]} DSP blocks of an ECP5 "
-        "([fpga](docs/results/fpga.md))",
+        "([fpga](results/fpga.md))",
         f"{booth[2]} LUT4 without DSP blocks",
     )
 
 
-def test_the_facts_of_the_readme_are_those_of_the_pages(root):
-    facts = readme_facts(root)
+def test_the_facts_of_the_first_page_are_those_of_the_pages(root):
+    facts = first_page_facts(root)
     assert list(facts.values()) == page_facts(root)
 
 
 def test_every_cell_has_a_text_and_every_figure_a_page(root):
-    for question, (ours, other) in readme_facts(root).items():
+    for question, (ours, other) in first_page_facts(root).items():
         assert ours and other, f"{question} must have an answer and a comparison"
-        (link,) = re.findall(r"\]\((docs/[^)]*)\)\)", ours)
-        assert (root / link).is_file()
+        (link,) = re.findall(r"\]\(([^)]*)\)\)", ours)
+        assert (root / "docs" / link).is_file()
+
+
+def results(folder: Path) -> list[str]:
+    """Return the three results that the README must have, written from the pages alone."""
+    area, silicon, _, gemm, *_ = page_facts(folder)
+    return [
+        re.sub(r" \(\[.*", "", area[0]),
+        re.sub(r",? and published.*", "", silicon[0]),
+        re.sub(r"; three.*", "", gemm[0]).removeprefix("the errors of four matrix products are "),
+    ]
+
+
+def missing(folder: Path) -> list[str]:
+    """Return the results that the README does not have word for word."""
+    readme = (folder / "README.md").read_text()
+    return [result for result in results(folder) if result not in readme]
+
+
+def test_the_results_of_the_readme_are_those_of_the_pages(copies):
+    assert not missing(copies) and all(re.search(r"\d", text) for text in results(copies))
+    readme = copies / "README.md"
+    text = readme.read_text()
+    for old, new in (("1485 µm²", "1475 µm²"), ("a V100 and", "a V200 and"), ("+1.2", "+1.1")):
+        assert text.count(old) == 1
+        readme.write_text(text.replace(old, new))
+        assert len(missing(copies)) == 1
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere(root):
+    text = (root / "README.md").read_text()
+    assert len(text.split()) < 800 and "](docs/overview.svg)" in text
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert (root / link).exists(), link
+    for name in ("MMA-Sim", "FPnew", "Gemmini", "Vortex", "NVDLA", "SCALE-Sim", "GraphBLAS"):
+        assert name in text and f"| {name}" in (root / "docs" / "comparison.md").read_text()
 
 
 @pytest.fixture
@@ -179,9 +215,9 @@ def copies(root, tmp_path):
     return tmp_path
 
 
-def test_a_changed_figure_of_the_readme_is_noticed(copies):
+def test_a_changed_figure_of_the_first_page_is_noticed(copies):
     """Each figure of the table is changed in turn: its last digit."""
-    readme = copies / "README.md"
+    readme = copies / "docs" / "index.md"
     text = readme.read_text()
     start = text.index("## Measured facts\n")
     start = text.index("|---|---|---|", start) + len("|---|---|---|")
@@ -194,7 +230,7 @@ def test_a_changed_figure_of_the_readme_is_noticed(copies):
             continue
         other = str((int(text[last - 1]) + 1) % 10)
         readme.write_text(text[: last - 1] + other + text[last:])
-        assert list(readme_facts(copies).values()) != expected, text[first - 20 : last + 20]
+        assert list(first_page_facts(copies).values()) != expected, text[first - 20 : last + 20]
         changed += 1
     assert changed > 20
 
@@ -202,14 +238,14 @@ def test_a_changed_figure_of_the_readme_is_noticed(copies):
 @pytest.mark.parametrize(
     ("page", "old", "new"),
     [
-        ("results/area.md", "| 1485 | 1.69 |", "| 1485 | 1.89 |"),
+        ("results/data/area_area_delay_dot.csv", "1485,1.69", "1485,1.89"),
         ("results/area.md", "Gemmini 3739", "Gemmini 3793"),
-        ("results/m3xu.md", "| 2.159 |", "| 2.259 |"),
-        ("results/gemm910b1.md", "| −0.5 % |", "| −1.5 % |"),
+        ("results/data/m3xu_m_xu_against.csv", ",2.159", ",2.259"),
+        ("results/data/gemm910b1_four_matrix_products.csv", "−0.5 %", "−1.5 %"),
         ("results/gemm910b1.md", "Three numbers are fitted", "Four numbers are fitted"),
-        ("results/speed.md", "| 2.16 |", "| 1.16 |"),
+        ("results/data/speed_compiled_rtl_golden.csv", ",2.16,", ",1.16,"),
         ("decisions/0026-block-scales-in-hardware.md", "| 0.366 |", "| 0.466 |"),
-        ("results/fpga.md", "| `dsp` | 1115 |", "| `dsp` | 1151 |"),
+        ("results/data/fpga_cells.csv", "`dsp`,1115,", "`dsp`,1151,"),
     ],
 )
 def test_a_changed_page_is_noticed(copies, page, old, new):
@@ -217,7 +253,7 @@ def test_a_changed_page_is_noticed(copies, page, old, new):
     text = path.read_text()
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
-    assert list(readme_facts(copies).values()) != page_facts(copies)
+    assert list(first_page_facts(copies).values()) != page_facts(copies)
 
 
 def test_the_readme_says_what_is_missing(root):
@@ -226,6 +262,6 @@ def test_the_readme_says_what_is_missing(root):
     assert "hardware for division and square root" in lacks
     assert callable(vector.div) and callable(vector.sqrt), "the models have both"
     assert not [o for o in Operation if "DIV" in o.name or "SQRT" in o.name], "the hardware none"
-    fpga = (root / "docs" / "results" / "fpga.md").read_text()
+    fpga = site.text_of(root / "docs" / "results" / "fpga.md")
     assert "No bitstream of this page has run on a board." in fpga
     assert "No board has run one of its bitstreams" in lacks

@@ -63,16 +63,16 @@ def count(options: argparse.Namespace) -> int:
 
 def _print(options: argparse.Namespace, header: Sequence[str], lines: list[list[str]]) -> None:
     """Print a table, and write it where the options want it."""
-    from vitruvian.flows.asic.report import markdown
+    from vitruvian.flows.asic.report import document
 
     to_stdout = "-" in (options.json, options.markdown)
     console = open_console(sys.stderr if to_stdout else None, plain_width=200)
     right = [name for name in header[1:] if name != _NAMES]
     print_table(console, header, lines, right=right, wrap=True)
     if options.markdown == "-":
-        sys.stdout.write(markdown((list(header), lines)))
+        sys.stdout.write(document((list(header), lines), "-"))
     elif options.markdown:
-        write_whole(options.markdown, markdown((list(header), lines)))
+        write_whole(options.markdown, document((list(header), lines), options.markdown))
     if options.json:
         write_json(options.json, [dict(zip(header, line, strict=True)) for line in lines])
 

@@ -68,7 +68,7 @@ def register(name: str, commands: Any) -> None:
 
 
 def _formal(options: argparse.Namespace) -> int:
-    from vitruvian.flows.asic.report import markdown
+    from vitruvian.flows.asic.report import document
     from vitruvian.flows.formal.catalogue import matching
     from vitruvian.flows.formal.engine import check_packages
     from vitruvian.flows.formal.run import HEADER, cells, run
@@ -112,7 +112,7 @@ def _formal(options: argparse.Namespace) -> int:
         text += f", {caught} of {len(rows) - len(proofs)} mutations are caught"
     console.print(f"{text}; {total:.0f} s of proof")
     if options.markdown:
-        text = markdown((list(HEADER), cells(rows, proofs)))
+        text = document((list(HEADER), cells(rows, proofs)), options.markdown)
         if options.markdown == "-":
             sys.stdout.write(text)
         else:

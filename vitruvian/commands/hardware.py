@@ -16,7 +16,6 @@ from vitruvian.common.extras import check
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
-from vitruvian.common.wings import registered
 from vitruvian.flows.asic import baseline, cells, report
 from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
 from vitruvian.flows.asic.synth import SynthesisRecipe
@@ -174,7 +173,7 @@ def _finish(
         }
         _store(document, options)
     if options.markdown:
-        _write(options.markdown, report.markdown(table), options)
+        _write(options.markdown, report.document(table, options.markdown), options)
     if options.svg:
         _write(options.svg, report.svg_bars(rows, library=settings.library.name), options)
     code = 0
@@ -371,9 +370,6 @@ def _docs(options: argparse.Namespace) -> int:
     from vitruvian.flows.pages import docs, notebooks
 
     stale = docs.update(check=options.check)
-    stale += docs.update(docs.TUTORIALS, check=options.check)
-    for module in registered("pages"):
-        stale += module.update(check=options.check)
     stale += notebooks.update(docs.TUTORIALS, check=options.check)
     for path in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {path.name}")
@@ -401,7 +397,7 @@ def _cells(options: argparse.Namespace) -> int:
             table, title="Built-in cells against Nangate45", note=compare.summary(comparison)
         )
         if options.markdown:
-            _write(options.markdown, report.markdown(table), options)
+            _write(options.markdown, report.document(table, options.markdown), options)
         _store(compare.as_json(comparison), options)
     if not options.out and not options.compare:
         library = cells.library()

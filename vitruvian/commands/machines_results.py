@@ -1,6 +1,7 @@
 """The options ``--errors`` and ``--area`` of the command ``machines``."""
 
 import argparse
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,7 @@ from vitruvian.common.cache import ResultCache, digest
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
-from vitruvian.common.table import filled, open_console, print_table
+from vitruvian.common.table import csv_text, open_console, print_table
 
 if TYPE_CHECKING:
     from vitruvian.flows.pages.machines.costs import RuleCost
@@ -76,14 +77,14 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
             tables[f"ulps {maker}"] = results.accuracy_table(own, relative=False)
             tables[f"relative {maker}"] = results.accuracy_table(own, relative=True)
         if options.out:
-            pictures["machines_accuracy.svg"] = results.chart(accuracy)
+            pictures["machines_accuracy.json"] = results.chart(accuracy)
         document["accuracy"] = [entry.as_json() for entry in accuracy]
     if options.area:
         measured = _costs(chosen, options)
         entries = list(zip(chosen, measured, strict=True))
         tables["area"] = results.cost_table(entries)
         if options.out:
-            pictures["machines_area.svg"] = results.cost_chart(entries)
+            pictures["machines_area.json"] = results.cost_chart(entries)
         document["library"] = options.liberty
         document["area"] = [cost.as_json() for cost in measured]
     console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=190)
@@ -137,14 +138,9 @@ def _write(
     tables: dict[str, tuple[list[str], list[list[str]]]],
     pictures: dict[str, str],
 ) -> None:
-    """Write the pictures, and the tables into the page if there is one."""
-    from vitruvian.flows.asic.report import markdown
-
+    """Write the charts, and the tables as CSV into the folder ``data`` within."""
     for name, picture in pictures.items():
         write_whole(folder / name, picture)
-    page = folder / "machines.md"
-    if not page.exists():
-        return
-
-    fresh = {name: f"\n{markdown(table)}\n" for name, table in tables.items()}
-    write_whole(page, filled(page.read_text(encoding="utf-8"), "machines", fresh))
+    for name, (header, lines) in tables.items():
+        file = re.sub("[^a-z]+", "_", name.lower())
+        write_whole(folder / "data" / f"machines_{file}.csv", csv_text(header, lines))

@@ -56,7 +56,7 @@ def add_liberty(parser: argparse.ArgumentParser) -> None:
 
 def add_markdown(parser: argparse.ArgumentParser, content: str) -> None:
     """Add the option ``--markdown FILE``; ``content`` is a noun phrase such as "the table"."""
-    text = f"Write {content} as Markdown to this file (- for standard output)."
+    text = f"Write {content} as Markdown to this file (- for standard output; .csv: as CSV)."
     parser.add_argument("--markdown", type=output_path(stdout=True), metavar="FILE", help=text)
 
 

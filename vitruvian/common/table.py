@@ -1,5 +1,7 @@
 """Tables on a terminal and in Markdown pages; commands that print rows use this module."""
 
+import csv
+import io
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TextIO
@@ -93,6 +95,13 @@ def counted(number: int, noun: str) -> str:
 def is_number(text: str) -> bool:
     """Return whether a cell holds a number, a percentage, or the dash of a missing figure."""
     return text.replace(".", "").replace("–", "0").replace(" %", "").lstrip("+-−").isdigit()
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as CSV with lines that end in a newline, as `flows.pages.site` reads it."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
 
 
 def filled(page: str, kind: str, tables: Mapping[str, str]) -> str:

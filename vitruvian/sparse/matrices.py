@@ -73,6 +73,13 @@ def as_sparse(matrix: Any, *, weight: str | None = "weight") -> Sparse:
         If ``matrix`` is none of these.
     ValueError
         If a file is wrong, or a number is not real.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import sparse
+    >>> sparse.as_sparse(np.eye(3)).shape
+    (3, 3)
     """
     return given_matrix(matrix, weight=weight).matrix
 

@@ -138,6 +138,14 @@ def solve(
     ValueError
         If an argument is not allowed; the message says what is. A system without a solution, or a
         matrix that is not positive definite for cg, is no error but a ``failure`` of the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import sparse
+    >>> ring = np.roll(np.eye(4), 1, axis=1)
+    >>> sparse.solve("bfs", ring, source=0).values.tolist()
+    [0.0, 1.0, 2.0, 3.0]
     """
     one_of("dataflow", dataflow, DATAFLOWS)
     if not isinstance(simulate, bool):
@@ -209,6 +217,13 @@ def problem(
     ------
     TypeError, ValueError
         As for ``solve``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import sparse
+    >>> sparse.problem("pagerank", np.roll(np.eye(4), 1, axis=1)).graph.name
+    'pagerank'
     """
     return _stated(app, matrix, weight, options)[1]
 

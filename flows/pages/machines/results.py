@@ -1,12 +1,10 @@
 """Tables and pictures of what the rules of machines lose and cost."""
 
-import io
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vitruvian.common.extras import need
+from vitruvian.common.charts import rendered
 from vitruvian.flows.pages.machines.costs import RuleCost
 from vitruvian.golden.machines.accuracy import DISTRIBUTIONS, Errors, Listed
 from vitruvian.golden.machines.summary import summary
@@ -106,13 +104,14 @@ def cost_table(entries: Sequence[tuple[Listed, RuleCost]]) -> Table:
 
 
 def chart(entries: Sequence[Accuracy]) -> str:
-    """Return the SVG text of a bar chart: mean errors as bars, and the worst ones as marks.
+    """Return a bar chart as JSON text: mean errors as bars, and the worst ones as marks.
 
     It has the rules with FP32 results, and normal operands. A rule without any error has no bar.
     """
     shown = [entry for entry in entries if entry.listed.row.output == "fp32"]
     least = 0.01
-    with _figure([_label(entry.listed) for entry in shown], panels=1) as (axes, text):
+
+    def draw(axes: list[Any]) -> None:
         for position, entry in enumerate(shown):
             e = entry.errors[_SHOWN]
             if e.mean_ulp > 0:
@@ -121,13 +120,14 @@ def chart(entries: Sequence[Accuracy]) -> str:
         axes[0].set_xscale("log")
         axes[0].set_xlim(least, 1e8)
         axes[0].set_xlabel("error in units in the last place: mean (bar) and worst (mark)")
-    return text[0]
+
+    return _bars([_label(entry.listed) for entry in shown], draw, panels=1)
 
 
 def cost_chart(entries: Sequence[tuple[Listed, RuleCost]]) -> str:
-    """Return the SVG text of two bar charts: area per product and delay, at the first target.
+    """Return two bar charts as JSON text: area per product and delay, at the first target.
 
-    It has the rules with FP32 results, sorted by the area per product.
+    They have the rules with FP32 results, sorted by the area per product.
     """
     shown = [
         (cost.figures[0][1] * cost.steps / cost.terms, cost.figures[0][2] / 1000, listed)
@@ -135,7 +135,8 @@ def cost_chart(entries: Sequence[tuple[Listed, RuleCost]]) -> str:
         if cost.figures and listed.row.output == "fp32"
     ]
     shown.sort(key=lambda each: each[0])
-    with _figure([_label(listed) for *_, listed in shown], panels=2) as (axes, text):
+
+    def draw(axes: list[Any]) -> None:
         for position, (area, delay, _) in enumerate(shown):
             axes[0].barh(position, area, 0.7, color=_BAR)
             axes[1].barh(position, delay, 0.7, color=_MARK)
@@ -143,46 +144,29 @@ def cost_chart(entries: Sequence[tuple[Listed, RuleCost]]) -> str:
         axes[1].set_xlabel("delay without registers, ns")
         for each in axes:
             each.set_xscale("log")
-    return text[0]
+
+    return _bars([_label(listed) for *_, listed in shown], draw, panels=2)
 
 
-@contextmanager
-def _figure(labels: Sequence[str], *, panels: int) -> Iterator[tuple[list[Any], list[str]]]:
-    """Draw horizontal bars with these labels, in panels side by side that share the labels.
+def _bars(labels: Sequence[str], draw: Callable[[list[Any]], None], *, panels: int) -> str:
+    """Return a chart of horizontal bars with these labels, in panels that share the labels."""
+    height = 1.2 + 0.19 * len(labels)
 
-    Yields the axes, and a list that has the SVG text as soon as the block ends. Equal charts have
-    equal texts.
-    """
-    matplotlib = need("matplotlib")
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    settings: Any = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "machines",
-        "font.family": "sans-serif",
-    }
-    texts: list[str] = []
-    with matplotlib.rc_context(settings):
-        height = 1.2 + 0.19 * len(labels)
-        figure = Figure(figsize=(9.0, height))
-        FigureCanvasSVG(figure)
+    def fill(figure: Any) -> None:
         left, gap = 0.44, 0.03
         width = (0.96 - left - gap * (panels - 1)) / panels
         axes = [
             figure.add_axes((left + n * (width + gap), 0.7 / height, width, 1 - 1.0 / height))
             for n in range(panels)
         ]
-        yield axes, texts
+        draw(axes)
         for number, each in enumerate(axes):
             each.set_yticks(range(len(labels)), labels if number == 0 else [], fontsize=8)
             each.set_ylim(len(labels) - 0.4, -0.6)
             for side in ("top", "right"):
                 each.spines[side].set_visible(False)
-        text = io.StringIO()
-        no_dates: Any = {"Date": None, "Creator": None}
-        figure.savefig(text, format="svg", metadata=no_dates)
-    texts.append("\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n")
+
+    return rendered(fill, 9, height, form="json", layout=None).decode()
 
 
 def _label(listed: Listed) -> str:

@@ -287,6 +287,13 @@ def load_chip(name: str | Path) -> Chip:
     ValueError
         If the name is unknown, or the file has a mistake; the message is one line that contains
         the file and line.
+
+    Examples
+    --------
+    >>> from vitruvian import load_chip
+    >>> chip = load_chip("ascend310")
+    >>> chip.name
+    'ascend310'
     """
     return read_chip(*chip_text(name))
 

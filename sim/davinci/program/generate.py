@@ -8,6 +8,9 @@ from pathlib import Path
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import REQUIRED, VectorOp
 
+#: Longest line of the written file.
+_COLUMNS = 100
+
 #: The file that is written.
 TARGET = Path(__file__).with_name("vector_methods.py")
 
@@ -24,8 +27,6 @@ from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.davinci.program.vector import Vector
 from vitruvian.sim.davinci.program.vector_keywords import LaneKeywords, ReductionKeywords
 
-__all__ = ["VectorMethods"]
-
 
 class VectorMethods(Vector):
     """A method for each lane-wise instruction and each reduction.
@@ -38,10 +39,25 @@ class VectorMethods(Vector):
 
 
 def text() -> str:
-    """Return the text of the generated file, before a formatter has wrapped its lines."""
+    """Return the text of the generated file, with lines wrapped as ``ruff format`` does."""
     methods = [_lanewise(op) for op in VECTOR_OPS.values() if op.form.lanewise]
     methods += [_reduction(op) for op in VECTOR_OPS.values() if op.form is REDUCE]
-    return _HEAD + "".join(methods)
+    lines = (_HEAD + "".join(methods)).splitlines()
+    return "\n".join(_wrapped(line) for line in lines) + "\n"
+
+
+def _wrapped(line: str) -> str:
+    """Return a line of at most 100 characters, or several ones with its brackets' content."""
+    if len(line) <= _COLUMNS:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    first = min(line.index(bracket) for bracket in "({" if bracket in line)
+    last = max(line.rfind(bracket, 0, line.find("->") % len(line)) for bracket in ")}")
+    head, inner, tail = line[: first + 1], line[first + 1 : last], line[last:]
+    if len(indent) + 4 + len(inner) <= _COLUMNS:
+        return f"{head}\n{indent}    {inner}\n{indent}{tail}"
+    parts = [f"{indent}    {part},\n" for part in inner.split(", ")]
+    return f"{head}\n{''.join(parts)}{indent}{tail}"
 
 
 def _doc(op: VectorOp) -> str:
@@ -52,7 +68,8 @@ def _doc(op: VectorOp) -> str:
 def _lanewise(op: VectorOp) -> str:
     parameters = [f"{name}: View" for name in op.operands]
     for field in op.fields:
-        default = "" if field.default is REQUIRED else f" = {field.default!r}"
+        value = repr(field.default).replace("'", '"')
+        default = "" if field.default is REQUIRED else f" = {value}"
         parameters.append(f"{field.name}: {field.type}{default}")
     operands = ", ".join(f'"{name}": {name}' for name in op.operands)
     always = [f for f in op.fields if f.default is not None]

@@ -5,7 +5,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core, Program
@@ -13,7 +13,7 @@ from vitruvian.sim.davinci.program.vector import Vector
 
 _HEAD = """# Builder methods
 
-`vitruvian docs` writes this page from the docstrings in `sim/davinci/program`.
+This page is written from the docstrings in `sim/davinci/program` when the site is built.
 
 A `Program` has tensors in global memory and cores. A `Core` has a method for every instruction;
 each call appends what it returns. A mistake raises `ProgramError` (a `ValueError`), whose message
@@ -63,7 +63,7 @@ GROUPS: tuple[tuple[str, type, tuple[str, ...]], ...] = (
     ("Instructions without a method", Core, ("make", "append", "add", "fail")),
 )
 
-#: Meanings of parameters that a docstring only names.
+#: Meanings of parameters that a docstring names without words, or not at all.
 _COMMON = {
     "dst": "Where the results go.",
     "src": "The source.",
@@ -124,6 +124,9 @@ def _method(cls: type, name: str) -> str:
     if op is not None and op.form.lanewise and not op.bitwise and name != "vconv":
         parts.append(f"Elements: {', '.join(op.dtypes.split())}.\n")
     rows = list(_parameters(sections.get("Parameters", "")))
+    lanewise = op is not None and (op.form.lanewise or op.form is REDUCE)
+    if not lanewise:
+        rows += list(_unnamed(method, rows))
     if not rows and op is not None:
         rows = [_Parameter(p.strip("[]"), "View", _COMMON[p.strip("[]")]) for p in op.operands]
         own = list(inspect.signature(method).parameters.values())[1 + len(rows) :]
@@ -140,6 +143,15 @@ def _method(cls: type, name: str) -> str:
         parts.append("The other keywords and the errors are those of `vreduce_lanes`.\n")
     parts += [f"`{r.names}`: {_line(r.text)}\n" for r in _parameters(sections.get("Raises", ""))]
     return "\n".join(parts)
+
+
+def _unnamed(method: Any, rows: list[_Parameter]) -> Iterator[_Parameter]:
+    """Yield the parameters that a docstring does not name because their names say enough."""
+    named = {name.strip("*") for row in rows for name in row.names.split(", ")}
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.name not in named and parameter.name in _COMMON:
+            meaning = _COMMON[parameter.name]
+            yield _Parameter(parameter.name, _type(parameter.annotation), meaning)
 
 
 def _type(annotation: object) -> str:

@@ -309,7 +309,7 @@ class Report:
 
 
 def _predecessor_gangs(lowered: Lowered, times: EngineTimes) -> np.ndarray:
-    """Return, for each gang, the gang that occupied its place before, or −1 if there was none.
+    """Return for each gang the gang that occupied its core before, or −1.
 
     Places go to the waiting gangs in ascending order, in the order in which earlier gangs end. Of
     two gangs that end at the same time, the one with the lower number comes first.

@@ -3,14 +3,12 @@
 import json
 import math
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
-from vitruvian.common.extras import need
-from vitruvian.common.files import write_whole
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.report.report import Report
@@ -165,7 +163,9 @@ def timeline(report: Report, width: int = 72) -> str:
 
 
 def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None:
-    """Draw a Gantt chart to a PNG or SVG file; the same run gives the same bytes.
+    """Draw a Gantt chart to a PNG or SVG file, or its data to a JSON file.
+
+    The same run gives the same bytes.
 
     Parameters
     ----------
@@ -174,10 +174,6 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
     title : str, optional
         By default the names of the program and the chip.
     """
-    matplotlib = need("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     lowered, times = report.lowered, report.times
     rows = []
     for c, stream in enumerate(report.streams):
@@ -187,10 +183,9 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
             if len(mine):
                 name = u.name if len(report.streams) == 1 else f"{stream} {u.name}"
                 rows.append((name, u, mine))
-    settings: Any = {"svg.hashsalt": "vitruvian", "svg.fonttype": "path", "font.size": 9}
-    settings["text.parse_math"] = False  # names of chips and cores are not formulas
-    with matplotlib.rc_context(settings):
-        figure, axes = plt.subplots(figsize=(10, 0.9 + 0.4 * len(rows)), layout="constrained")
+
+    def fill(figure: Any) -> None:
+        axes = figure.subplots()
         for at, (_, u, mine) in enumerate(rows):
             for kind, alpha, height in ((Kind.NORMAL, 1.0, 0.8), (Kind.WAIT, 0.25, 0.3)):
                 some = mine[(lowered.kind[mine] == kind) & (times.end[mine] > times.start[mine])]
@@ -207,12 +202,8 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         axes.set_xlabel("time [µs]; thin and pale: waiting for a flag")
         axes.set_xlim(0, times.total / 10**12 or 1)
         axes.set_title(title or f"{report.name} on {report.chip.name}")
-        form = Path(path).suffix.lower().removeprefix(".") or "png"
-        metadata = {"Date": None} if form == "svg" else {}
-        picture = BytesIO()
-        figure.savefig(picture, format=form, dpi=120, metadata=metadata)
-        plt.close(figure)
-    write_whole(path, picture.getvalue())
+
+    write_figure(path, fill, 10, 0.9 + 0.4 * len(rows))
 
 
 def _joined(begin: np.ndarray, end: np.ndarray, gap: int) -> np.ndarray:

@@ -5,11 +5,10 @@ References
 Rohwedder 2021, Fig. 5.2 and Fig. 5.3.
 """
 
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from vitruvian.common.extras import need
+from vitruvian.common.charts import rendered
 from vitruvian.sim.kernels.pooling.plan import METHODS
 from vitruvian.sim.papers.rohwedder21.study import FIGURES, PUBLISHED, SHOWN, PoolingRun
 
@@ -161,7 +160,7 @@ def markdown(table: Table) -> str:
 
 
 def inception_plot(runs: Sequence[PoolingRun]) -> str:
-    """Return the SVG text of bars like those of Fig. 5.2, one part for each form of the kernel."""
+    """Return the chart of bars like those of Fig. 5.2, one part for each form of the kernel."""
 
     def draw(figure: Any) -> None:
         for axes, name in zip(figure.subplots(1, 3), FIGURES, strict=True):
@@ -178,11 +177,11 @@ def inception_plot(runs: Sequence[PoolingRun]) -> str:
             axes.set_ylabel("cycles")
         axes.legend()
 
-    return _svg(draw, (11, 3.4))
+    return _chart(draw, (10.4, 3.4))
 
 
 def stride_plot(runs: Sequence[PoolingRun]) -> str:
-    """Return the SVG text of curves like those of Fig. 5.3, one part for each stride."""
+    """Return the chart of curves like those of Fig. 5.3, one part for each stride."""
 
     def draw(figure: Any) -> None:
         for axes, stride in zip(figure.subplots(1, 3), (1, 2, 3), strict=True):
@@ -201,20 +200,9 @@ def stride_plot(runs: Sequence[PoolingRun]) -> str:
             axes.set_ylabel("cycles")
         axes.legend()
 
-    return _svg(draw, (11, 3.6))
+    return _chart(draw, (10.4, 3.6))
 
 
-def _svg(draw: Any, size: tuple[float, float]) -> str:
-    """Return a picture as SVG text; the same runs give the same bytes."""
-    matplotlib = need("matplotlib")
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "pooling", "font.size": 10}
-    with matplotlib.rc_context(settings):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure)
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+def _chart(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
+    """Return a chart as JSON text; the same runs give the same bytes."""
+    return rendered(draw, *size, form="json").decode()

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.common import charts
+from vitruvian.flows.pages import site
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels.pooling import METHODS, Pooling, build
 from vitruvian.sim.kernels.pooling.build import timed
@@ -32,8 +34,8 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     assert main(["pooling", "--out", out, "--json", json_]) == 0
     text = capsys.readouterr().out
     assert "7×7×32" in text and "forward with mask" in text and "published" in text
-    for name in ("pooling_inception.svg", "pooling_strides.svg"):
-        assert (tmp_path / name).read_text().startswith("<?xml")
+    for name in ("pooling_inception.json", "pooling_strides.json"):
+        assert charts.draw(json.loads((tmp_path / name).read_text())).startswith("<?xml")
     page = (tmp_path / "pooling.md").read_text()
     assert "old" not in page and "| (3, 3) | 5 |" in page and page.endswith("End.\n")
     runs = json.loads((tmp_path / "runs.json").read_text())
@@ -81,7 +83,7 @@ def test_the_table_has_the_error_of_the_published_speedup():
 
 
 def test_the_counts_of_the_page_are_those_of_the_kernels(root):
-    text = (root / "docs" / "results" / "pooling.md").read_text()
+    text = site.text_of(root / "docs" / "results" / "pooling.md")
     part = re.search(r"<!-- pooling: counts -->\n(.*?)<!-- /pooling -->", text, re.S)
     assert part
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part[1].splitlines()]

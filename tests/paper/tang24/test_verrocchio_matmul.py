@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from vitruvian.flows.pages import site
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.kernels.search import TilingSearch, guided
@@ -40,7 +41,7 @@ def test_the_share_of_the_peak_grows_with_the_scale(shares):
 
 
 def test_the_table_has_these_shares(shares, root):
-    text = (root / "docs" / "results" / "verrocchio.md").read_text()
+    text = site.text_of(root / "docs" / "results" / "verrocchio.md")
     for (width, ratio), share in shares.items():
         (row,) = re.findall(rf"\| {width}×{width}×{ratio * width} \|.*", text)
         assert f"| {share:.2%} |" in row

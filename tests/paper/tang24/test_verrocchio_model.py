@@ -21,6 +21,7 @@ from benchmarks.papers.tang24.closed_form import (
     period_private,
     period_shared,
 )
+from vitruvian.flows.pages import site
 from vitruvian.sim.davinci import Chip, Program, Unit, load_chip
 from vitruvian.sim.davinci.chip.file import CHIPS, read_chip
 from vitruvian.sim.davinci.timing import engine
@@ -278,7 +279,7 @@ def test_fig_2_2_the_order_of_flags_decides():
 
 
 def test_the_table_of_fig_2_2_is_what_comes_out(root):
-    text = (root / "docs" / "results" / "verrocchio.md").read_text()
+    text = site.text_of(root / "docs" / "results" / "verrocchio.md")
     block = re.search(r"<!-- figures -->(.*)<!-- /figures -->", text, re.S)
     assert block
     rows = [line.strip("|").split("|") for line in block[1].strip().splitlines()[2:]]

@@ -189,9 +189,9 @@ def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
     )
     group.add_argument(
         "--gantt",
-        type=output_path(".svg", ".png"),
+        type=output_path(".svg", ".png", ".json"),
         metavar="FILE",
-        help="Draw the timeline as a Gantt chart to this file (.svg, .png).",
+        help="Draw the timeline as a Gantt chart to this file (.svg, .png, or .json for its data).",
     )
     group.add_argument(
         "--csv",

@@ -53,9 +53,10 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument(
         "--out",
-        type=output_path(".svg", ".png"),
+        type=output_path(".svg", ".png", ".json"),
         metavar="FILE",
-        help="Write a chart of the shares of the classes to this file (.svg, .png).",
+        help="Write a chart of the shares of the classes to this file (.svg, .png, or .json for "
+        "its data).",
     )
     add_json(parser, "the layers and shares")
     parser.set_defaults(run=_run)
@@ -99,7 +100,7 @@ def _network(name: str) -> "Network":
 
 
 def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
-    from vitruvian.common.figure import write_figure
+    from vitruvian.common.charts import write_figure
     from vitruvian.sim.roofline.plot import draw_distribution
 
     console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=120)

@@ -33,7 +33,7 @@ def register(name: str, commands: Any) -> None:
         "--out",
         type=output_path(folder=True),
         metavar="FOLDER",
-        help="Write the plots into this folder, and the tables into its pooling.md if it exists.",
+        help="Write the charts into this folder, and the tables into its pooling.md if it exists.",
     )
     add_json(parser, "the runs")
     parser.set_defaults(run=_pooling, chip="ascend910")
@@ -66,8 +66,8 @@ def _pooling(options: argparse.Namespace) -> int:
     print(f"{len(runs) + len(lines)} runs in {time.monotonic() - started:.0f} s", file=sys.stderr)
     if options.out:
         folder = Path(options.out)
-        write_whole(folder / "pooling_inception.svg", pages.inception_plot(runs))
-        write_whole(folder / "pooling_strides.svg", pages.stride_plot(lines))
+        write_whole(folder / "pooling_inception.json", pages.inception_plot(runs))
+        write_whole(folder / "pooling_strides.json", pages.stride_plot(lines))
         page = folder / "pooling.md"
         if page.exists():
             texts = {key: pages.markdown(table) for key, table in tables.items()}

@@ -84,9 +84,9 @@ def register(name: str, commands: Any) -> None:
     )
     parser.add_argument(
         "--out",
-        type=output_path(".svg", ".png"),
+        type=output_path(".svg", ".png", ".json"),
         metavar="FILE",
-        help="Write the roofline plot to this file (.svg, .png).",
+        help="Write the roofline plot to this file (.svg, .png, or .json for its data).",
     )
     add_json(parser, "the figures")
     parser.set_defaults(run=_run)
@@ -206,7 +206,7 @@ def _console(options: argparse.Namespace) -> "Console":
 
 def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
     """Print the verdict, the components and the advice, and write the plot."""
-    from vitruvian.common.figure import write_figure
+    from vitruvian.common.charts import write_figure
     from vitruvian.sim.roofline.plot import draw
     from vitruvian.sim.roofline.strategies import advice
 

@@ -1,12 +1,14 @@
 """The generated documentation is up to date, and mistakes in its markers are reported."""
 
+import re
+
 import pytest
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.cli import main
 from vitruvian.common.errors import UserError
-from vitruvian.flows.pages import docs, figures
+from vitruvian.flows.pages import docs, figures, rooms
 from vitruvian.flows.pages.machines import one_sum
 from vitruvian.golden.m3xu.isa import Opcode
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
@@ -18,27 +20,54 @@ def test_the_documentation_is_up_to_date():
     assert main(["docs", "--check"]) == 0
 
 
-def test_a_stale_table_is_reported_and_regenerated(tmp_path, monkeypatch, capsys):
-    file = tmp_path / "cube.md"
-    file.write_text("# x\n<!-- configurations: hdl.cube -->\nold\n<!-- /configurations -->\nend\n")
-    assert docs.update(tmp_path, check=True) == [file] and "old" in file.read_text()
-    assert docs.update(tmp_path) == [file]
+def test_a_part_is_put_into_a_page():
+    text = docs.filled("# x\n<!-- configurations: hdl.cube -->\nend\n")
+    assert "| `cube_davinci` | systolic | 16 × 16 × 16 |" in text and text.endswith("end\n")
+    assert docs.filled("<!-- other: hdl.cube -->\n") == "<!-- other: hdl.cube -->\n"
+
+
+def test_every_part_of_every_page_can_be_made(root):
+    """The pages hold the marks alone; what they stand for is not in Git."""
+    marks = 0
+    for page in (root / "docs").rglob("*.md"):
+        found = docs._MARK.findall(page.read_text())
+        marks += len(found)
+        assert not re.search(r"<!-- /(ports|instructions|example|verilog|source)", page.read_text())
+    assert marks > 30
+
+
+def test_a_stale_table_of_rooms_is_reported_and_regenerated(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(docs, "ROOT", tmp_path)
+    for name, words in (("golden", "Models."), ("hdl", "Hardware.")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f'"""{words}\n\nMore.\n"""\n')
+    (tmp_path / "hdl" / "a.py").write_text("from vitruvian.golden.b import c\n")
+    file, picture = tmp_path / "x.md", tmp_path / "overview.svg"
+    file.write_text("# x\n<!-- rooms -->\nformer\n<!-- /rooms -->\nend\n")
+    assert docs.update(tmp_path, check=True) == [file, picture] and "former" in file.read_text()
+    assert docs.update(tmp_path) == [file, picture]
     text = file.read_text()
-    assert "| `cube_davinci` | systolic | 16 × 16 × 16 |" in text and "old" not in text
-    assert text.endswith("<!-- /configurations -->\nend\n") and docs.update(tmp_path) == []
+    assert "| `golden` | 0 | Models |\n| `hdl` | 1 | Hardware |\n" in text and "former" not in text
+    assert text.endswith("<!-- /rooms -->\nend\n") and docs.update(tmp_path) == []
 
 
-def test_a_picture_is_drawn_beside_a_file_that_shows_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(docs.PICTURES, "bars.svg", lambda: "<svg/>\n")
-    file, picture = tmp_path / "x.md", tmp_path / "bars.svg"
-    file.write_text("bars.svg\n")
-    assert docs.update(tmp_path) == [] and not picture.exists()
-    file.write_text("![Bars](bars.svg)\n")
-    assert docs.update(tmp_path, check=True) == [picture] and not picture.exists()
-    assert docs.update(tmp_path) == [picture] and picture.read_text() == "<svg/>\n"
-    assert docs.update(tmp_path, check=True) == []
-    picture.write_text("old")
-    assert docs.update(tmp_path, check=True) == [picture]
+def test_packages_that_import_in_a_cycle_have_no_floor(tmp_path):
+    for name, other in (("golden", "hdl"), ("hdl", "golden")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text('"""X."""\n')
+        (tmp_path / name / "a.py").write_text(f"from vitruvian.{other} import b\n")
+    with pytest.raises(ValueError, match="packages must not import in a cycle: golden → hdl"):
+        rooms.floors(tmp_path)
+
+
+def test_a_decision_without_its_number_is_refused(tmp_path):
+    folder = tmp_path / "docs" / "decisions"
+    folder.mkdir(parents=True)
+    (folder / "0001-a.md").write_text("# 0001 Why A\n")
+    assert "| 0001 | [Why A](decisions/0001-a.md) |" in rooms.decisions(tmp_path)
+    (folder / "0002-b.md").write_text("# Why B\n")
+    with pytest.raises(ValueError, match=r"0002-b\.md must begin with '# 0002 ', not '# Why B'"):
+        rooms.decisions(tmp_path)
 
 
 def test_the_area_picture_shows_the_stored_ratios(monkeypatch, tmp_path):
@@ -53,7 +82,7 @@ def test_the_area_picture_shows_the_stored_ratios(monkeypatch, tmp_path):
 
 
 def test_the_instruction_table_agrees_with_the_opcodes():
-    text = (docs.FOLDER / "m3xu.md").read_text()
+    text = (docs.FOLDER / "units" / "m3xu.md").read_text()
     for opcode in Opcode:
         line = next(line for line in text.splitlines() if f"| `{opcode.mnemonic}` |" in line)
         cells = [cell.strip() for cell in line.split("|")]
@@ -65,13 +94,12 @@ def test_the_instruction_table_agrees_with_the_opcodes():
         assert cycles * rate == opcode.macs
 
 
-def test_an_unknown_package_is_refused(tmp_path):
-    (tmp_path / "x.md").write_text("<!-- ports: hdl.tea -->\n<!-- /ports -->\n")
+def test_an_unknown_package_is_refused():
     with pytest.raises(
         UserError,
         match=r"package must be one of hdl\.fp, .*, hdl\.scu, .*not 'hdl.tea'",
     ):
-        docs.update(tmp_path)
+        docs.filled("<!-- ports: hdl.tea -->\n")
 
 
 def test_rows_of_streams_show_their_fields():
@@ -114,10 +142,11 @@ def test_an_excerpt_has_the_header_the_ports_and_registers(tmp_path):
 
 
 def test_the_tutorials_are_checked(monkeypatch, tmp_path, capsys):
-    page = tmp_path / "verilog.md"
-    page.write_text("<!-- excerpt: dot -->\nold\n<!-- /excerpt -->\n")
+    (tmp_path / "verilog.md").write_text("Text.\n<!-- excerpt: dot -->\n")
     monkeypatch.setattr(docs, "TUTORIALS", tmp_path)
-    assert main(["docs", "--check"]) == 1 and "out of date: verilog.md" in capsys.readouterr().out
+    assert main(["docs", "--check"]) == 1
+    assert "out of date: verilog.ipynb" in capsys.readouterr().out
+    assert main(["docs"]) == 0 and "module dot" in (tmp_path / "verilog.ipynb").read_text()
 
 
 def test_the_picture_of_one_sum_has_the_results_of_the_models():

@@ -206,7 +206,7 @@ def test_the_program_of_a_fused_pair_equals_its_nodes_in_float32(problem):
 
 
 def test_a_program_can_be_read():
-    """PageRank's pass, as docs/units/sparse.md explains it."""
+    """PageRank's pass, as docs/units/sparse_cores.md explains it."""
     nodes = (Ewise("d", "sub", ("a", "b")), Ewise("e", "abs", ("d",)), Reduce("s", "add", ("e",)))
     program = compile_nodes(nodes, scalars=(), wanted=["s"], product="a", lanes=2)
     text = [f"{i.op} {i.d} {i.a} {i.b}{' end' * i.end}" for i in program.store]

@@ -219,7 +219,7 @@ def test_a_row_without_vectors_is_refused(name, message, tmp_path, capsys):
 
 
 def test_the_page_states_the_figures():
-    page = (Path(__file__).parents[4] / "docs" / "units" / "rvbna.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "units" / "machines" / "rvbna.md").read_text()
     vectors = make_vectors(find("rvbna_bf16_n8_fp32"), 2000)
     for name, run in wrong_rules(vectors.machine).items():
         assert f"| {name} | {(run(vectors.operands) != vectors.d).sum()} |" in page

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.flows.pages import site
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.kernels import KERNELS
 
@@ -32,7 +33,7 @@ def test_the_command_cce_of_the_page_runs(root, monkeypatch, capsys):
 
 
 def test_the_launch_of_the_table_is_the_chips(root):
-    text = (root / "docs" / "results" / "gemm910b1.md").read_text()
+    text = site.text_of(root / "docs" / "results" / "gemm910b1.md")
     chip = load_chip("ascend910b")
     launch = re.search(r"launch, (\d+) µs", text)
     total = re.search(r"memory bus, ([\d.]+) TB/s", text)

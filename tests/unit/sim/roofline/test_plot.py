@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.papers.zhou25.misjudged import two_transfers
-from vitruvian.common.figure import write_figure
+from vitruvian.common.charts import write_figure
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.roofline import Bound, analyse, counters_of

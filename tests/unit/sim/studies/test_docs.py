@@ -1,4 +1,4 @@
-"""The figures of docs/units/kernels.md are those that the kernels compute."""
+"""The figures of docs/units/studies.md are those that the kernels compute."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from vitruvian.sim.studies import KERNELS, METHODS, StudyRow
 
-DOCUMENT = Path("docs") / "units" / "kernels.md"
+DOCUMENT = Path("docs") / "units" / "studies.md"
 SHOWN = ("sgemm", "cgemm", "conv", "cconv", "fft", "knn", "mrf", "mrf-match")
 
 

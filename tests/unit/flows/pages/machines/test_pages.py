@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.changed_rules import changed
 from vitruvian.common.errors import UserError
-from vitruvian.flows.pages import docs
+from vitruvian.flows.pages import site
 from vitruvian.flows.pages.machines import drawing, pages
 from vitruvian.flows.pages.machines.datapath import datapath, ranks_of
 from vitruvian.flows.pages.machines.steps import StepOperands, units
@@ -219,8 +219,8 @@ def test_the_instructions_of_a_machine():
         pages.worked("v100_mma_fp16_fp32")
 
 
-def test_a_picture_of_a_machine_is_drawn_beside_a_page_that_shows_it(tmp_path):
-    page, name = tmp_path / "x.md", "datapath_v100_mma_fp16_fp32.svg"
-    page.write_text(f"![V100]({name})\n<!-- instructions: v100 -->\n<!-- /instructions -->\n")
-    assert docs.update(tmp_path) == [page, tmp_path / name]
-    assert "E_max − 23" in (tmp_path / name).read_text() and docs.update(tmp_path) == []
+def test_a_picture_of_a_machine_is_drawn_where_a_page_shows_it(tmp_path):
+    name = "datapath_v100_mma_fp16_fp32.svg"
+    (tmp_path / "x.md").write_text(f"![V100]({name})\n")
+    assert list(site.pictures(tmp_path)) == [tmp_path / name]
+    assert "E_max − 23" in site.picture(tmp_path / name)

@@ -6,9 +6,11 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.common.charts import draw
 from vitruvian.flows.asic import cells
 from vitruvian.flows.asic.measure import Settings, measure
 from vitruvian.flows.asic.synth import SynthesisRecipe
+from vitruvian.flows.pages import site
 from vitruvian.flows.pages.machines import results
 from vitruvian.flows.pages.machines.costs import RuleCost, costs, unit_of
 from vitruvian.golden.machines import find
@@ -52,7 +54,7 @@ def test_the_table_of_costs_says_where_there_is_no_unit():
 def test_the_picture_has_a_bar_for_each_rule_and_is_the_same_every_time():
     picture = results.chart(accuracy())
     assert picture == results.chart(accuracy()) != results.chart(accuracy(2.0))
-    text = "".join(ET.fromstring(picture).itertext())
+    text = "".join(ET.fromstring(draw(json.loads(picture))).itertext())
     assert "v100 mma fp16" in text and "arm" in text
 
 
@@ -65,7 +67,7 @@ def test_the_picture_of_costs_is_sorted_and_leaves_out_rows_without_a_unit():
     ]
     missing = next(e for e in listed() if e.row.stem == "h100_mma_fp16_fp32")
     picture = results.cost_chart([*entries, (missing, RuleCost(missing.row, reason="none"))])
-    text = "".join(ET.fromstring(picture).itertext())
+    text = "".join(ET.fromstring(draw(json.loads(picture))).itertext())
     assert 0 < text.index("arm bfdot_ebf1 bf16") < text.index("v100 mma fp16")
     assert "h100" not in text
     assert results.cost_chart([(missing, RuleCost(missing.row, reason="none"))])
@@ -96,21 +98,16 @@ def test_a_plain_rule_has_a_unit_with_its_own_terms():
     unit.check()
 
 
-def test_the_command_writes_tables_into_a_page(tmp_path, capsys, monkeypatch):
+def test_the_command_writes_tables_and_a_chart(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("vitruvian.commands.machines_results._ROWS", 3)
-    page = tmp_path / "machines.md"
-    page.write_text(
-        "# x\n<!-- machines: ulps Intel -->\nold\n<!-- /machines -->\n"
-        "<!-- machines: ulps AMD -->\nkept\n<!-- /machines -->\n"
-    )
     file = tmp_path / "x.json"
     words = ["machines", "avx512", "--errors", "--no-cache"]
     assert main([*words, "--out", str(tmp_path), "--json", str(file)]) == 0
-    text = page.read_text()
-    assert "| avx512 " in text and "old" not in text and "kept" in text
+    text = site.with_tables("[Table](data/machines_ulps_intel.csv)", tmp_path)
+    assert "| avx512 " in text and len(text.strip().splitlines()) == 3
     (entry,) = json.loads(file.read_text())["accuracy"]
     assert entry["stem"] == "avx512_vdpbf16ps" and set(entry["errors"]) == set(DISTRIBUTIONS)
-    assert (tmp_path / "machines_accuracy.svg").exists()
+    assert (tmp_path / "machines_accuracy.json").exists()
     assert "vdpbf16ps" in capsys.readouterr().out
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.papers.tang24.selection_costs import HostSort
 from benchmarks.papers.tang24.tile_times import tile_seconds
+from vitruvian.flows.pages import site
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.kernels import KERNELS
 
@@ -38,7 +39,7 @@ def test_times_are_those_of_the_chip_file(root):
 
 def test_times_of_a_row_are_those_of_the_simulator(root):
     """The row with the fewest points, and the cost of the host."""
-    text = (root / "docs" / "results" / "knn_tiling.md").read_text()
+    text = site.text_of(root / "docs" / "results" / "knn_tiling.md")
     found = re.search(r"^\| 16 \| 1024 \| 8 \|.*?([\d.]+) … ([\d.]+) µs", text, re.M)
     assert found
     values = np.random.default_rng(8).normal(size=(16, 10240)).astype(np.float16)

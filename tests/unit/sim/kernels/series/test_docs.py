@@ -2,6 +2,7 @@
 
 import re
 
+from vitruvian.flows.pages import site
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.kernels.series.build import METHODS, evaluators
 from vitruvian.sim.kernels.series.functions import FUNCTIONS
@@ -48,7 +49,7 @@ def test_the_table_has_every_method(root):
 def test_the_precision_page_has_the_published_numbers(root):
     from benchmarks.papers.tang24.series_precision import INPUTS, PUBLISHED
 
-    text = (root / "docs" / "results" / "series_precision.md").read_text(encoding="utf-8")
+    text = site.text_of(root / "docs" / "results" / "series_precision.md")
     cells = 0
     for order, part in zip((8, 16), re.split(r"## Order \d+", text)[1:], strict=True):
         for method, column in (("cube", 3), ("horner", 4)):

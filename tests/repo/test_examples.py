@@ -1,0 +1,72 @@
+"""The functions that users type have examples in their docstrings, and all examples run."""
+
+import doctest
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+FACES = ("vitruvian", "vitruvian.formats", "vitruvian.machines", "vitruvian.ops")
+FACES += ("vitruvian.sparse",)
+
+#: Functions that users type and that no face has.
+MORE = (
+    ("vitruvian.golden.m3xu", "gemm"),
+    ("vitruvian.golden.scu", "im2col"),
+    ("vitruvian.golden.scu", "col2im"),
+    ("vitruvian.products", "gemm"),
+)
+
+
+def typed() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the name and the function of every function that a user types."""
+    names = [(face, name) for face in FACES for name in importlib.import_module(face).__all__]
+    if importlib.util.find_spec("vitruvian.sim.davinci"):
+        names += [("vitruvian.sim.davinci", "load_chip"), ("vitruvian.sim.davinci", "simulate")]
+    for module, name in (*names, *MORE):
+        thing = getattr(importlib.import_module(module), name)
+        if inspect.isroutine(inspect.unwrap(thing)):
+            yield f"{module}.{name}", inspect.unwrap(thing)
+
+
+FUNCTIONS = dict(typed())
+
+
+def failures(name: str, thing: Any) -> int:
+    """Run the examples of a docstring, and return how many fail; there must be some."""
+    finder = doctest.DocTestFinder(recurse=False)
+    known = dict(vars(inspect.getmodule(thing) or doctest))
+    tests = [test for test in finder.find(thing, name, globs=known) if test.examples]
+    assert tests, f"{name} must have an example"
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    return sum(runner.run(test).failed for test in tests)
+
+
+def test_there_are_thirty_functions():
+    assert len(FUNCTIONS) >= 30
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_example_of_a_function_runs(name):
+    assert failures(name, FUNCTIONS[name]) == 0
+
+
+@pytest.mark.parametrize("face", ["formats", "machines", "sparse"])
+def test_the_example_of_a_face_runs(face):
+    assert failures(face, importlib.import_module(f"vitruvian.{face}")) == 0
+
+
+def test_a_wrong_example_is_noticed(capsys):
+    def wrong() -> None:
+        """Return nothing.
+
+        >>> 1 + 1
+        3
+        """
+
+    assert failures("wrong", wrong) == 1 and "Expected:" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="len must have an example"):
+        failures("len", len)

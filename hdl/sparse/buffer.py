@@ -305,8 +305,8 @@ class DualBuffer(wiring.Component):
         c = self.config
         lanes = range(c.lanes)
         width = c.number.storage_bits + c.row_bits
-        # Stage 1: elements that have no slot yet. Each looks up the entry of its row. Entries are in
-        # banks, so that elements whose rows share a bank go one after the other.
+        # Stage 1: elements that have no slot yet. Each looks up the entry of its row. The entries
+        # are in banks, so that elements whose rows share a bank go one after the other.
         self._s1_pending, self._s1_left = Signal(c.lanes), Signal(c.lanes)
         self._s1_sub = Signal(c.sub_bits)
         self._s1_rows = [Signal(c.row_bits, name=f"s1_row_{k}") for k in lanes]

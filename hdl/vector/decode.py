@@ -100,6 +100,8 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
             result = result | bit
         return result
 
+    # Every operation is in one row of a table at most, so that the codes of rows can be combined by
+    # OR, without a priority.
     def coded(table: dict[Any, tuple[Operation, ...]], width: int) -> Value:
         result: Value = Const(0, width)
         for member, operations in table.items():
@@ -135,6 +137,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
         control.rounding.eq(Value.cast(command.rounding)),
         control.logarithm.eq(among(Operation.LN)),
     ]
+    # RELU is the maximum of an operand and the scalar 0.
     relu = among(Operation.RELU)
     scalar = _scalar(m, command, wide, relu)
     from_scalar = command.from_scalar | relu

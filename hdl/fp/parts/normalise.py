@@ -163,6 +163,7 @@ def round_and_pack(
     result_nonzero: Value = Const(0, 1)
     tail = Const(0, 1) if number.tail is None else number.tail
     word = Cat(tail.replicate(max(result_bits + 2 - len(number.word), 0)), number.word)
+    # One bit more than the exponent: the shift of a subnormal number makes the field negative.
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
     m.d.comb += field.eq(exponent - number.shift)
     cut = len(word) - 2 - result_bits
@@ -196,6 +197,7 @@ def round_and_pack(
         result_nonzero = nonzero & (under <= result_bits)
         if chop is not None and chopped_bits is not None:
             result_nonzero = result_nonzero & ~(chop & (under > chopped_bits))
+    # Without the leading one at the top the number is subnormal, whatever its field says.
     over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)
     kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
     if not denormalise:
@@ -216,6 +218,8 @@ def round_and_pack(
         if chop is not None:
             up = up & ~chop
         up = stages.cross("normalised", up, "s4_round_up")
+        # A carry out of the fraction goes into the exponent field and leaves a zero fraction, so
+        # rounding up to the next power of two, or to infinity, needs no case of its own.
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
         kept, result_nonzero = rounded, result_nonzero | up

@@ -8,11 +8,11 @@ from amaranth.hdl import Array, Mux, Signal, Value
 
 from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
-from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
 from vitruvian.hdl.cube.element import ProcessingElement
 from vitruvian.hdl.cube.grid import Grid
+from vitruvian.hdl.cube.lookahead import LookaheadSequencer
 from vitruvian.hdl.cube.ports import Start
 from vitruvian.hdl.cube.unit import MatrixUnit
 

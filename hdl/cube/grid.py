@@ -15,7 +15,7 @@ from .assign import DataAssignment
 from .config import MatrixUnitConfig
 from .element import ProcessingElement
 from .ports import control_layout, fractal_layout, step_layout
-from .row import RowRegisters
+from .row_control import RowRegisters
 from .tile import TileConfig
 
 

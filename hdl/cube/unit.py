@@ -10,16 +10,16 @@ from amaranth.lib.wiring import In, Out
 from ..simd2.mode import decoded
 from ..simd2.operand import Decode, Spread
 from ..simd2.pair import ASSIGNMENT_BITS, ELEMENT_BITS
-from .ahead import LookaheadSequencer
 from .assign import DataAssignment
 from .choices import INT8
 from .control import Sequencer
 from .element import ProcessingElement
 from .grid import Grid
+from .lookahead import LookaheadSequencer
+from .operand_ping_pong import OperandTurns
 from .ports import Start, beat_layout, fractal_layout
-from .row import RowRegisters
+from .row_control import RowRegisters
 from .tile import TileConfig
-from .turns import OperandTurns
 
 #: Fields of a beat that the sequencer does not need.
 _DATA = ("a", "b", "index")

@@ -7,10 +7,10 @@ from amaranth.hdl import Module, Value
 from vitruvian.golden.fp.spec import DotSpec
 
 from .add import Adder
-from .core.after import AFTER_PIPELINES, geometry_after
 from .core.dotcore import DotCore
+from .core.exact_addend import AFTER_PIPELINES, geometry_after
 from .core.geometry import Geometry, Lane, with_floor
-from .core.late import exact_window, late_pipelines, sums_of
+from .core.late_addend import exact_window, late_pipelines, sums_of
 from .core.operands import form_of, form_of_addend
 from .core.products import product_lanes
 from .core.rules import check_dot_rule

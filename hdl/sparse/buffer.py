@@ -1,6 +1,7 @@
 """The buffer of a matrix in CSC and CSR form, which converts columns to rows as they pass."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
@@ -30,6 +31,21 @@ def _choose(chosen: Value, values: list[Any]) -> Value:
     for k, value in enumerate(values):
         total = total | (value & chosen[k].replicate(len(value)))
     return total
+
+
+class _Found(NamedTuple):
+    """What a bank of rows has found out about the element that it serves."""
+
+    #: The row has no element yet, and needs room for all of its elements.
+    wants_room: Value
+    #: The row has more elements than its entry says.
+    full: Signal
+    #: The element leaves stage 1.
+    goes: Signal
+    #: The lane of the element, one bit for each lane.
+    grant: Signal
+    #: Its slot.
+    slot: Signal
 
 
 class DualBuffer(wiring.Component):
@@ -281,78 +297,41 @@ class DualBuffer(wiring.Component):
         return self._delivering | converting
 
     def _build_places(self, m: Module) -> None:
-        """Find the slot of each element of a beat, and write the elements to their slots."""
+        """Find the slot of each element of a beat, and write the elements to their slots.
+
+        The registers ``_s1_pending``, ``_s1_sub``, ``_s1_rows`` and ``_s1_data`` are the beat that
+        ``_build_columns`` hands over; it may hand over the next one when ``_s1_left`` is 0.
+        """
         c = self.config
-        lanes, low = range(c.lanes), c.lane_bits
+        lanes = range(c.lanes)
         width = c.number.storage_bits + c.row_bits
-        # Stage 1: elements that have no slot yet.
+        # Stage 1: elements that have no slot yet. Each looks up the entry of its row. The entries
+        # are in banks, so that elements whose rows share a bank go one after the other.
         self._s1_pending, self._s1_left = Signal(c.lanes), Signal(c.lanes)
         self._s1_sub = Signal(c.sub_bits)
         self._s1_rows = [Signal(c.row_bits, name=f"s1_row_{k}") for k in lanes]
         self._s1_data = [Signal(width, name=f"s1_data_{k}") for k in lanes]
-        # Stage 2: elements that have one, and wait for its bank.
+        # Stage 2: elements that have a slot, and wait for the bank of the slot, which takes one
+        # element in a cycle. A beat moves to it when all elements of the beat before are written.
         self._s2_pending = Signal(c.lanes)
         s2_slots = [Signal(c.slot_bits, name=f"s2_slot_{k}", reset_less=True) for k in lanes]
         s2_data = [Signal(width, name=f"s2_data_{k}", reset_less=True) for k in lanes]
         s2_left, s2_free = Signal(c.lanes), Signal()
         m.d.comb += s2_free.eq(s2_left == 0)
 
-        # The reservations have the order of the lanes: only the lowest lane may make one.
+        # The reservations have the order of the lanes: only the lowest lane may make one. Otherwise
+        # two rows that begin in one cycle would get the same slots.
         lowest = Signal(c.lanes)
         m.d.comb += lowest.eq(_lowest(self._s1_pending))
         slot_of = [Value.cast(0) for _ in lanes]
         served, wrong, wants_room = Value.cast(0), Value.cast(0), Value.cast(0)
-        index = self.index.payload
-        load = self.index.valid & self.index.ready
         for bank in lanes:
-            read = self._known[bank].read_port(domain="comb")
-            write = self._known[bank].write_port()
-            wants = Signal(c.lanes, name=f"rows_{bank}_wants")
-            grant = Signal(c.lanes, name=f"rows_{bank}_grant")
-            first, full, goes = (
-                Signal(name=f"rows_{bank}_{name}") for name in ("first", "full", "goes")
-            )
-            slot = Signal(c.slot_bits, name=f"rows_{bank}_slot")
-            group = Signal(c.group_bits, name=f"rows_{bank}_group")
-            row = read.data
-            may_reserve = (grant & lowest).any()
-            m.d.comb += [
-                wants.eq(
-                    Cat(self._s1_pending[k] & (self._s1_rows[k][:low] == bank) for k in lanes)
-                ),
-                grant.eq(_lowest(wants)),
-                group.eq(_choose(grant, [rows[low:] for rows in self._s1_rows])),
-                read.addr.eq(group),
-                first.eq(wants.any() & (row.fill == 0)),
-                full.eq(wants.any() & (row.fill == row.count)),
-                goes.eq(
-                    wants.any()
-                    & ~full
-                    & (~first | (may_reserve & self._room))
-                    & s2_free
-                    & ~self._stopped
-                ),
-                slot.eq(Mux(first, self._next_slot, row.start + row.fill)),
-                write.addr.eq(Mux(load, index.group, group)),
-                write.en.eq(goes | load),
-                write.data.count.eq(Mux(load, index.counts[bank], row.count)),
-                write.data.start.eq(Mux(first, self._next_slot, row.start)),
-                write.data.fill.eq(Mux(load, 0, row.fill + 1)),
-                write.data.sub.eq(Mux(load, 0, self._s1_sub)),
-                write.data.before.eq(
-                    Mux(load, 0, Mux(row.sub == self._s1_sub, row.before, row.fill))
-                ),
-            ]
-            with m.If(first & may_reserve):
-                m.d.comb += [
-                    self._grow_row.eq(Cat(Const(bank, low), group)),
-                    self._grow_count.eq(row.count),
-                ]
-            wants_room = wants_room | (first & ~full & may_reserve)
-            wrong = wrong | full
-            served = served | (grant & goes.replicate(c.lanes))
+            found = self._build_bank_of_rows(m, bank, lowest, s2_free)
+            wants_room = wants_room | found.wants_room
+            wrong = wrong | found.full
+            served = served | (found.grant & found.goes.replicate(c.lanes))
             for k in lanes:
-                slot_of[k] = slot_of[k] | (slot & grant[k].replicate(c.slot_bits))
+                slot_of[k] = slot_of[k] | (found.slot & found.grant[k].replicate(c.slot_bits))
         takes = Signal(c.lanes)
         m.d.comb += [
             takes.eq(served),
@@ -367,6 +346,72 @@ class DualBuffer(wiring.Component):
             for k in lanes:
                 m.d.sync += [s2_slots[k].eq(slot_of[k]), s2_data[k].eq(self._s1_data[k])]
 
+        m.d.comb += s2_left.eq(self._s2_pending & ~self._build_slots(m, s2_slots, s2_data))
+
+    def _build_bank_of_rows(self, m: Module, bank: int, lowest: Signal, s2_free: Signal) -> _Found:
+        """Give one waiting element whose row is in a bank a slot, and update the row's entry.
+
+        Parameters
+        ----------
+        bank : int
+            The bank, which has the rows with this number in their low bits.
+        lowest : Signal
+            The lowest lane that waits.
+        s2_free : Signal
+            One bit: stage 2 takes elements.
+        """
+        c = self.config
+        lanes, low = range(c.lanes), c.lane_bits
+        index = self.index.payload
+        load = self.index.valid & self.index.ready
+        read = self._known[bank].read_port(domain="comb")
+        write = self._known[bank].write_port()
+        wants = Signal(c.lanes, name=f"rows_{bank}_wants")
+        grant = Signal(c.lanes, name=f"rows_{bank}_grant")
+        first, full, goes = (
+            Signal(name=f"rows_{bank}_{name}") for name in ("first", "full", "goes")
+        )
+        slot = Signal(c.slot_bits, name=f"rows_{bank}_slot")
+        group = Signal(c.group_bits, name=f"rows_{bank}_group")
+        row = read.data
+        may_reserve = (grant & lowest).any()
+        m.d.comb += [
+            wants.eq(Cat(self._s1_pending[k] & (self._s1_rows[k][:low] == bank) for k in lanes)),
+            grant.eq(_lowest(wants)),
+            group.eq(_choose(grant, [rows[low:] for rows in self._s1_rows])),
+            read.addr.eq(group),
+            first.eq(wants.any() & (row.fill == 0)),
+            full.eq(wants.any() & (row.fill == row.count)),
+            goes.eq(
+                wants.any()
+                & ~full
+                & (~first | (may_reserve & self._room))
+                & s2_free
+                & ~self._stopped
+            ),
+            slot.eq(Mux(first, self._next_slot, row.start + row.fill)),
+            write.addr.eq(Mux(load, index.group, group)),
+            write.en.eq(goes | load),
+            write.data.count.eq(Mux(load, index.counts[bank], row.count)),
+            write.data.start.eq(Mux(first, self._next_slot, row.start)),
+            write.data.fill.eq(Mux(load, 0, row.fill + 1)),
+            write.data.sub.eq(Mux(load, 0, self._s1_sub)),
+            write.data.before.eq(Mux(load, 0, Mux(row.sub == self._s1_sub, row.before, row.fill))),
+        ]
+        with m.If(first & may_reserve):
+            m.d.comb += [
+                self._grow_row.eq(Cat(Const(bank, low), group)),
+                self._grow_count.eq(row.count),
+            ]
+        wants_room = first & ~full & may_reserve
+        return _Found(wants_room=wants_room, full=full, goes=goes, grant=grant, slot=slot)
+
+    def _build_slots(
+        self, m: Module, s2_slots: Sequence[Signal], s2_data: Sequence[Signal]
+    ) -> Value:
+        """Write elements of stage 2 to their slots, and return a bit for each lane that is done."""
+        c = self.config
+        lanes, low = range(c.lanes), c.lane_bits
         written = Value.cast(0)
         for bank in lanes:
             write = self._slots[bank].write_port()
@@ -380,7 +425,7 @@ class DualBuffer(wiring.Component):
                 write.data.eq(_choose(grant, list(s2_data))),
             ]
             written = written | grant
-        m.d.comb += s2_left.eq(self._s2_pending & ~written)
+        return written
 
     def _build_rows(self, m: Module) -> None:
         """Deliver the elements of rows that have arrived and have not been delivered."""

@@ -100,6 +100,8 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
             result = result | bit
         return result
 
+    # Every operation is in one row of a table at most, so that the codes of rows can be combined by
+    # OR, without a priority.
     def coded(table: dict[Any, tuple[Operation, ...]], width: int) -> Value:
         result: Value = Const(0, width)
         for member, operations in table.items():
@@ -135,11 +137,9 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
         control.rounding.eq(Value.cast(command.rounding)),
         control.logarithm.eq(among(Operation.LN)),
     ]
+    # RELU is the maximum of an operand and the scalar 0.
     relu = among(Operation.RELU)
-    low = command.scalar[:16]
-    scalar = Signal(32, name="scalar")
-    m.d.comb += scalar[:16].eq(low & (~relu).replicate(16))
-    m.d.comb += scalar[16:].eq(Mux(wide, command.scalar[16:], low) & (~relu).replicate(16))
+    scalar = _scalar(m, command, wide, relu)
     from_scalar = command.from_scalar | relu
     reads_b = among(*(op for op, traits in OPERATIONS.items() if traits.reads_b))
     sums, block = among(*_SUMS), among(*_BLOCKS)
@@ -169,6 +169,15 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
         sums=sums,
         levels=levels,
     )
+
+
+def _scalar(m: Module, command: Any, wide: Value, relu: Value) -> Signal:
+    """Return the scalar operand, twice if it has 16 bits, and 0 for a comparison with zero."""
+    low = command.scalar[:16]
+    scalar = Signal(32, name="scalar")
+    m.d.comb += scalar[:16].eq(low & (~relu).replicate(16))
+    m.d.comb += scalar[16:].eq(Mux(wide, command.scalar[16:], low) & (~relu).replicate(16))
+    return scalar
 
 
 def _only(format: Format) -> list[Operation]:

@@ -24,7 +24,7 @@ from vitruvian.sim.bench.fp import bench_dot
 from vitruvian.sim.bench.fp.batch import dot_name
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.bench.vector import bench_unit as bench_vector
-from vitruvian.sim.rtl.alias import unit_verilog
+from vitruvian.sim.rtl.elaboration_cache import unit_verilog
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 

@@ -4,9 +4,9 @@
 ``wrong_rules`` returns wrong implementations that the vectors of RVBNA must notice.
 """
 
+from vitruvian.sim.conformance.faults import wrong_rules
 from vitruvian.sim.conformance.files import Vectors, checksum, make_vectors, to_npz, to_text
-from vitruvian.sim.conformance.strata import STRATA, ConformanceOperands, draw
-from vitruvian.sim.conformance.wrong import wrong_rules
+from vitruvian.sim.conformance.stimulus_classes import STRATA, ConformanceOperands, draw
 
 __all__ = [
     "STRATA",

@@ -15,7 +15,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, Rule, compute
 from vitruvian.golden.machines.spec import changed_parameters
 from vitruvian.golden.machines.table import output_format
-from vitruvian.sim.conformance.strata import STRATA, ConformanceOperands, draw
+from vitruvian.sim.conformance.stimulus_classes import STRATA, ConformanceOperands, draw
 
 _SENTENCES = {
     "rvbna": (

@@ -66,8 +66,8 @@ def compile(
     ValueError
         If the latency is negative or not an int.
     """
-    from .alias import remembered
     from .build import build_key, build_library
+    from .elaboration_cache import remembered
     from .emit import interface_of, to_rtlil, verilog_of
 
     interface = interface_of(component)
@@ -127,7 +127,7 @@ def compile_unit(
     >>> hex(int(adder.run(a=[0x3C00], b=[0x4000], subtract=[0])[0]))  # 1.0 + 2.0
     '0x4200'
     """
-    from .alias import identity_of
+    from .elaboration_cache import identity_of
 
     return compile(unit(**parameters), name=name, identity=identity_of(unit, parameters))
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from vitruvian.common.cache import digest, entry, settled
 
-from .pieces import split
-from .shell import Shell
+from .once_per_cycle import Shell
+from .partition import split
 from .toolchain import BuildError, compiler, run_tool, verilator
 
 _UNIT_BYTES = 600_000  # of C++ in a translation unit, approximately
@@ -43,7 +43,7 @@ class Recipe:
         Optimisation option for the run-time library. With ``-O0``, a small model would be a sixth
         slower.
     piece : Recipe, optional
-        Recipe for the pieces that ``sim.rtl.pieces.split`` separates; this recipe by default.
+        Recipe for the pieces that ``sim.rtl.partition.split`` separates; this recipe by default.
         Recipes with the same ``piece`` share the compiled pieces.
     """
 

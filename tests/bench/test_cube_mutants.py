@@ -10,9 +10,9 @@ import vitruvian.hdl.cube.unit
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
 from vitruvian.hdl.cube import MatrixUnit
-from vitruvian.hdl.cube.ahead import LookaheadSequencer
 from vitruvian.hdl.cube.control import Sequencer, SlotQueue
 from vitruvian.hdl.cube.element import ProcessingElement
+from vitruvian.hdl.cube.lookahead import LookaheadSequencer
 from vitruvian.sim.bench.cube.bench_unit import configuration
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.rtl.emit import to_verilog

@@ -6,7 +6,7 @@ from tests.support.toys import Shapes
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.sim.bench.fp import bench_dot
 from vitruvian.sim.bench.simulated import checks, run_row
-from vitruvian.sim.rtl.alias import unit_verilog
+from vitruvian.sim.rtl.elaboration_cache import unit_verilog
 from vitruvian.sim.rtl.emit import to_verilog
 
 GIVEN = {

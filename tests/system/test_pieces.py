@@ -11,7 +11,7 @@ from vitruvian.hdl.fp.intdot import IntDotProduct
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.cube.batch import compare_traffic
 from vitruvian.sim.bench.cube.traffic import make_traffic
-from vitruvian.sim.rtl import pieces
+from vitruvian.sim.rtl import partition as pieces
 from vitruvian.sim.rtl.emit import to_verilog
 
 SMALL = replace(CONFIGS["tiny"], precisions=("int8",), k=8)

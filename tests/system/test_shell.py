@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vitruvian.sim import rtl
-from vitruvian.sim.rtl import pieces
-from vitruvian.sim.rtl.shell import Shell, can_be_wrapped
+from vitruvian.sim.rtl import partition as pieces
+from vitruvian.sim.rtl.once_per_cycle import Shell, can_be_wrapped
 
 # A stage with a registered path, a combinational path from x, and a counter; three form a chain.
 STAGE = """

@@ -5,6 +5,9 @@ is built, with letters as text, so that no picture is kept in Git. A document ho
 the units of the axes, rounded to six digits.
 """
 
+# pyright: basic
+# Matplotlib's stubs leave most types unknown.
+
 import io
 import json
 import math
@@ -78,7 +81,7 @@ def rendered(
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(SETTINGS):
-        figure = Figure(figsize=(width, height), layout=layout)
+        figure: Any = Figure(figsize=(width, height), layout=layout)  # pyright: ignore
         FigureCanvasAgg(figure)
         fill(figure)
         if form == "json":

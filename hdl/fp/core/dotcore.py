@@ -36,11 +36,11 @@ from ..parts.carrysave import FAST_ADDER_BITS, CarrySaveRow, add_plainly, add_ro
 from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
 from ..parts.unpack import UnpackedCode
-from .crossing import cross_lanes, cross_lists, cross_short
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
 from .pieces import lowered, near_of
 from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
+from .stage_crossing import cross_lanes, cross_lists, cross_short
 from .terms import TermBuilder
 
 

@@ -160,9 +160,10 @@ def round_and_pack(
         If True, with ``flush``, such a number is rounded as though exponents had no lower bound.
     """
     e_bits, f = output.exponent_bits, output.fraction_bits
-    left: Value = Const(0, 1)
+    result_nonzero: Value = Const(0, 1)
     tail = Const(0, 1) if number.tail is None else number.tail
     word = Cat(tail.replicate(max(result_bits + 2 - len(number.word), 0)), number.word)
+    # One bit more than the exponent: the shift of a subnormal number makes the field negative.
     field = Signal(signed(len(exponent) + 1), name="result_exponent")
     m.d.comb += field.eq(exponent - number.shift)
     cut = len(word) - 2 - result_bits
@@ -180,33 +181,34 @@ def round_and_pack(
         # A number at least half as large as the least normal one has the field 0, and the carry of
         # its rounding makes that 1.
         word = Mux(field < 0, 0, word)[: len(word)]
-        left = word[-2:].any()
+        result_nonzero = word[-2:].any()
     elif denormalise and flush:
         below = field < 1
         rest = rest | (word[0] & below)
         half = Cat(word[1:], Const(0, 1)) & (field == 0).replicate(len(word))
         word = Mux(below, half, word)[: len(word)]
-        left = word[-2:].any()
+        result_nonzero = word[-2:].any()
     elif denormalise:
         under = Signal(len(field), name="result_under")
         m.d.comb += under.eq((1 - field) & (field < 1).replicate(len(field)))
         word, more = shift_right(m, word, under, name="denormalise", sticky=True)
         rest = rest | more
         # The leading one is at the top, so the result is nonzero if that bit stays in the fraction.
-        left = nonzero & (under <= result_bits)
+        result_nonzero = nonzero & (under <= result_bits)
         if chop is not None and chopped_bits is not None:
-            left = left & ~(chop & (under > chopped_bits))
+            result_nonzero = result_nonzero & ~(chop & (under > chopped_bits))
+    # Without the leading one at the top the number is subnormal, whatever its field says.
     over = (field >= (1 << e_bits) - 1) & word[-1] if saturate else Const(0, 1)
     kept = Cat(word[1:-1], field[:e_bits] & word[-1].replicate(e_bits))
     if not denormalise:
         low = 0 if chopped_bits is None else result_bits - chopped_bits
-        left = word[1 + low :].any()
+        result_nonzero = word[1 + low :].any()
         if chop is not None and low:
-            left = left | (word[1 : 1 + low].any() & ~chop)
+            result_nonzero = result_nonzero | (word[1 : 1 + low].any() & ~chop)
     kept = stages.cross("normalised", kept, "s4_kept")
     over = stages.cross("normalised", over, "s4_over")
     if tells_zero:
-        left = stages.cross("normalised", left, "s4_left")
+        result_nonzero = stages.cross("normalised", result_nonzero, "s4_left")
     if rounding == "RNE":
         up = word[0] & (rest | word[1])
         if number.tail is not None:
@@ -216,14 +218,16 @@ def round_and_pack(
         if chop is not None:
             up = up & ~chop
         up = stages.cross("normalised", up, "s4_round_up")
+        # A carry out of the fraction goes into the exponent field and leaves a zero fraction, so
+        # rounding up to the next power of two, or to infinity, needs no case of its own.
         rounded = Signal(len(kept), name="result_rounded")
         m.d.comb += rounded.eq(kept + up)
-        kept, left = rounded, left | up
+        kept, result_nonzero = rounded, result_nonzero | up
     elif rounding == "RTO":
         inexact = stages.cross("normalised", word[0] | rest, "s4_inexact")
-        kept, left = Cat(kept[0] | inexact, kept[1:]), left | inexact
+        kept, result_nonzero = Cat(kept[0] | inexact, kept[1:]), result_nonzero | inexact
     if saturate:
         fraction, exponent_field = kept[:result_bits], kept[result_bits:]
         fraction = fraction & (~over).replicate(result_bits)
         kept = Cat(fraction, exponent_field | over.replicate(e_bits))
-    return Packed(code=Cat(Const(0, f - result_bits), kept), nonzero=left)
+    return Packed(code=Cat(Const(0, f - result_bits), kept), nonzero=result_nonzero)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machine_operands import KINDS, codes
 from vitruvian.common import cache
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import fused_dot
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.run import compute
@@ -179,7 +179,7 @@ def test_a_rule_is_compiled_for_much_work_only(monkeypatch):
 
 
 def test_a_rule_without_a_kernel_keeps_its_plain_form(always):
-    spec = DotSpec(input="fp64", output="fp64", k=2, window=106)
+    spec = dot_spec(input="fp64", output="fp64", k=2, window=106)
     assert dots.kernel(spec, 2) is None
     one = np.full((3, 2), spec.input.one, np.uint64)
     assert (fused_dot(one, one, one[:, 0], spec) == 0x4008 << 48).all()

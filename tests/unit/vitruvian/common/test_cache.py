@@ -10,7 +10,7 @@ import pytest
 
 from vitruvian.common import cache
 from vitruvian.common.errors import WorkError
-from vitruvian.sim.rtl import alias
+from vitruvian.sim.rtl import elaboration_cache as alias
 
 
 def entry(folder: Path) -> Path:

@@ -16,7 +16,7 @@ from vitruvian.golden.fp.general import add_rounded
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines import Machine, compute
 from vitruvian.golden.machines.rvbna import printed_run
-from vitruvian.sim.conformance.strata import ConformanceOperands
+from vitruvian.sim.conformance.stimulus_classes import ConformanceOperands
 
 #: A wrong implementation: it returns D for operands.
 Wrong = Callable[[ConformanceOperands], np.ndarray]

@@ -2,7 +2,7 @@
 
 Verilator flattens a design, so sixteen instances of a module become sixteen copies of its code. A
 separated module, called a piece, becomes a model of its own. A wrapper replaces the module in the
-design and calls this model, with one object for each instance; see ``sim.rtl.shell``.
+design and calls this model, with one object for each instance; see ``sim.rtl.once_per_cycle``.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections import Counter
 
 from vitruvian.common.cache import digest
 
-from .shell import can_be_wrapped
+from .once_per_cycle import can_be_wrapped
 
 _MIN_INSTANCES = 3
 _MIN_TEXT = 40_000  # characters of Verilog

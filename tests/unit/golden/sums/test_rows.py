@@ -10,6 +10,7 @@ from tests.support.machine_operands import KINDS, codes
 from vitruvian.common import cache
 from vitruvian.golden.fp import fused_dot
 from vitruvian.golden.fp.codec import code_dtype
+from vitruvian.golden.fp.spec import dot_spec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.run import compute
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
@@ -50,10 +51,10 @@ def operands(rule, n=3000, steps=1, seed=1) -> tuple[tuple[np.ndarray, ...], dic
         mixed = np.choose(np.broadcast_to(which, shape), kinds)
         made.append(np.where(rng.random(shape) < 0.02, few(format, shape, rng), mixed))
     scales: dict[str, np.ndarray] = {}
-    if getattr(rule, "scale", None) is not None:
-        low, high = (118, 137) if rule.scale.name == "ue8m0" else (0, 128)
+    if getattr(rule, "scales", None) is not None:
+        low, high = (118, 137) if rule.scales.format.name == "ue8m0" else (0, 128)
         for name in ("scale_a", "scale_b"):
-            near = rng.integers(low, high, (n, k // rule.block))
+            near = rng.integers(low, high, (n, k // rule.scales.block))
             any_scale = rng.integers(0, 256, near.shape)
             scales[name] = np.where(rng.random(near.shape) < 0.05, any_scale, near).astype(np.uint8)
     return tuple(made), scales

@@ -46,9 +46,9 @@ def operands(rule, rows, kind, rng):
         else:
             codes = rng.integers(0, 1 << format.code_bits, size, dtype=np.uint64)
         arrays.append(codes.astype(code_dtype(format)).reshape(shape))
-    if getattr(rule, "scale", None) is not None:
+    if getattr(rule, "scales", None) is not None:
         low, high = (0, 256) if kind == "codes" else (40, 70)
-        shape = (rows, k // rule.block)
+        shape = (rows, k // rule.scales.block)
         arrays += [rng.integers(low, high, shape).astype(np.uint8) for _ in "ab"]
     return arrays
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.machine_operands import KINDS, codes
 from vitruvian.common import cache
-from vitruvian.golden.fp import DotSpec, fused_dot
+from vitruvian.golden.fp import dot_spec, fused_dot
 from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.run import compute
@@ -50,10 +50,10 @@ def operands(rule, n=3000, steps=1, seed=1) -> tuple[tuple[np.ndarray, ...], dic
         mixed = np.choose(np.broadcast_to(which, shape), kinds)
         made.append(np.where(rng.random(shape) < 0.02, few(format, shape, rng), mixed))
     scales: dict[str, np.ndarray] = {}
-    if getattr(rule, "scale", None) is not None:
-        low, high = (118, 137) if rule.scale.name == "ue8m0" else (0, 128)
+    if getattr(rule, "scales", None) is not None:
+        low, high = (118, 137) if rule.scales.format.name == "ue8m0" else (0, 128)
         for name in ("scale_a", "scale_b"):
-            near = rng.integers(low, high, (n, k // rule.block))
+            near = rng.integers(low, high, (n, k // rule.scales.block))
             any_scale = rng.integers(0, 256, near.shape)
             scales[name] = np.where(rng.random(near.shape) < 0.05, any_scale, near).astype(np.uint8)
     return tuple(made), scales
@@ -179,7 +179,7 @@ def test_a_rule_is_compiled_for_much_work_only(monkeypatch):
 
 
 def test_a_rule_without_a_kernel_keeps_its_plain_form(always):
-    spec = DotSpec(input="fp64", output="fp64", k=2, window=106)
+    spec = dot_spec(input="fp64", output="fp64", k=2, window=106)
     assert dots.kernel(spec, 2) is None
     one = np.full((3, 2), spec.input.one, np.uint64)
     assert (fused_dot(one, one, one[:, 0], spec) == 0x4008 << 48).all()

@@ -84,7 +84,7 @@ def uses_of(keys: Iterable[Hashable], slots: int) -> list[Use]:
     return [Use(*fields) for fields in zip(places, loads, waits, releases, strict=True)]
 
 
-class Access:
+class SlotAccess:
     """The work of one unit on a slot: a context manager that waits first and signals in the end.
 
     Work that begins and ends in different functions calls ``begin`` and ``end`` instead.
@@ -127,7 +127,7 @@ class _Together:
 
     __slots__ = ("accesses",)
 
-    def __init__(self, *accesses: Access) -> None:
+    def __init__(self, *accesses: SlotAccess) -> None:
         self.accesses = accesses
 
     def __enter__(self) -> tuple[int, ...]:
@@ -139,7 +139,7 @@ class _Together:
                 access.end()
 
 
-def together(*accesses: Access) -> _Together:
+def together(*accesses: SlotAccess) -> _Together:
     """Return several accesses of one unit as one, which begin and end in the given order.
 
     Nested ``with`` statements would end them in the opposite order.
@@ -212,34 +212,34 @@ class Ring:
         """Return the next use of a plan, for ``write`` and ``read``."""
         return next(self._uses)
 
-    def write(self, use: Use | None = None) -> Access:
+    def write(self, use: Use | None = None) -> SlotAccess:
         """Return the access of the source to the slot of the next use, or of a given one."""
         return next(self._writes) if use is None else self._written(use)
 
-    def update(self, use: Use | None = None) -> Access:
+    def update(self, use: Use | None = None) -> SlotAccess:
         """Return the access of the unit between the source and the target."""
         return next(self._updates) if use is None else self._updated(use)
 
-    def read(self, use: Use | None = None) -> Access:
+    def read(self, use: Use | None = None) -> SlotAccess:
         """Return the access of the target."""
         return next(self._reads) if use is None else self._read(use)
 
-    def _written(self, use: Use) -> Access:
+    def _written(self, use: Use) -> SlotAccess:
         register = self.first + use.slot
         waits = (self.target, self.source, register) if use.wait else None
-        return Access(self.core, use.slot, waits, (self.source, self.after_source, register))
+        return SlotAccess(self.core, use.slot, waits, (self.source, self.after_source, register))
 
-    def _updated(self, use: Use) -> Access:
+    def _updated(self, use: Use) -> SlotAccess:
         assert self.through is not None
         register = self.first + use.slot
         waits = (self.source, self.through, register)
-        return Access(self.core, use.slot, waits, (self.through, self.target, register))
+        return SlotAccess(self.core, use.slot, waits, (self.through, self.target, register))
 
-    def _read(self, use: Use) -> Access:
+    def _read(self, use: Use) -> SlotAccess:
         register = self.first + use.slot
         waits = (self.before_target, self.target, register) if use.load else None
         signals = (self.target, self.source, register) if use.release else None
-        return Access(self.core, use.slot, waits, signals)
+        return SlotAccess(self.core, use.slot, waits, signals)
 
     def close(self) -> None:
         """Wait until all slots are free, so that no flag stays set."""

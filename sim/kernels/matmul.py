@@ -20,7 +20,7 @@ from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
-from vitruvian.sim.kernels.ring import Access, Ring, together
+from vitruvian.sim.kernels.ring import Ring, SlotAccess, together
 from vitruvian.sim.kernels.tiling import DTYPES, Cut, MatmulPlan, Tiling, blocks_of, choose, plan
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -193,7 +193,7 @@ class _MatmulEmitter:
         first = p.n.bound(self.part[2])
         return at_a, p.k.blocks * (p.n.bound(j) - first) + p.k.bound(t) * p.n.size(j)
 
-    def _step(self, i: int, j: int, t: int, adding: Access) -> None:
+    def _step(self, i: int, j: int, t: int, adding: SlotAccess) -> None:
         """Emit the loads and the product of a step; ``adding`` covers all steps of a tile of C."""
         core, p, (i0, _, j0, _) = self.core, self.p, self.part
         m, k, n = p.m.size(i), p.k.size(t), p.n.size(j)

@@ -24,6 +24,10 @@ from dataclasses import dataclass
 from itertools import cycle
 
 from vitruvian.sim.davinci import Core, Unit
+from vitruvian.sim.davinci.program.builder import pass_on_positions
+
+# Reports name the line of the kernel, not of this file.
+pass_on_positions(__file__)
 
 #: A flag: the unit that sets it, the unit that waits for it, and the register.
 Flag = tuple[Unit, Unit, int]
@@ -80,7 +84,7 @@ def uses_of(keys: Iterable[Hashable], slots: int) -> list[Use]:
     return [Use(*fields) for fields in zip(places, loads, waits, releases, strict=True)]
 
 
-class Access:
+class SlotAccess:
     """The work of one unit on a slot: a context manager that waits first and signals in the end.
 
     Work that begins and ends in different functions calls ``begin`` and ``end`` instead.
@@ -109,11 +113,13 @@ class Access:
             self.core.set_flag(*self.signals)
 
     def __enter__(self) -> int:
-        return self.begin()
+        if self.waits is not None:
+            self.core.wait_flag(*self.waits)
+        return self.slot
 
     def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            self.end()
+        if kind is None and self.signals is not None:
+            self.core.set_flag(*self.signals)
 
 
 class _Together:
@@ -121,7 +127,7 @@ class _Together:
 
     __slots__ = ("accesses",)
 
-    def __init__(self, *accesses: Access) -> None:
+    def __init__(self, *accesses: SlotAccess) -> None:
         self.accesses = accesses
 
     def __enter__(self) -> tuple[int, ...]:
@@ -133,7 +139,7 @@ class _Together:
                 access.end()
 
 
-def together(*accesses: Access) -> _Together:
+def together(*accesses: SlotAccess) -> _Together:
     """Return several accesses of one unit as one, which begin and end in the given order.
 
     Nested ``with`` statements would end them in the opposite order.
@@ -186,37 +192,54 @@ class Ring:
         self.before_target = source if through is None else through
         self.through = through
         self.free_flags = slots if back and plan is None else 0
-        each = [Use(slot, wait=back, release=back) for slot in range(slots)]
-        self._uses = [iter(plan) if plan is not None else cycle(each) for _ in range(4)]
+        if plan is not None:
+            self._uses = iter(plan)
+            self._writes, self._reads = map(self._written, plan), map(self._read, plan)
+            self._updates = map(self._updated, plan)
+        else:
+            # The accesses repeat; they have no state, so that one for each slot is enough.
+            uses = [Use(slot, wait=back, release=back) for slot in range(slots)]
+            self._uses = cycle(uses)
+            self._writes, self._reads = (
+                cycle(map(self._written, uses)),
+                cycle(map(self._read, uses)),
+            )
+            self._updates = cycle(map(self._updated, uses))
         if start:
             open_rings(self)
 
     def next(self) -> Use:
         """Return the next use of a plan, for ``write`` and ``read``."""
-        return next(self._uses[3])
+        return next(self._uses)
 
-    def write(self, use: Use | None = None) -> Access:
+    def write(self, use: Use | None = None) -> SlotAccess:
         """Return the access of the source to the slot of the next use, or of a given one."""
-        use = next(self._uses[0]) if use is None else use
+        return next(self._writes) if use is None else self._written(use)
+
+    def update(self, use: Use | None = None) -> SlotAccess:
+        """Return the access of the unit between the source and the target."""
+        return next(self._updates) if use is None else self._updated(use)
+
+    def read(self, use: Use | None = None) -> SlotAccess:
+        """Return the access of the target."""
+        return next(self._reads) if use is None else self._read(use)
+
+    def _written(self, use: Use) -> SlotAccess:
         register = self.first + use.slot
         waits = (self.target, self.source, register) if use.wait else None
-        return Access(self.core, use.slot, waits, (self.source, self.after_source, register))
+        return SlotAccess(self.core, use.slot, waits, (self.source, self.after_source, register))
 
-    def update(self, use: Use | None = None) -> Access:
-        """Return the access of the unit between the source and the target."""
+    def _updated(self, use: Use) -> SlotAccess:
         assert self.through is not None
-        use = next(self._uses[1]) if use is None else use
         register = self.first + use.slot
         waits = (self.source, self.through, register)
-        return Access(self.core, use.slot, waits, (self.through, self.target, register))
+        return SlotAccess(self.core, use.slot, waits, (self.through, self.target, register))
 
-    def read(self, use: Use | None = None) -> Access:
-        """Return the access of the target."""
-        use = next(self._uses[2]) if use is None else use
+    def _read(self, use: Use) -> SlotAccess:
         register = self.first + use.slot
         waits = (self.before_target, self.target, register) if use.load else None
         signals = (self.target, self.source, register) if use.release else None
-        return Access(self.core, use.slot, waits, signals)
+        return SlotAccess(self.core, use.slot, waits, signals)
 
     def close(self) -> None:
         """Wait until all slots are free, so that no flag stays set."""

@@ -14,9 +14,6 @@ LINES = 80
 LONG = {
     "sim/davinci/timing/engine_compiled.py: run",
     "sim/sparse/engine_compiled.py: run",
-    "sim/davinci/isa/vector.py: _irregular",
-    "sim/davinci/isa/vector.py: _lanewise",
-    "sim/davinci/cce/intrinsics/table.py: _matrix",
     "vitruvian/commands/cce.py: add_cce_options",
     "flows/formal/streams_bus.py: _lite",
     "flows/formal/streams_bus.py: _mailbox",

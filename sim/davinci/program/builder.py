@@ -14,6 +14,29 @@ from vitruvian.sim.davinci.isa.operations import OPERATIONS
 #: Frames of files in this folder are the simulator's; the caller is the first one outside of it.
 _HERE = str(Path(__file__).parents[1])
 
+
+class _PassedOn(dict[str, bool]):
+    """True for files whose lines are not positions of instructions; looked up by millions."""
+
+    def __missing__(self, path: str) -> bool:
+        inside = self[path] = path.startswith(_HERE)
+        return inside
+
+
+_PASSED_ON = _PassedOn()
+
+
+def pass_on_positions(path: str) -> None:
+    """Give instructions that a file of helpers makes the positions of its callers.
+
+    Parameters
+    ----------
+    path : str
+        The ``__file__`` of the module.
+    """
+    _PASSED_ON[path] = True
+
+
 _NO_WORK = Work()
 
 
@@ -185,7 +208,7 @@ def unit_name(unit: Any) -> str:
 def _caller() -> Position:
     """Return the line outside the simulator that called into it."""
     frame = sys._getframe(2)  # both functions that call this one are the simulator's
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and _PASSED_ON[frame.f_code.co_filename]:
         frame = frame.f_back
     return _position(frame.f_code.co_filename, frame.f_lineno)
 

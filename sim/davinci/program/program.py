@@ -56,6 +56,7 @@ class Core(VectorMethods, GatherSort, Images):
         self.index: int = index
         self.kind: CoreKind = kind
         self._used = dict.fromkeys(kind.buffers, 0)
+        self._flags: dict[int, dict[str, Any]] = {}
 
     def __str__(self) -> str:
         return f"{self.kind.name} {self.index}"
@@ -163,6 +164,13 @@ class Core(VectorMethods, GatherSort, Images):
     def _flag(
         self, op: str, kind: Kind, on: Unit, source: Unit, target: Unit, register: int
     ) -> None:
+        # Kernels repeat few flags millions of times, so each one is checked once.
+        if type(source) is type(target) is Unit and type(register) is int:
+            # Integers, because enumerations are hashed by slow functions.
+            fields = self._flags.get(register << 8 | source << 4 | target)
+            if fields is not None:
+                self.add(on, op, kind, fields=fields)
+                return
         for unit in (source, target):
             if unit not in self.kind.units:
                 units = ", ".join(u.name for u in self.kind.units)
@@ -175,6 +183,7 @@ class Core(VectorMethods, GatherSort, Images):
         if not 0 <= register < registers:
             self.fail(f"register of {op} must be 0 … {registers - 1}, not {register}")
         fields = {"source": Unit(source), "target": Unit(target), "register": int(register)}
+        self._flags[int(register) << 8 | source << 4 | target] = fields
         self.add(Unit(on), op, kind, fields=fields)
 
     def pipe_barrier(self, unit: Unit | None = None) -> None:

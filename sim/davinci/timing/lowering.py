@@ -424,24 +424,13 @@ def lower_sequences(
 def _bus_numbers(
     chip: Chip, timings: Sequence[ChipTiming], flat: np.ndarray, core_of: np.ndarray, cores: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bus of each instruction of some cores, and the total rate of each bus.
-
-    Parameters
-    ----------
-    timings : sequence of ChipTiming
-        The timings of the instructions of the table.
-    flat, core_of : (n,) ndarray of int64
-        The index into the table, and the core, of each instruction.
-    cores : int
-        The number of cores, of which some may have no instruction.
-    """
+    """Return the bus of each instruction of ``lower_sequences``, and the totals of each bus."""
     buses = _Buses(chip)
     # An instruction of the table has one bus, unless each core has a bus of its own.
     if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
         rows = [[buses.number(t.bus, c) for c in range(cores)] for t in timings]
         return np.array(rows, np.int32)[flat, core_of], buses.totals()
-    numbers = [buses.number(t.bus, 0) for t in timings]
-    return np.array(numbers, np.int32)[flat], buses.totals()
+    return np.array([buses.number(t.bus, 0) for t in timings], np.int32)[flat], buses.totals()
 
 
 def _flag_numbers(table: Sequence[Instruction]) -> tuple[list[int], int]:

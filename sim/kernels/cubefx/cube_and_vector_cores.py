@@ -25,7 +25,7 @@ from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
 from vitruvian.sim.kernels.cubefx.emit import emit_logarithms, load_windows
 from vitruvian.sim.kernels.cubefx.mapping import SIDE, Mapping
-from vitruvian.sim.kernels.ring import Access, Ring, together
+from vitruvian.sim.kernels.ring import Ring, SlotAccess, together
 
 V, M, MTE1, MTE2, MTE3, FIX = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3, Unit.FIX
 
@@ -228,7 +228,7 @@ class CubeCore:
         for ring in (self.in_l1, self.in_a, self.products):
             ring.close()
 
-    def _left(self, sources: list[View], columns: int) -> Access:
+    def _left(self, sources: list[View], columns: int) -> SlotAccess:
         """Load left operands to L0A, ``columns`` of fractals each, and return the Cube's access."""
         core, size = self.core, self.rows * SIDE
         with self.in_l1.write() as slot:

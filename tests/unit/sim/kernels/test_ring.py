@@ -141,3 +141,8 @@ def test_an_error_in_a_block_sets_no_flag():
     with pytest.raises(ZeroDivisionError), ring.write():
         _ = 1 / 0
     assert [i.op for i in core.instructions] == ["set_flag", "wait_flag"]
+
+
+def test_flags_have_the_lines_of_the_kernel():
+    core = program_of(two_rings, 2, True).core()
+    assert {instr.position.file for instr in core.instructions} == {__file__}

@@ -10,14 +10,8 @@ from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import LIMITS
 from vitruvian.sim.kernels.pooling import Pooling, build
 from vitruvian.sim.kernels.pooling.catalogue import needs
+from vitruvian.sim.ops import windows
 from vitruvian.sim.ops.run import batched, chip_of, execute, images, pack, returned, unpack
-from vitruvian.sim.ops.windows import (
-    add_of_empty_windows,
-    divisors_of,
-    indices_of,
-    mask_of,
-    windows_of,
-)
 
 _Pair = int | tuple[int, int]
 
@@ -151,19 +145,16 @@ def max_pool2d(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from vitruvian import ops
-    >>> x = np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4)
-    >>> ops.max_pool2d(x, 2).tolist()
+    >>> max_pool2d(np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4), 2).tolist()
     [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
     x, single = batched("x", x)
-    patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    patches = windows.windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     pooling = _pooling(x.shape, patches, "max", method, argmax=bool(return_indices))
     run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
-        results += (unpack(indices_of(patches, run.outputs["mask"]), x.shape[1]),)
+        results += (unpack(windows.indices_of(patches, run.outputs["mask"]), x.shape[1]),)
     results = tuple(y[0] if single else y for y in results)
     return returned(results, run if report else None)
 
@@ -255,15 +246,12 @@ def avg_pool2d(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from vitruvian import ops
-    >>> x = np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4)
-    >>> ops.avg_pool2d(x, 2).tolist()
+    >>> avg_pool2d(np.arange(16, dtype=np.float16).reshape(1, 1, 4, 4), 2).tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
     x, single = batched("x", x)
-    patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
-    divisors = divisors_of(patches, padding, count_include_pad, divisor_override)
+    patches = windows.windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
+    divisors = windows.divisors_of(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, divisors=divisors)
     run = _run(pooling, chip, report, x=x)
     y = unpack(run.outputs["y"], x.shape[1])
@@ -363,14 +351,12 @@ def max_pool2d_backward(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from vitruvian import ops
     >>> x = np.arange(4, dtype=np.float16).reshape(1, 1, 2, 2)
-    >>> ops.max_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
+    >>> max_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
     [[[[0.0, 0.0], [0.0, 1.0]]]]
     """
     x, single = batched("x", x)
-    patches = windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    patches = windows.windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = _like("grad_output", grad_output, shape, single)
     pooling = _pooling(x.shape, patches, "max", method, backward=True)
@@ -379,10 +365,10 @@ def max_pool2d_backward(
         forward = _pooling(x.shape, patches, "max", method, argmax=True)
         mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
-        mask = mask_of(patches, indices, shape, single)
+        mask = windows.mask_of(patches, indices, shape, single)
     run = _run(pooling, chip, report, dy=grad_output, mask=mask)
     dx = unpack(run.outputs["dx"], x.shape[1])
-    add_of_empty_windows(dx, grad_output, patches)
+    windows.add_of_empty_windows(dx, grad_output, patches)
     return returned((dx[0] if single else dx,), run if report else None)
 
 
@@ -472,17 +458,15 @@ report
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from vitruvian import ops
     >>> x = np.zeros((1, 1, 2, 2), np.float16)
-    >>> ops.avg_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
+    >>> avg_pool2d_backward(np.ones((1, 1, 1, 1), np.float16), x, 2).tolist()
     [[[[0.25, 0.25], [0.25, 0.25]]]]
     """
     x, single = batched("x", x)
-    patches = windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
+    patches = windows.windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = _like("grad_output", grad_output, shape, single)
-    divisors = divisors_of(patches, padding, count_include_pad, divisor_override)
+    divisors = windows.divisors_of(patches, padding, count_include_pad, divisor_override)
     pooling = _pooling(x.shape, patches, "avg", method, backward=True, divisors=divisors)
     run = _run(pooling, chip, report, dy=grad_output)
     dx = unpack(run.outputs["dx"], x.shape[1])
@@ -490,13 +474,7 @@ report
 
 
 def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray:
-    """Return an array with a batch axis after checking that it has a shape, without it if single.
-
-    Parameters
-    ----------
-    x : ndarray of float16
-    shape : (N, C, Oh, Ow)
-    """
+    """Return an array of shape (N, C, Oh, Ow) after checking it; without N if single."""
     return images(name, x, shape[1:] if single else shape).reshape(shape)
 
 

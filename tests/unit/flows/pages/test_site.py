@@ -69,7 +69,8 @@ def test_a_picture_is_drawn_from_the_chart_beside_the_page(tmp_path):
     assert "<svg" in site.picture(tmp_path / "a.svg")
     config = load_config(config_file_path=None, site_name="x", docs_dir=str(tmp_path))
     config.plugins._current_plugin = "site"
-    assert [file.src_uri for file in site.on_files(Files([]), config)] == ["a.svg"]
+    added = [file.src_uri for file in site.on_files(Files([]), config)]
+    assert added == ["a.svg", *(f"api/{name}" for name in PAGES)]
 
 
 def test_a_picture_without_data_is_refused(tmp_path):

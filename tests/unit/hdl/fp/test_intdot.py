@@ -81,7 +81,9 @@ def _constant_off(constant, width):
 def _carry_lost(m, rows, *, width, name):
     packed = compress(m, rows, width=width, name=name)
     if len(packed) == 2 and name == "sum_c":
-        packed[1] = vitruvian.hdl.fp.intdot.Row(value=packed[1].value[:-4], lsb=packed[1].lsb)
+        packed[1] = vitruvian.hdl.fp.intdot.CarrySaveRow(
+            value=packed[1].value[:-4], lsb=packed[1].lsb
+        )
     return packed
 
 

@@ -1,7 +1,7 @@
 """The buffer of a matrix in CSC and CSR form, which converts columns to rows as they pass."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
@@ -10,42 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.validate import check_type
 
+from .arbitration import BankOfRows, choose_one, lowest_one, sum_of
 from .oei_config import OEIConfig, Refusal
-
-
-def _sum(terms: list[Any]) -> Value:
-    total = Value.cast(0)
-    for term in terms:
-        total = total + term
-    return total
-
-
-def _lowest(bits: Value) -> Value:
-    """Return the lowest bit that is set."""
-    return bits & (~bits + 1)[: len(bits)]
-
-
-def _choose(chosen: Value, values: list[Any]) -> Value:
-    """Return the value whose bit is set in ``chosen``."""
-    total = Value.cast(0)
-    for k, value in enumerate(values):
-        total = total | (value & chosen[k].replicate(len(value)))
-    return total
-
-
-class _Found(NamedTuple):
-    """What a bank of rows has found out about the element that it serves."""
-
-    #: The row has no element yet, and needs room for all of its elements.
-    wants_room: Value
-    #: The row has more elements than its entry says.
-    full: Signal
-    #: The element leaves stage 1.
-    goes: Signal
-    #: The lane of the element, one bit for each lane.
-    grant: Signal
-    #: Its slot.
-    slot: Signal
 
 
 class DualBuffer(wiring.Component):
@@ -246,8 +212,8 @@ class DualBuffer(wiring.Component):
         before = [Signal(range(c.columns + c.lanes + 1), name=f"before_{k}") for k in lanes]
         after = Signal(range(c.columns + c.lanes + 1))
         for k in lanes:
-            m.d.comb += before[k].eq(passed + _sum([beat.lanes[j].last for j in range(k)]))
-        m.d.comb += after.eq(passed + _sum([beat.lanes[j].last for j in lanes]))
+            m.d.comb += before[k].eq(passed + sum_of([beat.lanes[j].last for j in range(k)]))
+        m.d.comb += after.eq(passed + sum_of([beat.lanes[j].last for j in lanes]))
         crosses, empty, taken = Signal(), Signal(), Signal()
         m.d.comb += [
             crosses.eq(
@@ -322,7 +288,7 @@ class DualBuffer(wiring.Component):
         # The reservations have the order of the lanes: only the lowest lane may make one. Otherwise
         # two rows that begin in one cycle would get the same slots.
         lowest = Signal(c.lanes)
-        m.d.comb += lowest.eq(_lowest(self._s1_pending))
+        m.d.comb += lowest.eq(lowest_one(self._s1_pending))
         slot_of = [Value.cast(0) for _ in lanes]
         served, wrong, wants_room = Value.cast(0), Value.cast(0), Value.cast(0)
         for bank in lanes:
@@ -348,17 +314,13 @@ class DualBuffer(wiring.Component):
 
         m.d.comb += s2_left.eq(self._s2_pending & ~self._build_slots(m, s2_slots, s2_data))
 
-    def _build_bank_of_rows(self, m: Module, bank: int, lowest: Signal, s2_free: Signal) -> _Found:
+    def _build_bank_of_rows(
+        self, m: Module, bank: int, lowest: Signal, s2_free: Signal
+    ) -> BankOfRows:
         """Give one waiting element whose row is in a bank a slot, and update the row's entry.
 
-        Parameters
-        ----------
-        bank : int
-            The bank, which has the rows with this number in their low bits.
-        lowest : Signal
-            The lowest lane that waits.
-        s2_free : Signal
-            One bit: stage 2 takes elements.
+        ``bank`` has the rows with this number in their low bits, ``lowest`` is the lowest lane that
+        waits, and ``s2_free`` says that stage 2 takes elements.
         """
         c = self.config
         lanes, low = range(c.lanes), c.lane_bits
@@ -377,8 +339,8 @@ class DualBuffer(wiring.Component):
         may_reserve = (grant & lowest).any()
         m.d.comb += [
             wants.eq(Cat(self._s1_pending[k] & (self._s1_rows[k][:low] == bank) for k in lanes)),
-            grant.eq(_lowest(wants)),
-            group.eq(_choose(grant, [rows[low:] for rows in self._s1_rows])),
+            grant.eq(lowest_one(wants)),
+            group.eq(choose_one(grant, [rows[low:] for rows in self._s1_rows])),
             read.addr.eq(group),
             first.eq(wants.any() & (row.fill == 0)),
             full.eq(wants.any() & (row.fill == row.count)),
@@ -404,7 +366,7 @@ class DualBuffer(wiring.Component):
                 self._grow_count.eq(row.count),
             ]
         wants_room = first & ~full & may_reserve
-        return _Found(wants_room=wants_room, full=full, goes=goes, grant=grant, slot=slot)
+        return BankOfRows(wants_room=wants_room, full=full, goes=goes, grant=grant, slot=slot)
 
     def _build_slots(
         self, m: Module, s2_slots: Sequence[Signal], s2_data: Sequence[Signal]
@@ -419,10 +381,10 @@ class DualBuffer(wiring.Component):
             grant = Signal(c.lanes, name=f"slots_{bank}_grant")
             m.d.comb += [
                 wants.eq(Cat(self._s2_pending[k] & (s2_slots[k][:low] == bank) for k in lanes)),
-                grant.eq(_lowest(wants)),
+                grant.eq(lowest_one(wants)),
                 write.en.eq(wants.any()),
-                write.addr.eq(_choose(grant, [slot[low:] for slot in s2_slots])),
-                write.data.eq(_choose(grant, list(s2_data))),
+                write.addr.eq(choose_one(grant, [slot[low:] for slot in s2_slots])),
+                write.data.eq(choose_one(grant, list(s2_data))),
             ]
             written = written | grant
         return written
@@ -460,18 +422,18 @@ class DualBuffer(wiring.Component):
         start, left = Signal(c.slot_bits), Signal(c.count_bits)
         count, total = Signal(range(c.lanes + 1)), Signal(c.count_bits)
         issue, move, finishing = Signal(), Signal(), Signal()
-        row_lane = _sum([Mux(chosen[k], k, 0) for k in lanes])[: max(low, 1)]
+        row_lane = sum_of([Mux(chosen[k], k, 0) for k in lanes])[: max(low, 1)]
         row = Cat(row_lane[:low], group)[: c.row_bits]
         m.d.comb += [
             full.eq(Cat(x != 0 for x in unread)),
-            chosen.eq(_lowest(full)),
-            start.eq(_choose(chosen, starts)),
-            left.eq(_choose(chosen, list(unread))),
+            chosen.eq(lowest_one(full)),
+            start.eq(choose_one(chosen, starts)),
+            left.eq(choose_one(chosen, list(unread))),
             count.eq(Mux(left > c.lanes, c.lanes, left)),
-            total.eq(_choose(chosen, taken) + count),
+            total.eq(choose_one(chosen, taken) + count),
             move.eq(~self.csr.valid | self.csr.ready),
             issue.eq(self._reading & ~finishing & full.any() & move),
-            self._finish.eq(issue & (total == _choose(chosen, wholes))),
+            self._finish.eq(issue & (total == choose_one(chosen, wholes))),
             self._finish_row.eq(row),
             self.rows.ready.eq(~self._reading & ~self._stopped),
         ]

@@ -143,15 +143,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
     from_scalar = command.from_scalar | relu
     reads_b = among(*(op for op, traits in OPERATIONS.items() if traits.reads_b))
     sums, block = among(*_SUMS), among(*_BLOCKS)
-    levels = Mux(
-        among(Operation.SUM_PAIR),
-        1,
-        Mux(
-            wide,
-            Mux(block, config.levels(Format.FP32, block=True), config.levels(Format.FP32)),
-            Mux(block, config.levels(Format.FP16, block=True), config.levels(Format.FP16)),
-        ),
-    )
+    levels = Mux(among(Operation.SUM_PAIR), 1, _levels(config, wide, block))
     loads = among(Operation.LOAD_BITS)
     return DecodedCommand(
         control=control,
@@ -178,6 +170,15 @@ def _scalar(m: Module, command: Any, wide: Value, relu: Value) -> Signal:
     m.d.comb += scalar[:16].eq(low & (~relu).replicate(16))
     m.d.comb += scalar[16:].eq(Mux(wide, command.scalar[16:], low) & (~relu).replicate(16))
     return scalar
+
+
+def _levels(config: VectorConfig, wide: Value, block: Value) -> Value:
+    """Return the levels of the tree of a reduction, within blocks or of all elements."""
+    return Mux(
+        wide,
+        Mux(block, config.levels(Format.FP32, block=True), config.levels(Format.FP32)),
+        Mux(block, config.levels(Format.FP16, block=True), config.levels(Format.FP16)),
+    )
 
 
 def _only(format: Format) -> list[Operation]:

@@ -61,8 +61,8 @@ class Recipe:
 
         The key also depends on the versions of the installed tools.
         """
-        # The text of ``shell.py`` determines the code around every piece.
-        shell = Path(__file__).with_name("shell.py").read_text()
+        # The text of ``once_per_cycle.py`` determines the code around every piece.
+        shell = Path(__file__).with_name("once_per_cycle.py").read_text()
         return digest(*parts, self, shell, verilator().version, str(verilator().root), compiler())
 
     def translate(self, source: Path, work: Path, *, top: str) -> list[Path]:

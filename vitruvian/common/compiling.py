@@ -25,7 +25,27 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     import numba
 
-    return numba.njit(cache=True, nogil=True)(_bound(function))
+    return _forgiving(numba.njit(cache=True, nogil=True)(_bound(function)))
+
+
+def _forgiving(dispatcher: Any) -> Any:
+    """Return a dispatcher that compiles anew if an older version of its module left the index.
+
+    Numba reads the index before it looks at the date of the source, and the index names the classes
+    of the arguments, which may have been renamed since.
+    """
+    index = getattr(dispatcher._cache, "_cache_file", None)
+    if index is not None:
+        load = index._load_index
+
+        def load_index() -> dict[Any, Any]:
+            try:
+                return load()
+            except (AttributeError, ImportError):
+                return {}
+
+        index._load_index = load_index
+    return dispatcher
 
 
 def _bound(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ so that the import of this module is quick.
 >>> one = 0x3C00  # the code of 1.0 in fp16
 >>> hex(machines.run("h100_mma_fp16_fp32", [one] * 16, [one] * 16, 0))
 '0x41800000'
->>> machines.spec("b200", "tcgen05", "e4m3", "fp32").window
+>>> machines.spec("b200", "tcgen05", "e4m3", "fp32").sum.window
 25
 """
 

@@ -8,7 +8,7 @@ from vitruvian.hdl.bus.core import BusCore
 from vitruvian.hdl.bus.frames import Crc16
 from vitruvian.hdl.bus.lite import LiteUnit, Reply
 from vitruvian.hdl.bus.mailbox import Mailbox, _Access
-from vitruvian.hdl.bus.products import Products
+from vitruvian.hdl.bus.products import ProductSequencer
 from vitruvian.hdl.bus.registers import MAP, registers_of
 from vitruvian.hdl.bus.skid import Skid
 from vitruvian.hdl.bus.uart import LEAST_DIVISOR, Receiver, Transmitter
@@ -291,7 +291,7 @@ def _mailbox(h: ProofHarness) -> None:
 
 def _products(h: ProofHarness) -> None:
     """Count the beats of each command, and follow its number of results."""
-    dut = h.add(Products(core=_CORE))
+    dut = h.add(ProductSequencer(core=_CORE))
     command = dut.command.payload
     h.stable_streams_in(dut)
     h.assume(command.beats < 4)
@@ -377,14 +377,14 @@ PROOFS = (
         mutations=(
             Mutation(
                 name="the number of results is told with each beat",
-                owner=Products,
+                owner=ProductSequencer,
                 function="elaborate",
                 old="self.command.valid & known & ~announced",
                 new="self.command.valid & known",
             ),
             Mutation(
                 name="the tiles of a command share a slot",
-                owner=Products,
+                owner=ProductSequencer,
                 function="_slot",
                 old="following.eq(after)",
                 new="following.eq(slot)",

@@ -10,7 +10,7 @@ _CORE = "#fbf6ea"
 
 
 @dataclass(frozen=True)
-class Box:
+class OverviewBox:
     """A box of the picture.
 
     Attributes
@@ -36,8 +36,10 @@ class Box:
 
 #: The core first, because the others lie upon it.
 BOXES = {
-    "core": Box(20, 120, 510, 350, "sim.davinci: an Ascend core around the matrix unit", (), _CORE),
-    "parameter": Box(
+    "core": OverviewBox(
+        20, 120, 510, 350, "sim.davinci: an Ascend core around the matrix unit", (), _CORE
+    ),
+    "parameter": OverviewBox(
         130,
         20,
         330,
@@ -45,11 +47,11 @@ BOXES = {
         "one parameter object",
         ("DotSpec, MatrixUnitConfig, or a row", "of a maker's table"),
     ),
-    "golden": Box(
+    "golden": OverviewBox(
         45, 140, 215, 80, "golden", ("NumPy models:", "what is the right answer,", "bit for bit?")
     ),
-    "hdl": Box(290, 140, 215, 80, "hdl", ("Amaranth components:", "what is the hardware?")),
-    "sim": Box(
+    "hdl": OverviewBox(290, 140, 215, 80, "hdl", ("Amaranth components:", "what is the hardware?")),
+    "sim": OverviewBox(
         45,
         264,
         460,
@@ -57,7 +59,7 @@ BOXES = {
         "sim.rtl, sim.bench",
         ("Verilator compiles the hardware; every result", "is compared with golden"),
     ),
-    "units": Box(
+    "units": OverviewBox(
         45,
         372,
         460,
@@ -66,7 +68,7 @@ BOXES = {
         ("vector, transfer and scalar units; exact results,", "predicted times, races"),
         "#f7e9c8",
     ),
-    "flows": Box(
+    "flows": OverviewBox(
         560,
         140,
         180,
@@ -81,7 +83,7 @@ BOXES = {
             "these pages",
         ),
     ),
-    "machines": Box(
+    "machines": OverviewBox(
         560,
         296,
         180,
@@ -90,7 +92,7 @@ BOXES = {
         ("graphs on semirings,", "the sparse machine SIDA"),
         "#e9f2e6",
     ),
-    "command": Box(
+    "command": OverviewBox(
         20,
         490,
         720,

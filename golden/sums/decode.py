@@ -5,7 +5,7 @@ generated. Its exponent is at least that of the format's subnormal numbers, so t
 normalised.
 """
 
-from vitruvian.golden.sums.rule import Code, Facts, ScaleCode
+from vitruvian.golden.sums.rule import CodeFacts, Facts, ScaleCode
 
 #: Marks in place of the exponent of a zero, and of an infinity or NaN. A mark still shows after
 #: another exponent or mark is added, and every such sum fits into 16 bits.
@@ -17,12 +17,12 @@ GROUP = 16  # products in an exact sum of the lanes "sixteens"
 _FIELD = 0x7F800000  # the exponent field of FP32
 
 
-def is_direct(code: Code) -> bool:
+def is_direct(code: CodeFacts) -> bool:
     """Return True if moving the bits of a code gives the FP32 number, infinities and NaNs too."""
     return code.exponent_bits == 8 or code.specials == "none"
 
 
-def fp32_bits(code: Code, x: str, u: str, specials: bool = True) -> list[str]:
+def fp32_bits(code: CodeFacts, x: str, u: str, specials: bool = True) -> list[str]:
     """Return statements that set ``u`` to the bits of the FP32 number of the int32 code ``x``.
 
     Without ``specials``, infinities and NaNs become other numbers.
@@ -53,7 +53,7 @@ def fp32_bits(code: Code, x: str, u: str, specials: bool = True) -> list[str]:
     return lines
 
 
-def _signed(code: Code, x: str, u: str) -> list[str]:
+def _signed(code: CodeFacts, x: str, u: str) -> list[str]:
     """Return ``fp32_bits`` without specials for a code whose sign is the top bit of its word."""
     fraction, width = code.fraction_bits, code.width
     mask = np_int32(0x80000000 | ((1 << (width - 1)) - 1) << (23 - fraction))
@@ -70,7 +70,7 @@ def np_int32(bits: int) -> str:
     return f"np.int32({bits - (1 << 32) if bits >> 31 else bits})"
 
 
-def own_exponent(code: Code, x: str, e: str) -> list[str]:
+def own_exponent(code: CodeFacts, x: str, e: str) -> list[str]:
     """Return statements that set ``e`` to the exponent, or mark, of a code of at most 16 bits."""
     ones = (1 << (code.width - 1)) - 1
     top = ((1 << code.exponent_bits) - 1) << code.fraction_bits
@@ -84,7 +84,7 @@ def own_exponent(code: Code, x: str, e: str) -> list[str]:
     return lines + ([f"{e} = np.int16({SPECIAL}) if {special} else {e}"] if special else [])
 
 
-def _rounded(code: Code, target: Code, u: str) -> list[str]:
+def _rounded(code: CodeFacts, target: CodeFacts, u: str) -> list[str]:
     """Return statements that round FP32 bits to a format with the exponents of FP32 (RNE)."""
     drop = 23 - target.fraction_bits
     if code.fraction_bits <= target.fraction_bits:
@@ -96,7 +96,7 @@ def _rounded(code: Code, target: Code, u: str) -> list[str]:
     ]
 
 
-def operand(code: Code, f: Facts, x: str, u: str, e: str) -> list[str]:
+def operand(code: CodeFacts, f: Facts, x: str, u: str, e: str) -> list[str]:
     """Return statements that set ``u`` and ``e`` to the FP32 bits and the exponent of a code."""
     lines = fp32_bits(code, x, u)
     target = f.convert or code

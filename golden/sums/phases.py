@@ -6,7 +6,7 @@ A number of the destination register (Dst) is an int32 with a sign, an exponent 
 
 from vitruvian.golden.sums.decode import function, indented
 from vitruvian.golden.sums.rows import HEAD, array
-from vitruvian.golden.sums.rule import Code, PhaseFacts
+from vitruvian.golden.sums.rule import CodeFacts, PhaseFacts
 
 _TERMS, _GROUP = 16, 8  # terms of a step, and of a group that is aligned by itself
 _ROWS = 64  # of a block
@@ -157,7 +157,7 @@ def _accumulate(f: PhaseFacts) -> str:
     return text + function("accumulate(z, tops, sums, added, n)", loop)
 
 
-def _moved(c: Code) -> tuple[str, str]:
+def _moved(c: CodeFacts) -> tuple[str, str]:
     """Return the texts of Dst as an int32 of a code ``x``, and of the code of a Dst ``x``."""
     drop, width = 23 - c.fraction_bits, c.width
     sign = 1 << (width - 1)

@@ -11,7 +11,7 @@ _MOST_EXPONENT = 8
 _TERMS = 2048  # products of a block of rows
 
 
-class Code(NamedTuple):
+class CodeFacts(NamedTuple):
     """An encoding of operands, of C or of results."""
 
     exponent_bits: int
@@ -64,10 +64,10 @@ class ScaleCode(NamedTuple):
 class Facts(NamedTuple):
     """The parameters of a fused dot product, as ``DotSpec`` names and describes them."""
 
-    a: Code
-    b: Code
-    c: Code
-    convert: Code | None
+    a: CodeFacts
+    b: CodeFacts
+    c: CodeFacts
+    convert: CodeFacts | None
     k: int
     window: int | None
     truncate: str
@@ -124,16 +124,16 @@ class ChainFacts(NamedTuple):
 class PhaseFacts(NamedTuple):
     """The parameters of Tenstorrent's MVMUL, as ``PhaseSpec`` describes them."""
 
-    a: Code
-    c: Code
+    a: CodeFacts
+    c: CodeFacts
     phases: int
     blackhole: bool
     narrow: bool
 
 
-def code(format: Any) -> Code:
+def code(format: Any) -> CodeFacts:
     """Return the facts of a ``FloatFormat``."""
-    return Code(
+    return CodeFacts(
         format.exponent_bits,
         format.fraction_bits,
         format.storage_bits,

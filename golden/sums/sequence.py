@@ -7,7 +7,7 @@ a row depend on one another, but the rows do not, so that the processor overlaps
 from vitruvian.golden.sums import result
 from vitruvian.golden.sums.decode import flushed, fp32_bits, function, indented
 from vitruvian.golden.sums.rows import HEAD, array
-from vitruvian.golden.sums.rule import ChainFacts, Code, Facts
+from vitruvian.golden.sums.rule import ChainFacts, CodeFacts, Facts
 
 _TERMS = 2048  # of a block of rows
 _MOST_TERMS = 1 << 12  # of a row, for a rule that takes any number of them
@@ -92,7 +92,7 @@ def source(f: ChainFacts, title: str, terms: int) -> str:
     return "\n".join(stage for stage in stages if stage)
 
 
-def _cleared(code: Code, x: str, u: str) -> str:
+def _cleared(code: CodeFacts, x: str, u: str) -> str:
     """Return a statement that makes subnormal and zero codes +0."""
     mask = ((1 << code.exponent_bits) - 1) << (code.fraction_bits + code.shift)
     return f"{u} = np.int32({u} if {x} & {mask:#x} else 0)"

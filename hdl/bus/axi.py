@@ -13,7 +13,7 @@ from vitruvian.golden.m3xu.isa import WORD_BITS
 from ..mma.issue import BeatPlan, fetch_layout, opcodes_of
 from .clock import CLOCK_PORTS, CLOCKING, use_clock
 from .core import SHARED, BusCore
-from .products import COUNT_BITS, Products, command_layout
+from .products import COUNT_BITS, ProductSequencer, command_layout
 from .skid import Skid
 
 #: Outputs that are set for one cycle when a driver made a mistake.
@@ -251,7 +251,7 @@ class StreamUnit(wiring.Component):
         self, m: Module, unit: Any, ports: dict[str, Any], counts: SyncFIFO
     ) -> list[Value]:
         """Feed a unit of beats from commands; return the values of the events."""
-        m.submodules.products = products = Products(core=self.core)
+        m.submodules.products = products = ProductSequencer(core=self.core)
         for name in ("command", *products.operands):
             target, source = getattr(products, name), ports[name]
             bits = source.payload.data if name == "command" else Value.cast(source.payload)

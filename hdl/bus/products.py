@@ -31,7 +31,7 @@ def command_layout() -> data.StructLayout:
     )
 
 
-class Products(wiring.Component):
+class ProductSequencer(wiring.Component):
     """Sequencer that turns a command and the operands that follow it into beats.
 
     A command describes some matrix products, the *tiles*. Their beats alternate: the first beats of

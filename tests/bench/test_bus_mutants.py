@@ -9,7 +9,7 @@ import vitruvian.hdl.bus.lite
 import vitruvian.hdl.bus.mailbox
 import vitruvian.hdl.catalogue.bus
 from vitruvian.hdl.bus.integer import IntUnit
-from vitruvian.hdl.bus.products import Products
+from vitruvian.hdl.bus.products import ProductSequencer
 from vitruvian.hdl.bus.skid import Skid
 from vitruvian.sim.bench.bus import bench_lite, bench_stream
 from vitruvian.sim.bench.runner import run_bench
@@ -38,7 +38,7 @@ class TakesTooMuch(Skid):
         return m
 
 
-class TakesAAlone(Products):
+class TakesAAlone(ProductSequencer):
     """A fractal of A is taken although its fractal of B is not there."""
 
     def elaborate(self, platform):
@@ -47,7 +47,7 @@ class TakesAAlone(Products):
         return m
 
 
-class CountsOneTile(Products):
+class CountsOneTile(ProductSequencer):
     """``tlast`` comes with the first result of a command."""
 
     def elaborate(self, platform):
@@ -56,7 +56,7 @@ class CountsOneTile(Products):
         return m
 
 
-class TakesAnyCommand(Products):
+class TakesAnyCommand(ProductSequencer):
     """A command that the unit does not have is not reported."""
 
     def elaborate(self, platform):
@@ -83,12 +83,17 @@ class StopsEarly(IntUnit):
     [
         ("Skid", TakesTooMuch, {"random_commands/pausing=all"}),
         pytest.param(
-            "Products", CountsOneTile, {"random_commands/pausing=none"}, marks=pytest.mark.long
+            "ProductSequencer",
+            CountsOneTile,
+            {"random_commands/pausing=none"},
+            marks=pytest.mark.long,
         ),
         pytest.param(
-            "Products", TakesAAlone, {"random_commands/pausing=b"}, marks=pytest.mark.long
+            "ProductSequencer", TakesAAlone, {"random_commands/pausing=b"}, marks=pytest.mark.long
         ),
-        pytest.param("Products", TakesAnyCommand, {"mistakes_set_events"}, marks=pytest.mark.long),
+        pytest.param(
+            "ProductSequencer", TakesAnyCommand, {"mistakes_set_events"}, marks=pytest.mark.long
+        ),
         pytest.param("use_clock", without_reset, {"reset_in_the_middle"}, marks=pytest.mark.long),
     ],
     ids=lambda value: getattr(value, "__name__", None),

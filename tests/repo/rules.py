@@ -33,6 +33,7 @@ FACE = (
 #: Modules of golden that hold parameter objects and no computation: all that hdl may see.
 PARAMETER_MODULES = (
     "golden.fp.formats",
+    "golden.fp.parts",
     "golden.fp.spec",
     "golden.m3xu.isa",
     "golden.m3xu.precision",

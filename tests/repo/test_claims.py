@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.repo.rules import OURS
@@ -21,8 +21,24 @@ def documented(text: str) -> Iterator[str]:
             yield from line.partition(" :")[0].split(", ")
 
 
-def missing(tree: ast.Module) -> list[str]:
-    """Return names that the docstring of a record describes although the record lacks them."""
+def own_names(node: ast.ClassDef) -> set[str]:
+    """Return the fields and methods that stand in a class."""
+    fields = {
+        n.target.id
+        for n in node.body
+        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    }
+    return fields | {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+
+
+def missing(tree: ast.Module, bases: Mapping[str, ast.ClassDef] = {}) -> list[str]:
+    """Return names that the docstring of a record describes although the record lacks them.
+
+    Parameters
+    ----------
+    bases : mapping of str to ClassDef
+        Classes of other files by name, whose fields a record may inherit.
+    """
     violations = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
@@ -30,25 +46,29 @@ def missing(tree: ast.Module) -> list[str]:
         made_by = [ast.unparse(x) for x in (*node.decorator_list, *node.bases)]
         if not any("dataclass" in x or x == "NamedTuple" for x in made_by):
             continue
-        fields = {
-            n.target.id
-            for n in node.body
-            if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
-        }
-        fields |= {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+        fields, waiting = set[str](), [node]
+        while waiting:
+            record = waiting.pop()
+            fields |= own_names(record)
+            waiting += [
+                bases[x.id] for x in record.bases if isinstance(x, ast.Name) and x.id in bases
+            ]
         names = documented(ast.get_docstring(node) or "")
         violations += [f"{node.name}.{name}" for name in names if name not in fields]
     return violations
 
 
 def test_records_have_the_fields_that_they_document(root: Path):
-    violations = {}
-    for package in OURS:
-        for path in sorted((root / package).rglob("*.py")):
-            names = missing(ast.parse(path.read_text()))
-            if names:
-                violations[str(path.relative_to(root))] = names
-    assert not violations
+    paths = [path for package in OURS for path in sorted((root / package).rglob("*.py"))]
+    trees = {path: ast.parse(path.read_text()) for path in paths}
+    bases = {
+        node.name: node
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {str(path.relative_to(root)): missing(tree, bases) for path, tree in trees.items()}
+    assert not {path: names for path, names in found.items() if names}
 
 
 def test_a_field_that_is_only_documented_is_found():

@@ -67,7 +67,7 @@ def test_the_same_seed_draws_the_same_mutants(root):
     [
         ("golden/vector/conversions.py", "tests/unit/golden/test_vector.py"),
         ("sim/davinci/timing/engine_compiled.py", "tests/unit/sim/davinci/test_engine.py"),
-        ("sim/commands/run.py", "tests/system/test_run_cli.py"),
+        ("vitruvian/commands/graph.py", "tests/system/test_graph_cli.py"),
         ("flows/units.py", "tests/system/test_flows_cli.py"),
     ],
 )

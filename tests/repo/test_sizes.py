@@ -14,7 +14,6 @@ LINES = 80
 LONG = {
     "sim/davinci/timing/engine_compiled.py: run",
     "sim/sparse/engine_compiled.py: run",
-    "vitruvian/commands/cce.py: add_cce_options",
     "flows/formal/streams_bus.py: _lite",
     "flows/formal/streams_bus.py: _mailbox",
 }
@@ -23,12 +22,8 @@ LONG = {
 #: modules, which netlists contain.
 SHARED = set(
     """
-    Bound Call CompiledUnit Core Estimate Event Form Fragment Function Graph Instruction Kernel
-    Kind Lane Lanes Layer Machine Memory Method Needs Operands Operation Options Outcome
-    Parameter Plan Position Problem ProcessingElement Program Reader Reduction Report Result Row
-    Rows Run Schedule Source Sources Step Stream Structure Table Tensors Tile Tiling Times Unit
-    Variant Work _Body _Names _Operand _Parameter _Parser _Part _Reader _Row _Rows _Rule _Space
-    _Step
+    Core Fragment Graph Instruction Kind Machine Operation Problem ProcessingElement Reader
+    Reduction Result Source Unit _Operand _Rule
     """.split()
 )
 

@@ -73,6 +73,7 @@ _ROOFLINE = {
 _SILICON = _inputs("a100_fp16.npz", "h100_fp16.npz", "v100_fp16.npz", "b200_fp16.npz", "x.npy")
 
 GRAMMARS = (
+    Grammar(("vitruvian", "help"), (("hardware", "area", "zzz", ""),), (), {"--all": None}),
     Grammar(("vitruvian", "list"), (("fp*", "relu"),), (), {"--json": _OUTPUTS}),
     Grammar(
         ("vitruvian", "verify"),

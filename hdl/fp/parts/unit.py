@@ -1,6 +1,7 @@
 """What the units of ``hdl.fp`` share: a depth of the pipeline, a form of multipliers, and ports."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from amaranth.hdl import Signal
 from amaranth.lib import data, wiring
@@ -10,6 +11,9 @@ from vitruvian.golden.fp.spec import DotSpec
 
 from .multiply import check_multiplier
 from .pipeline import PIPELINES, check_pipeline
+
+#: Default of the multiplier of a unit without multipliers.
+_WITHOUT: Any = object()
 
 
 def dot_ports(
@@ -53,7 +57,7 @@ class PipelinedUnit(wiring.Component):
         The depths that the unit can have.
     multiplier : {"booth", "dsp"}, optional
         ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
-        for the DSP blocks of an FPGA. None, for a unit without multipliers, adds no attribute.
+        for the DSP blocks of an FPGA. A unit without multipliers leaves it out.
 
     Attributes
     ----------
@@ -76,10 +80,10 @@ class PipelinedUnit(wiring.Component):
         *,
         pipeline: int,
         depths: Mapping[int, object] = PIPELINES,
-        multiplier: str | None = None,
+        multiplier: str = _WITHOUT,
     ):
         self.pipeline = self.latency = check_pipeline(pipeline, depths)
-        if multiplier is not None:
+        if multiplier is not _WITHOUT:
             self.multiplier = check_multiplier(multiplier)
         super().__init__(dict(ports))
 

@@ -167,6 +167,21 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        ("vitruvian", "knn"),
+        (),
+        ("--size=16x64x16x8",),
+        {
+            "--size": ("16x64x16x8", "16x64", "0x0x0x0", "99999999999"),
+            "--train": _GRAPH,
+            "--k": _NUMBERS,
+            "--metric": ("l2", "cosine", "l3"),
+            "--method": ("selb", "bitonic", "zzz"),
+            "--refine": _NUMBERS,
+            "--out": _OUTPUTS,
+            **_DAVINCI,
+        },
+    ),
+    Grammar(
         ("vitruvian", "trace"),
         (("relu", "maxpool-im2col", "zzz"),),
         ("--out=out.json",),

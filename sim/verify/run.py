@@ -155,8 +155,7 @@ def _order(checks: Sequence[Check]) -> list[tuple[int, Check]]:
 
 @lru_cache
 def _by_name() -> dict[str, Check]:
-    modules = map(importlib.import_module, PROVIDERS)
-    return {check.name: check for module in modules for check in module.checks()}
+    return {check.name: check for module in _providers() for check in module.checks()}
 
 
 def _run_named(name: str, vectors: int, seed: int) -> Outcome:

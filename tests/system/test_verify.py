@@ -368,3 +368,11 @@ def test_a_terminal_without_unicode_shows_escapes(name):
     command = [sys.executable, "-m", "vitruvian", name]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and not done.stderr and len(done.stdout.splitlines()) > 10
+
+
+def test_a_worker_finds_every_check_by_its_name():
+    """Also those that a wing registers, such as the sparse cores."""
+    names = {check.name for check in verify.collect()}
+    assert any(name.startswith("sparse.") for name in names)
+    verify._by_name.cache_clear()
+    assert set(verify._by_name()) == names

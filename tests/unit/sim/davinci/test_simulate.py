@@ -184,7 +184,7 @@ def test_a_terminal_is_told_that_numba_compiles(tmp_path):
     (tmp_path / "loops.py").write_text(
         "import sys\n"
         "from vitruvian.sim.davinci import Program, load_chip, simulate\n"
-        "from vitruvian.sim.davinci.timing import compiling\n"
+        "from vitruvian.common import compiling\n"
         "simulate(Program(load_chip('ascend310')))\n"
         "assert 'numba' not in sys.modules\n"
         "def one(x):\n"

@@ -149,7 +149,9 @@ def test_mistakes_of_searches(monkeypatch):
     with pytest.raises(ValueError, match="cores must be 1 … 2, not 7"):
         exhaustive(replace(SMALL, cores=7))
     monkeypatch.setitem(__import__("sys").modules, "dask.distributed", None)
-    with pytest.raises(ValueError, match="scheduler must be None without Dask"):
+    with pytest.raises(
+        ValueError, match=r"scheduler must be None: dask must be installed: .*'\.\[dask\]'"
+    ):
         exhaustive(SMALL, scheduler="tcp://nowhere:1")
 
 

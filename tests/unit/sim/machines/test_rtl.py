@@ -34,7 +34,7 @@ def test_a_unit_equals_a_set_and_a_wrong_unit_is_noticed():
     rule = data.machine.rule
     assert isinstance(rule, DotSpec)
     assert compare_rtl(data).values == 0
-    wrong = realise(replace(rule, window=rule.sum.window and rule.sum.window - 1))
+    wrong = realise(rule.replace(window=rule.sum.window and rule.sum.window - 1))
     assert compare_rtl(data, wrong).values > 10
 
 

@@ -1,9 +1,9 @@
 """Hostile command lines for ``tests.system.fuzz_commands``."""
 
-import dataclasses
 import random
 from collections.abc import Iterator
 
+from tests.system.fuzz_grammar import Grammar
 from tests.system.fuzz_inputs import chip_files
 from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
 from tests.system.fuzz_values import CONVOLUTIONS as _CONVOLUTIONS
@@ -16,29 +16,6 @@ from tests.system.fuzz_values import POOLINGS as _POOLINGS
 from tests.system.fuzz_values import PROBES as _PROBES
 from tests.system.fuzz_values import UNITS as _UNITS
 from tests.system.fuzz_values import inputs as _inputs
-
-
-@dataclasses.dataclass(frozen=True)
-class Grammar:
-    """The grammar of the lines of a command.
-
-    Attributes
-    ----------
-    words : tuple of str
-        Program and command.
-    places : tuple of tuples
-        Values of each positional argument, a good one first.
-    given : tuple of str
-        Arguments that keep the work small, unless an option replaces them.
-    options : dict
-        Values by option: a tuple of good and bad ones, or None for a flag.
-    """
-
-    words: tuple[str, ...]
-    places: tuple[tuple[str, ...], ...] = ()
-    given: tuple[str, ...] = ()
-    options: dict[str, tuple[str, ...] | None] = dataclasses.field(default_factory=dict)
-
 
 _GRAPH = _inputs(
     *("good.mtx", "huge.mtx", "short.mtx", "negative.mtx", "nan.mtx", "twice.mtx", "bomb.mtx.gz"),

@@ -83,7 +83,7 @@ class DotSpec:
     result : Result
         How the sum is rounded.
     products : Products
-        What a product is.
+        Exponents and range of the products.
     addend : Addend
         How C is added.
     scales : Scales, optional

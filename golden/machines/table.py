@@ -93,7 +93,7 @@ class Missing:
     formats, output : str
         Formats of the operands and of the result, for a reader.
     reason : str
-        What is not known.
+        Statement of the part that is unknown.
     """
 
     stem: str

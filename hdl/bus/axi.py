@@ -27,7 +27,7 @@ class Channel:
     Attributes
     ----------
     name : str
-        What follows ``s_axis_`` or ``m_axis_`` in the names of the signals.
+        Word behind ``s_axis_`` or ``m_axis_`` in the names of the signals.
     width : int
         Number of bits in use; ``tdata`` has as many bytes as they need.
     inward : bool

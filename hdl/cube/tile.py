@@ -1,4 +1,4 @@
-"""What every matrix unit is made of: an array of elements with slots, ports and a pipeline.
+"""The parts of every matrix unit: an array of elements with slots, ports and a pipeline.
 
 Units differ in the operands of their elements: one format in a beat (``hdl.cube.config``), a format
 for each side (``hdl.cube.mixed``), or codes with block scales (``hdl.cube.blocks``).

@@ -27,7 +27,7 @@ def choose_one(chosen: Value, values: list[Any]) -> Value:
 
 
 class BankOfRows(NamedTuple):
-    """What a bank of rows has found out about the element that it serves."""
+    """The state of a bank of rows and of the element that it serves."""
 
     #: The row has no element yet, and needs room for all of its elements.
     wants_room: Value

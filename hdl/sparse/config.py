@@ -52,7 +52,7 @@ def check_lanes(thing: str, value: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseConfig:
-    """What all sparse cores have: lanes of one format.
+    """The parameters of all sparse cores: lanes of one format.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ class SimulatedUnit:
     weight : int
         Weight of the rows.
     what : str
-        What the bench checks, in the names of rows.
+        Subject of the bench, in the names of rows.
     """
 
     unit: str

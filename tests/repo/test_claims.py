@@ -39,6 +39,7 @@ def missing(tree: ast.Module, bases: Mapping[str, ast.ClassDef] = {}) -> list[st
     bases : mapping of str to ClassDef
         Classes of other files by name, whose fields a record may inherit.
     """
+    bases = bases or {}
     violations = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):

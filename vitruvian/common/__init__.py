@@ -1,1 +1,1 @@
-"""What lies under every package: errors, validation, files, cache, workers, progress and tables."""
+"""The ground floor of every package: errors, validation, files, cache, workers and tables."""

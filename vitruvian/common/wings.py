@@ -60,7 +60,7 @@ class CliCommand:
 
 @dataclass(frozen=True, kw_only=True)
 class Wing:
-    """What a wing registers, as names of modules.
+    """The parts that a wing registers, as names of modules.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ def heap_counts(distances: np.ndarray, k: int) -> Counter[str]:
     Parameters
     ----------
     distances : (m, n) ndarray of float16
-        Of any number of queries, in the order of the points.
+        Distances of any number of queries, in the order of the points.
     """
     m, n = distances.shape
     tally = _Tally()

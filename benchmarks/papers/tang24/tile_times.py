@@ -68,7 +68,7 @@ class SimulatedProfile:
     method : str
         A key of ``selbknn.build.METHODS``.
     seed : int
-        Of the random distances of a tile, which do not change the number of steps.
+        Seed of the random distances of a tile, which do not change the number of steps.
     """
 
     chip: Chip

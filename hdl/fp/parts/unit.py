@@ -1,4 +1,4 @@
-"""What the units of ``hdl.fp`` share: a depth of the pipeline, a form of multipliers, and ports."""
+"""Bases of the units of ``hdl.fp``: a depth of the pipeline, a form of multipliers, and ports."""
 
 from collections.abc import Mapping
 from typing import Any

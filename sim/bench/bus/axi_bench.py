@@ -1,4 +1,4 @@
-"""What the benches of AXI units share: clock, reset, pauses, and offers that must stay."""
+"""The base of the benches of AXI units: clock, reset, pauses, and offers that must stay."""
 
 import logging
 import random

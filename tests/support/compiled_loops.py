@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
@@ -29,6 +30,7 @@ from tests.support.machine_operands import operands as machine_operands
 from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.common import compiling
 from vitruvian.common.errors import UserError
+from vitruvian.common.matrix_market import read_entries
 from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
@@ -79,12 +81,19 @@ def modules() -> Iterator:
 
 def dotted(path: Path) -> str:
     """Return the name by which a module is imported."""
-    return ".".join(("vitruvian", *path.relative_to(ROOT).with_suffix("").parts))
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts if parts[0] == "vitruvian" else ("vitruvian", *parts))
+
+
+def on_demand_files(pattern: str) -> list[Path]:
+    """Return the files of the folders whose loops are compiled only for large programs."""
+    folders = (ROOT / "sim", ROOT / "vitruvian" / "common")
+    return sorted(path for folder in folders for path in folder.rglob(pattern))
 
 
 def compiled_on_demand() -> Iterator[str]:
-    """Yield the names of the functions that modules of sim pass to ``compiling.fitting``."""
-    for path in sorted((ROOT / "sim").rglob("*.py")):
+    """Yield the names of the functions that modules pass to ``compiling.fitting``."""
+    for path in on_demand_files("*.py"):
         text = path.read_text(encoding="utf-8")
         if "fitting" not in text:
             continue
@@ -106,14 +115,14 @@ def loops() -> dict[str, Dispatcher]:
                     continue  # it is compiled within those that call it
                 dispatchers[f"{module.__name__}.{name}"] = value
     on_demand = set(compiled_on_demand())
-    for path in sorted((ROOT / "sim" / "davinci").rglob("*compiled.py")):
+    for path in on_demand_files("*compiled.py"):
         module = importlib.import_module(dotted(path))
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name in on_demand and function.__module__ == module.__name__:
                 dispatchers[f"{module.__name__}.{name}"] = compiling.compiled(function)
                 on_demand.remove(name)
     if on_demand:
-        raise LookupError(f"no module sim.davinci.…compiled has {', '.join(sorted(on_demand))}")
+        raise LookupError(f"no module …compiled has {', '.join(sorted(on_demand))}")
     return dispatchers
 
 
@@ -359,8 +368,14 @@ def matrix_market_files() -> None:
                 read_matrix(path)
             except UserError:
                 continue
-        path.write_bytes(b"%%MatrixMarket matrix array real general\n2 1\n1e300\n.5")
+        head = b"%%MatrixMarket matrix array real general\n"
+        path.write_bytes(head + b"5 1\n1e300\n.5\n18446744073709551615e64\n-1e-64\n1e-23")
         read_matrix(path)
+        words = b"4 1\n-Infinity\n1\n\ninf\n1\n"
+        for end in range(len(words)):
+            path.write_bytes(head + words[:end])
+            with suppress(UserError):
+                read_entries(path, infinite=True)
 
 
 CASES: dict[str, Callable[[], None]] = {

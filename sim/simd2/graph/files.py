@@ -3,34 +3,26 @@
 A reader refuses a file before it takes more memory than is free.
 """
 
-import bz2
 import csv
-import gzip
-import io
-import warnings
-import zlib
 from pathlib import Path
 from typing import Any
 
-from vitruvian.common.extras import need
-from vitruvian.common.files import reason_of
+import numpy as np
+
+from vitruvian.common.files import MOST_BYTES, read_bounded, reason_of
+from vitruvian.common.matrix_market import MatrixEntries, read_entries
 from vitruvian.common.memory import free_bytes
 from vitruvian.common.validate import listed, shortened
 from vitruvian.sim.simd2.graph.edges import ENDS, EdgeList, end_columns
 
-#: Largest size of an unpacked Matrix Market file in bytes; it holds at least ten million entries.
-UNPACKED_BYTES = 1 << 28
-
-#: The same for a list of edges, which takes longer to read; it holds at least three million edges.
+#: Largest size of an unpacked list of edges in bytes; it holds at least three million edges. A file
+#: in Matrix Market's format takes less time, and may have 256 MiB.
 UNPACKED_LIST_BYTES = 1 << 26
 
 #: Suffixes of lists of edges, before .gz or .bz2. Every other file is read as Matrix Market.
 EDGE_SUFFIXES = (".csv", ".tsv", ".edges", ".edgelist", ".txt")
 
-_PACKED = {".gz": gzip.open, ".bz2": bz2.open}
-_BANNER = b"%%MatrixMarket"
-_ENTRY_BYTES = 4  # length of the shortest entry of a Matrix Market file, "1 1\n"
-_READ_BYTES = 24  # memory for each entry: two indices and a value
+_PACKED = (".gz", ".bz2")
 _LIST_BYTES = 80  # memory for each byte of a list of edges; measured: 24 to 78
 
 
@@ -40,102 +32,34 @@ def is_edge_file(path: Path) -> bool:
     return name.suffix.lower() in EDGE_SUFFIXES
 
 
-def _content(path: Path, most: int) -> bytes:
-    """Return the bytes of a file, unpacked.
-
-    Parameters
-    ----------
-    most : int
-        Largest size of the unpacked content of a packed file, in bytes.
-
-    Raises
-    ------
-    ValueError
-        If the path is not a regular file, or the content is too large.
-    OSError, EOFError, zlib.error
-        If the file cannot be read or unpacked.
-    """
-    if path.exists() and not path.is_file():
-        raise ValueError(f"graph must be a file, not {path}")
-    unpack = _PACKED.get(path.suffix.lower())
+def _content(path: Path) -> bytes:
+    """Return the bytes of a list of edges, unpacked."""
     free = free_bytes()
-    if unpack is None:
-        size = path.stat().st_size
-        if free is not None and size > free:
-            raise ValueError(
-                f"graph must be a file of at most {free / 2**30:.1f} GiB, the free memory, "
-                f"not {path} of {size / 2**30:.1f} GiB"
-            )
-        return path.read_bytes()
-    with unpack(path) as file:
-        content = file.read(most + 1)  # never more, whatever the file unpacks to
-    if len(content) > most:
-        raise ValueError(
-            f"graph must unpack to at most {most >> 20} MiB, not {path}; unpack a larger one first"
-        )
-    return content
+    most = MOST_BYTES if free is None else free
+    return read_bounded(
+        path, thing="graph", most=most, unpack=True, most_unpacked=UNPACKED_LIST_BYTES
+    )
 
 
-def read_matrix(path: Path) -> Any:
+def read_matrix(path: Path) -> np.ndarray | MatrixEntries:
     """Return the matrix of a Matrix Market file (.mtx, .mtx.gz, .mtx.bz2).
 
-    Returns
-    -------
-    ndarray or sparse matrix
-        Depending on the format that the header of the file states.
+    Its numbers may be infinite. The result is an array if the file states every element.
 
     Raises
     ------
     ValueError
         If the file cannot be read, its header states more entries than the file or the free memory
-        can hold, or it unpacks to more than ``UNPACKED_BYTES``.
+        can hold, or it unpacks to more than 256 MiB. The message names the file and the line.
     """
-    mmread = need("scipy.io", "graphs").mmread
-
     try:
-        content = _content(path, UNPACKED_BYTES)
-        _check_header(content)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return mmread(io.BytesIO(content))
-    except (OSError, ValueError, TypeError, EOFError, OverflowError, zlib.error) as error:
+        matrix = read_entries(path, thing="graph", infinite=True)
+    except (OSError, ValueError) as error:
         text = reason_of(error)
         if text.startswith("graph must"):
-            raise ValueError(text) from None
+            raise ValueError(f"{path}: {text}") from None
         raise ValueError(f"graph must be a Matrix Market file, not {path}: {text}") from None
-
-
-def _check_header(content: bytes) -> None:
-    """Raise ValueError if the header states more entries than the file can contain."""
-    lines = io.BytesIO(content)
-    if not lines.readline(1024).startswith(_BANNER):
-        raise ValueError(f"the first line must begin with {_BANNER.decode()}")
-    sparse = b"coordinate" in content[:1024].split(b"\n", 1)[0].lower()
-    for line in lines:
-        if line.strip() and not line.startswith(b"%"):
-            break
-    else:
-        raise ValueError("the line of sizes is missing")
-    try:
-        sizes = [int(word) for word in line[:256].split()]
-    except ValueError:
-        sizes = []
-    if len(sizes) != 2 + sparse or min(sizes) < 0 or max(sizes) >= 1 << 62:
-        text = line[:40].decode(errors="replace").strip()
-        raise ValueError(f"the sizes must be {2 + sparse} whole numbers, not {text!r}")
-    entries = sizes[2] if sparse else sizes[0] * sizes[1]
-    kind = content[:1024].split(b"\n", 1)[0].lower()
-    if not sparse and (b"symmetric" in kind or b"hermitian" in kind or b"skew" in kind):
-        entries //= 2
-    least = entries * (_ENTRY_BYTES if sparse else 2)
-    if least > len(content) + 1:
-        raise ValueError(f"the header states {entries:,} entries, but the file is too short")
-    free = free_bytes()
-    if free is not None and entries * _READ_BYTES > free:
-        most = free // _READ_BYTES
-        raise ValueError(
-            f"graph must have at most {most:,} entries to fit into the free memory, not {entries:,}"
-        )
+    return matrix.toarray() if matrix.is_dense else matrix
 
 
 def read_edges(path: Path, weight: str | None) -> EdgeList:
@@ -159,7 +83,7 @@ def read_edges(path: Path, weight: str | None) -> EdgeList:
         If the file cannot be read; the message names the line.
     """
     try:
-        content = _content(path, UNPACKED_LIST_BYTES)
+        content = _content(path)
         free = free_bytes()
         if free is not None and len(content) * _LIST_BYTES > free:
             raise ValueError(
@@ -168,10 +92,10 @@ def read_edges(path: Path, weight: str | None) -> EdgeList:
             )
         text = content.decode("utf-8-sig")
         rows = _rows(text)
-    except (OSError, ValueError, EOFError, zlib.error, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         text = reason_of(error)
         if text.startswith("graph must"):
-            raise ValueError(text) from None
+            raise ValueError(f"{path}: {text}") from None
         raise ValueError(f"graph must be a list of edges, not {path}: {text}") from None
     try:
         return _edges(rows, weight)

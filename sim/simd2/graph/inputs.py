@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.matrix_market import MatrixEntries
 from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2 import Op
 from vitruvian.sim.simd2.graph.edges import (
@@ -170,7 +171,7 @@ def as_graph(
             vertices=tuple(source.nodes),
         )
     matrix, names = _matrix(source, names)
-    if hasattr(matrix, "tocoo"):
+    if isinstance(matrix, MatrixEntries) or hasattr(matrix, "tocoo"):
         _unused("a sparse matrix", no_edge=no_edge)
         return _from_sparse(matrix, op, names=names, duplicates=duplicates)
     # For orand the rule may be the default from above, which the caller did not give.
@@ -243,10 +244,12 @@ def _from_sparse(matrix, op, *, names, duplicates):
     """Return the graph of a sparse matrix, whose stored entries are the edges."""
     _square(matrix.shape)
     names = _names(names, matrix.shape[0])
-    entries = matrix.tocoo()
-    weights, edges, repeated = combined(
-        entries.row, entries.col, _real(entries.data), names, duplicates=duplicates
-    )
+    if isinstance(matrix, MatrixEntries):
+        rows, columns, values = matrix.rows, matrix.columns, matrix.values
+    else:
+        entries = matrix.tocoo()
+        rows, columns, values = entries.row, entries.col, _real(entries.data)
+    weights, edges, repeated = combined(rows, columns, values, names, duplicates=duplicates)
     return _checked(weights, edges, names, op, _note(repeated, duplicates))
 
 

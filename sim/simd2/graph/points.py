@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -109,10 +109,10 @@ def nearest_neighbours(
     )
 
 
-def _points(source, what):
+def _points(source: Any, what: str) -> np.ndarray:
     """Return points as a matrix of float64; ``what`` names them in messages."""
     if isinstance(source, str | Path):
-        source = read_matrix(Path(source))
+        source = cast(Any, read_matrix(Path(source)))
     if hasattr(source, "toarray"):
         check_memory(*source.shape, pair_bytes=8, what=what, name="rows")
         source = source.toarray()

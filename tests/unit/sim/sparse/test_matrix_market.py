@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import re
 import tracemalloc
 from typing import Any, cast
 
@@ -12,8 +13,8 @@ import scipy.io
 import scipy.sparse
 from hypothesis import given, settings, strategies
 
+from vitruvian.common import compiling, matrix_market
 from vitruvian.common.errors import UserError
-from vitruvian.sim.sparse import matrix_market
 from vitruvian.sim.sparse.matrix_market import read_matrix
 
 HEAD = "%%MatrixMarket matrix coordinate real general\n"
@@ -75,7 +76,9 @@ NUMBERS = """
 """.split()
 
 
-def test_numbers_have_the_bits_of_python(tmp_path):
+@pytest.mark.parametrize("small", [0, 1 << 20])  # compiled, and as plain Python
+def test_numbers_have_the_bits_of_python(tmp_path, monkeypatch, small):
+    monkeypatch.setattr(compiling, "SMALL", small)
     lines = [f"1 {place + 1} {number}" for place, number in enumerate(NUMBERS)]
     text = f"{HEAD}1 {len(lines)} {len(lines)}\n" + "\n".join(lines)
     ours = read(tmp_path, text).row_values
@@ -90,6 +93,56 @@ def test_floats_survive(tmp_path_factory, numbers):
         lines = [f"{place + 1} 1 {form(number)}" for place, number in enumerate(numbers)]
         text = f"{HEAD}{len(lines)} 1 {len(lines)}\n" + "\n".join(lines)
         assert read(folder, text).row_values.tobytes() == np.array(numbers).tobytes()
+
+
+def _random_words(rng, count):
+    digits = rng.integers(1, 10**19, count, np.uint64) >> rng.integers(0, 20, count, np.uint64)
+    exponents = rng.integers(-64, 65, count).tolist()
+    return [
+        *(f"{n}e{q}" for n, q in zip(digits.tolist(), exponents, strict=True)),
+        *(repr(x) for x in rng.standard_normal(count).tolist()),
+    ]
+
+
+def _ties(rng, count):
+    """Return halves of a last place, which round to even, and their neighbours."""
+    halves = (rng.integers(1 << 53, 1 << 54, count) | 1).tolist()
+    wholes = [str((half << k) + by) for k in (0, 7) for half in halves for by in (-1, 0, 1)]
+    return wholes + [f"{half * 5**3}e-3" for half in halves]
+
+
+@pytest.mark.parametrize(("words_of", "most"), [(_random_words, 0.01), (_ties, 1)])
+def test_many_numbers_have_the_bits_of_python(tmp_path, monkeypatch, words_of, most):
+    """The scanner rounds most of them, and leaves the others to NumPy."""
+    rest: list[int] = []
+    convert = matrix_market._convert
+
+    def counted(content, values, entries, *places):
+        rest.append(len(entries))
+        convert(content, values, entries, *places)
+
+    monkeypatch.setattr(matrix_market, "_convert", counted)
+    words = words_of(np.random.default_rng(5), 50_000)
+    lines = "".join(f"{row + 1} 1 {word}\n" for row, word in enumerate(words))
+    ours = read(tmp_path, f"{HEAD}{len(words)} 1 {len(words)}\n{lines}").row_values
+    assert ours.tobytes() == np.array([float(word) for word in words]).tobytes()
+    assert 0 < sum(rest) < most * len(words)
+
+
+def test_infinities_where_they_are_allowed(tmp_path):
+    path = tmp_path / "matrix.mtx"
+    words = ["inf", "-Inf", "+INFINITY", "1", "-infinity"]
+    for repeat in (1, 100):
+        lines = "".join(f"{word}\n" for word in words * repeat)
+        path.write_text(ARRAY + f"{len(words) * repeat} 1\n{lines}")
+        entries = matrix_market.read_entries(path, infinite=True)
+        assert entries.is_dense and entries.shape == (len(words) * repeat, 1)
+        assert entries.toarray()[:, 0].tolist() == [float(word) for word in words] * repeat
+    for word in ("nan", "infi", "in", "+-inf", "inf1", "infinityx", "-"):
+        path.write_text(HEAD + f"2 2 1\n1 1 {word}    \n")
+        message = rf"^value must be a number or infinite, not '{re.escape(word)}' \(line 3\)$"
+        with pytest.raises(UserError, match=message):
+            matrix_market.read_entries(path, infinite=True)
 
 
 def test_numbers_in_several_chunks(tmp_path, monkeypatch):

@@ -23,6 +23,8 @@ DISTRIBUTIONS = {
 #: Hides modules from a process and from all that it starts.
 HIDE = "import sys; sys.modules.update(dict.fromkeys({names!r}))"
 
+MATRIX = "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.0\n"
+
 #: Runs command lines; PATH has no Verilator.
 WITHOUT = """
 import sys
@@ -89,7 +91,9 @@ def test_the_core_needs_no_library_of_an_extra(tmp_path):
     lines = (
         *("help --all", "units dot", "machines h100", "formats fp8e4m3", "list fp*"),
         *("verilog intdot --k 2 --out v", "bundle intdot --k 2 --vectors 200 --out b"),
+        "graph apsp --graph g.mtx",
     )
+    (tmp_path / "g.mtx").write_text(MATRIX)
     done = without(EXTRAS, *lines, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "v").is_dir() and (tmp_path / "b").is_dir()
@@ -104,7 +108,6 @@ def test_the_core_needs_no_library_of_an_extra(tmp_path):
         ("matplotlib", "kernel relu --size 1x128 --gantt a.svg", "plots"),
         ("pycparser", "cce k.cce", "ascend"),
         ("scipy", "kernel relu --size 1x128", "ascend"),
-        ("scipy", "graph apsp --graph g.mtx", "graphs"),
         ("scipy", "sparse bfs g.mtx", "sparse"),
         ("sklearn", "kernels knn", "datasets"),
         ("onnx", "network model.onnx", "onnx"),
@@ -113,9 +116,7 @@ def test_the_core_needs_no_library_of_an_extra(tmp_path):
 def test_a_missing_library_is_one_line_with_its_extra(libraries, line, extra, tmp_path):
     (tmp_path / "k.cce").write_text("__global__ __aicore__ void k(__gm__ half *x) {}\n")
     (tmp_path / "model.onnx").write_bytes(b"\x08\x07")
-    (tmp_path / "g.mtx").write_text(
-        "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1.0\n"
-    )
+    (tmp_path / "g.mtx").write_text(MATRIX)
     done = without(libraries.split(","), line, cwd=tmp_path)
     errors = [text for text in done.stderr.splitlines() if "must be installed" in text]
     assert done.returncode == 2 and len(errors) == 1, done.stderr

@@ -12,6 +12,7 @@ from scipy.io import mmread, mmwrite
 from scipy.sparse import coo_array, csr_array
 
 import vitruvian.sim.simd2.graph.files as files_module
+from vitruvian.common import matrix_market
 from vitruvian.sim.simd2.graph import (
     PROBLEMS,
     GraphWarning,
@@ -70,9 +71,7 @@ def test_repeated_entries_are_refused_or_combined_by_a_rule(tmp_path):
     with pytest.raises(ValueError, match="must not be given for a dense matrix"):
         solve("apsp", np.ones((2, 2)), duplicates="min")
     file.write_text(TWICE.replace("general", "symmetric").replace("1 2 5", "2 1 3"))
-    with pytest.raises(
-        ValueError, match="edges must not be repeated, but"
-    ):  # both triangles are stored
+    with pytest.raises(ValueError, match=r"in one triangle, not '2 3 1' \(line 4\)"):
         solve("apsp", file)
 
 
@@ -235,22 +234,27 @@ def test_a_graph_without_vertices_is_refused(graph):
 
 
 def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
-    for limit in ("UNPACKED_BYTES", "UNPACKED_LIST_BYTES"):
-        monkeypatch.setattr(files_module, limit, 1 << 20)
+    monkeypatch.setattr(matrix_market, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(files_module, "UNPACKED_LIST_BYTES", 1 << 20)
     head = "%%MatrixMarket matrix coordinate real general\n"
     for name, pack in (("b.mtx.gz", gzip.compress), ("b.csv.bz2", bz2.compress)):
         (tmp_path / name).write_bytes(pack(head.encode() + b"% x\n" * (1 << 19)))
-        with pytest.raises(ValueError, match=rf"must unpack to at most 1 MiB, not .*{name}"):
+        with pytest.raises(
+            ValueError, match=rf"{name}: graph must unpack to at most 1 MiB; unpack"
+        ):
             solve("apsp", tmp_path / name)
     file = tmp_path / "h.mtx"
     dense = head.replace("coordinate", "array")
     for text, message in (
-        (head + "3 3 999999999999\n1 2 5\n", "states 999,999,999,999 entries"),
-        (dense + "1000000 1000000\n1\n", "states 1,000,000,000,000 entries"),
-        (head + "9" * 30 + " 3 1\n1 2 5\n", "sizes must be 3 whole numbers, not '9999"),
-        (head + "3 3\n", "sizes must be 3 whole numbers, not '3 3'"),
-        (head + "% nothing\n", "the line of sizes is missing"),
-        ("3 3 1\n1 2 5\n", "the first line must begin with %%MatrixMarket"),
+        (head + "3 3 999999999999\n1 2 5\n", "999,999,999,999 entries must follow line 2"),
+        (dense + "1000000 1000000\n1\n", "1,000,000,000,000 entries must follow line 2"),
+        (
+            head + "9" * 30 + " 3 1\n1 2 5\n",
+            r"sizes must be rows, columns and entries, not '9999.* \(line 2\)",
+        ),
+        (head + "3 3\n", r"sizes must be rows, columns and entries, not '3 3' \(line 2\)"),
+        (head + "% nothing\n", "line of sizes is missing"),
+        ("3 3 1\n1 2 5\n", "line 1 must begin with %%MatrixMarket"),
     ):
         file.write_text(text)
         with pytest.raises(ValueError, match=f"must be a Matrix Market file, not .*: .*{message}"):
@@ -258,9 +262,13 @@ def test_a_bomb_and_absurd_headers_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="graph must be a file, not"):
         solve("apsp", tmp_path)
     monkeypatch.setattr(files_module, "free_bytes", lambda: 40)
+    monkeypatch.setattr(matrix_market, "free_bytes", lambda: 40)
     file.write_text(head + "3 3 2\n1 2 5\n2 3 1\n")
-    with pytest.raises(ValueError, match=r"must be a file of at most 0\.0 GiB, the free memory"):
+    with pytest.raises(ValueError, match="matrix must fit into the free memory of 0 MiB, not 3 by"):
         solve("apsp", file)
+    (tmp_path / "l.csv").write_text("1,2\n" * 20)
+    with pytest.raises(ValueError, match=r"l\.csv: graph must have at most 40 bytes, not 80 bytes"):
+        solve("apsp", tmp_path / "l.csv")
 
 
 def test_the_fast_algorithm_is_the_default():

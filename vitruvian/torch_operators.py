@@ -1,4 +1,4 @@
-"""Which operators of PyTorch multiply matrices: every operator of the dispatcher is classified.
+"""The classes of PyTorch's operators: which of them multiply matrices.
 
 ``classify`` decides from an operator's schema. Products that ``vitruvian.torch.arithmetic`` does
 not replace are refused at the level of these operators, where every way to call them ends; so are

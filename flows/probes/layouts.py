@@ -1,4 +1,4 @@
-"""Which thread holds which element of a fragment, as data and as a NumPy emulation.
+"""The layouts of fragments in the threads of a warp, as data and as a NumPy emulation.
 
 An operand of a warp's matrix instruction is spread over the registers of its threads. A layout
 says, for each thread, register and element in a register, which row and column of the matrix it

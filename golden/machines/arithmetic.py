@@ -20,7 +20,7 @@ _SHORT = 8  # bits of the widest formats whose tensors are scaled
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How the matrix products of a network are computed, forward and backward.
+    """The arithmetic of the matrix products of a network, forward and backward.
 
     The operands of a product are numbers of FP32. Each is rounded to the format of its role:
     activations and weights have the role "forward", gradients of activations "backward".

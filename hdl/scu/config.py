@@ -18,7 +18,12 @@ _MOST_BITS = 24
 
 
 class Mode(enum.Enum, shape=1):
-    """What each repetition advances: the kernel position or the patch (Rohwedder 2021, §3.3)."""
+    """The index that each repetition advances: the kernel position or the patch.
+
+    References
+    ----------
+    Rohwedder 2021, §3.3.
+    """
 
     KERNEL = 0
     PATCHES = 1

@@ -17,7 +17,7 @@ FOLDERS = tuple(_DATA / name for name in ("machines", "silicon_fp8"))
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a set comes from.
+    """The origin of a set.
 
     Attributes
     ----------

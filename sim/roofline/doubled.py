@@ -1,4 +1,4 @@
-"""What an operator gains if one component is twice as fast, by a second simulation.
+"""The gain of an operator if one component is twice as fast, by a second simulation.
 
 The roofline tells which component works most. If its instructions wait for those of others, or the
 start-up of each takes most of its time, a faster component gains little: dependences and latencies

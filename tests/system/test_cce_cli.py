@@ -31,7 +31,7 @@ def kernel(tmp_path):
 
 
 def test_a_kernel_prints_and_includes(kernel, capsys):
-    """What it prints was swallowed; files of other folders could only be named with their path."""
+    """The output of a kernel was swallowed; files of other folders needed their whole path."""
     options = [str(kernel), *ARGUMENTS, "-I", str(kernel.parents[1] / "headers")]
     assert main(["cce", *options, "--json", "-"]) == 0
     printed = capsys.readouterr()

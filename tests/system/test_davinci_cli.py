@@ -59,7 +59,7 @@ def test_strict_reports_hazards_and_flags_left_set(tmp_path, capsys):
 
 
 def test_names_of_files_are_printed_as_they_are(tmp_path, capsys, monkeypatch):
-    """What looks like markup of the console is a part of the name."""
+    """Brackets that look like markup of the console are a part of the name."""
     monkeypatch.chdir(tmp_path)
     options = ["--trace", "[red]t.json", "--gantt", "[bold]g.svg"]
     assert main(["kernel", "relu", "--size", "1x128", *options]) == 0

@@ -45,7 +45,7 @@ class ConvOperands:
 
 @dataclass(frozen=True)
 class Buffering:
-    """How the buffers are used; the case studies turn off what makes the kernel fast.
+    """The use of the buffers; the case studies turn off what makes the kernel fast.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ _MOST_DISTANCE = 255
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Where an operand has its pixels: row r and column c are at r · ``pitch`` + c · ``step``.
+    """The places of an operand's pixels: row r and column c are at r · ``pitch`` + c · ``step``.
 
     Attributes
     ----------

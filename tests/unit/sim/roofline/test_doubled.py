@@ -1,4 +1,4 @@
-"""What a component saves if it is twice as fast, and the doubts about a class that follow."""
+"""The time that a component twice as fast saves, and the doubts about a class that follow."""
 
 import re
 from dataclasses import replace

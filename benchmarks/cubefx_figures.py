@@ -105,9 +105,9 @@ def merging(chip: str) -> dict[int, np.ndarray]:
         print(f"| {order} | " + " | ".join(f"{g:.2f}" for g in gains) + f" | {gains.mean():.2f} |")
     every = np.concatenate(list(best.values()))
     print("\n| quantity | published | ours | error |\n| --- | ---: | ---: | ---: |")
-    mean, most, fixed = MERGING[chip]
+    mean, largest, fixed = MERGING[chip]
     row("mean gain over the naive mapping", mean, float(every.mean()))
-    row("largest gain", most, float(every.max()))
+    row("largest gain", largest, float(every.max()))
     row("smallest gain", 1.0, float(every.min()))
     row("mean gain over t = 4", fixed, float((every / np.concatenate(list(four.values()))).mean()))
     return best

@@ -88,7 +88,7 @@ def searches(many: int) -> None:
             flush=True,
         )
     rng = np.random.default_rng(2)
-    optima, worst, most = 0, 0.0, 0.0
+    optima, worst, largest = 0, 0.0, 0.0
     sizes = (2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32)
     for _ in range(many):
         m, k, n = (16 * int(rng.choice(sizes)) for _ in range(3))
@@ -96,14 +96,14 @@ def searches(many: int) -> None:
         cores = int(rng.choice([1, 2] if name == "ascend310" else [1, 4, 8]))
         problem, chip = TilingSearch(m, k, n, chip=name, cores=cores), load_chip(name)
         tried = guided(problem)
-        least = min(problem.time(chip, t) for t in problem.tilings(chip))
-        optima += tried.best[0].atto == least
-        worst = max(worst, tried.best[0].atto / least - 1)
-        most = max(most, tried.evaluated / tried.space)
+        shortest = min(problem.time(chip, t) for t in problem.tilings(chip))
+        optima += tried.best[0].atto == shortest
+        worst = max(worst, tried.best[0].atto / shortest - 1)
+        largest = max(largest, tried.evaluated / tried.space)
     if many:
         print(
-            f"guided search: optimum of {optima} of {many} random products, at most {most:.1%} of "
-            f"the tilings, at worst {worst:.2%} slower"
+            f"guided search: optimum of {optima} of {many} random products, at most "
+            f"{largest:.1%} of the tilings, at worst {worst:.2%} slower"
         )
 
 

@@ -221,9 +221,9 @@ def tilings(chip: Chip = CHIP) -> None:
     print("|---" * 13 + "|")
     stated = {8: (0.7280, 1.29, 1.14), 16: (0.5523, 1.48, 1.05)}
     for k, (share, over_mm, over_ksel) in stated.items():
-        most = largest_tile(KnnShape(GROUP, 204800, FEATURES, k), chip)
+        limit = largest_tile(KnnShape(GROUP, 204800, FEATURES, k), chip)
         some = TilingProblem(
-            1280, 204800, FEATURES, k, memory, divisors(1280, 16), divisors(204800, 128), most
+            1280, 204800, FEATURES, k, memory, divisors(1280, 16), divisors(204800, 128), limit
         )
         measured = SimulatedProfile(chip, FEATURES, k)
         stays = replace(measured, method="selb-stay")

@@ -153,10 +153,17 @@ def reuse() -> None:
     for name, original in ORIGINALS.items():
         matrix = sparse.csr_array(matrix_of(name, REUSE_SCALES.get(name, 1)))
         most, mean = held_shares(matrix)
-        row(name, original.kind, most, original.most, mean, original.mean)
+        row(name, original.kind, most, original.maximum, mean, original.mean)
         if name in SMALL:
             most, mean = held_shares(renumbered(matrix))
-            row(f"{name}, random numbers", original.kind, most, original.most, mean, original.mean)
+            row(
+                f"{name}, random numbers",
+                original.kind,
+                most,
+                original.maximum,
+                mean,
+                original.mean,
+            )
 
 
 def held_shares(matrix: Any) -> tuple[float, float]:

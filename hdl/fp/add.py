@@ -100,13 +100,13 @@ class Adder(PipelinedUnit):
                 "b": In(f.storage_bits),
                 "subtract": In(1),
                 "d": Out(out.storage_bits),
-                **self._more_ports(),
+                **self._derived_ports(),
             },
             pipeline=pipeline,
             depths=STAGES,
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived unit has in addition."""
         return {}
 

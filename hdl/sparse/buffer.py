@@ -98,11 +98,11 @@ class DualBuffer(wiring.Component):
                 "csr": Out(stream.Signature(c.csr)),
                 "waiting": Out(1),
                 "refusal": Out(Refusal),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived buffer has in addition."""
         return {}
 

@@ -77,11 +77,11 @@ class PipelineControl(wiring.Component):
                 "waiting": In(1),
                 "refusal": In(Refusal),
                 "status": Out(stream.Signature(Refusal)),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived control has in addition."""
         return {}
 

@@ -189,11 +189,11 @@ class EwiseCore(wiring.Component):
                 "y": Out(stream.Signature(config.results)),
                 "w": Out(stream.Signature(config.results)),
                 "busy": Out(1),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived core has in addition."""
         return {}
 

@@ -135,11 +135,11 @@ class ISCore(wiring.Component):
             {
                 "i": In(stream.Signature(config.beat)),
                 "o": Out(stream.Signature(config.values)),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived core has in addition."""
         return {}
 

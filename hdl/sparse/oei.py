@@ -84,11 +84,11 @@ class OEIPipeline(wiring.Component):
                 "w": Out(stream.Signature(c.ewise.results)),
                 "y": Out(stream.Signature(c.values)),
                 "status": Out(stream.Signature(Refusal)),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived pipeline has in addition."""
         return {}
 

@@ -72,11 +72,11 @@ class OSCore(wiring.Component):
             {
                 "i": In(stream.Signature(config.beat)),
                 "o": Out(stream.Signature(config.columns)),
-                **self._more_ports(),
+                **self._derived_ports(),
             }
         )
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         """Return the ports that a derived core has in addition."""
         return {}
 

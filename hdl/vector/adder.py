@@ -25,7 +25,7 @@ class OrderedAdder(Adder):
     if TYPE_CHECKING:
         larger_b: Signal
 
-    def _more_ports(self) -> dict[str, wiring.Member]:
+    def _derived_ports(self) -> dict[str, wiring.Member]:
         return {"larger_b": In(1)}
 
     def _b_is_larger(self) -> Value:

@@ -4,7 +4,7 @@ The other providers send many vectors into compiled models. These rows drive the
 cycle through cocotb and a simulator, with fewer vectors.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -76,7 +76,7 @@ class SimulatedUnit:
         Name of the unit in the catalogue, and in the names of rows.
     bench : module
         The module with the bench.
-    share, least : float, int
+    share, minimum : float, int
         Share of the requested vectors that is the bench's ``count``, and its smallest value.
     weight : int
         Weight of the rows.
@@ -88,13 +88,23 @@ class SimulatedUnit:
     label: str
     bench: ModuleType
     share: float
-    least: int
+    minimum: int
     weight: int
     what: str
 
+    @classmethod
+    def each(
+        cls, rows: Iterable[tuple[str, str, ModuleType, int]], **parameters: Any
+    ) -> "list[SimulatedUnit]":
+        """Return a unit for each (unit, label, bench, weight); the other parameters are shared."""
+        return [
+            cls(unit=unit, label=label, bench=bench, weight=weight, **parameters)
+            for unit, label, bench, weight in rows
+        ]
+
     def run(self, configuration: Mapping[str, Any], vectors: int, seed: int) -> Result:
         """Run the bench on one configuration."""
-        count = max(int(vectors * self.share), self.least)
+        count = max(int(vectors * self.share), self.minimum)
         parameters = {"unit": self.unit, "configuration": configuration, "count": count}
         unit = UNITS[self.unit]
         component, arguments = unit.component(unit.default(configuration))
@@ -110,6 +120,17 @@ class SimulatedUnit:
                 run=partial(self.run, configuration),
                 weight=self.weight,
             )
+
+
+def provider(units: Sequence[SimulatedUnit]) -> Callable[[], Iterator[Check]]:
+    """Return ``checks`` of a module whose rows are those of some units."""
+
+    def checks() -> Iterator[Check]:
+        """Yield a row for every configuration of the catalogue that is simulated cycle by cycle."""
+        for unit in units:
+            yield from unit.checks()
+
+    return checks
 
 
 def _run_dot(parameters: dict[str, Any], vectors: int, seed: int) -> Result:

@@ -19,10 +19,10 @@ from vitruvian.golden.machines.rvbna import printed_run
 from vitruvian.sim.conformance.stimulus_classes import ConformanceOperands
 
 #: A wrong implementation: it returns D for operands.
-Wrong = Callable[[ConformanceOperands], np.ndarray]
+FaultModel = Callable[[ConformanceOperands], np.ndarray]
 
 
-def wrong_rules(machine: Machine) -> dict[str, Wrong]:
+def wrong_rules(machine: Machine) -> dict[str, FaultModel]:
     """Return the wrong implementations of a row of RVBNA by name; none for another rule.
 
     Mistakes that no operands of the row's formats can show are left out.
@@ -40,10 +40,10 @@ def wrong_rules(machine: Machine) -> dict[str, Wrong]:
     largest = input_a.emax + input_b.emax
     # The largest reference exponent of a zero or subnormal operand's product
     small = max(input_a.emin + input_b.emax, input_a.emax + input_b.emin)
-    least = input_a.emin + input_b.emin
-    last = least - input_a.fraction_bits - input_b.fraction_bits
-    underflows = least < out.emin
-    wrong: dict[str, Wrong] = {
+    smallest = input_a.emin + input_b.emin
+    last = smallest - input_a.fraction_bits - input_b.fraction_bits
+    underflows = smallest < out.emin
+    wrong: dict[str, FaultModel] = {
         "C is added and rounded to nearest": partial(_two_steps, rule, "RTO", "RNE"),
         "C is added and truncated": partial(_two_steps, rule, "RTO", "RZ"),
         "C is a term of the sum": changed(accumulate="tree"),
@@ -88,7 +88,7 @@ def _run(rule: DotSpec, x: ConformanceOperands) -> np.ndarray:
     return compute(rule, x.a, x.b, x.c)
 
 
-def _changed(rule: DotSpec, **parameters: Any) -> Wrong:
+def _changed(rule: DotSpec, **parameters: Any) -> FaultModel:
     return partial(_run, rule.replace(**parameters))
 
 

@@ -144,11 +144,11 @@ def _check_size(problem: str, size: tuple[int, ...] | None) -> None:
     if size is None:
         return
     counts = (1, 3) if problem == "matmul" else (1,)
-    most = _MOST[problem]
-    if len(size) not in counts or not all(1 <= number <= most for number in size):
+    limit = _MOST[problem]
+    if len(size) not in counts or not all(1 <= number <= limit for number in size):
         allowed = " or ".join(f"{n} number{'s' * (n > 1)}" for n in counts)
         raise UserError(
-            f"size must be {allowed} from 1 to {most} for {problem}, "
+            f"size must be {allowed} from 1 to {limit} for {problem}, "
             f"not {'x'.join(map(str, size))[:60]}"
         )
 

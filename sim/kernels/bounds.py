@@ -43,33 +43,36 @@ def lower_bound(chip: Chip, p: MatmulPlan, dtype: str = "fp16", out: str = "fp16
         for x in _NAMES
     }
     # The quickest tile of each kind, as edge tiles may be smaller.
-    least = {x: min(t.period for t in timing[x]) for x in _NAMES}
+    shortest = {x: min(t.period for t in timing[x]) for x in _NAMES}
     _, _, down, right = busiest(p)
     depth, slots, c_slots = p.k.tiles, p.tiling.b_num, p.c_slots
     steps, tiles = down * right * depth, down * right
     mte2 = busy["A1"] + busy["B1"] if len(p.across) == 1 else _most(counts, timing)
     mte1 = busy["A0"] + busy["B0"]
-    load, fill = least["A1"] + least["B1"], least["A0"] + least["B0"]
-    leave = least["V"] + least["out"]
-    first = load + fill + depth * least["mmad"]  # until the first tile of C is complete
+    load, fill = shortest["A1"] + shortest["B1"], shortest["A0"] + shortest["B0"]
+    leave = shortest["V"] + shortest["out"]
+    first = load + fill + depth * shortest["mmad"]  # until the first tile of C is complete
     units = (
-        mte2 + fill + least["mmad"] + leave,
-        load + mte1 + least["mmad"] + leave,
+        mte2 + fill + shortest["mmad"] + leave,
+        load + mte1 + shortest["mmad"] + leave,
         load + fill + busy["mmad"] + leave,
-        first + busy["V"] + least["out"],
-        first + least["V"] + busy["out"],
+        first + busy["V"] + shortest["out"],
+        first + shortest["V"] + busy["out"],
     )
     # The round trips of the slots of L0, of L1, of L0C, and of UB.
     slot_bounds = (
-        load + steps * (fill + least["mmad"]) // slots + leave,
+        load + steps * (fill + shortest["mmad"]) // slots + leave,
         (mte2 + steps * fill) // slots,
-        load + fill + tiles * (depth * least["mmad"] + least["V"]) // c_slots + least["out"],
+        load
+        + fill
+        + tiles * (depth * shortest["mmad"] + shortest["V"]) // c_slots
+        + shortest["out"],
         first + tiles * leave // c_slots,
     )
     bound = float(max(*units, *slot_bounds))
     if timing["A1"][0].bus is not None and timing["A1"][0].bus == timing["out"][0].bus:
-        idle = fill + least["mmad"] + leave + ((steps - 1) * fill if slots == 1 else 0)
-        before = first + least["V"]
+        idle = fill + shortest["mmad"] + leave + ((steps - 1) * fill if slots == 1 else 0)
+        before = first + shortest["V"]
         bound = max(bound, _bus(chip, table, counts, timing, idle, before))
     return float(chip.launch_s * ATTO) + bound
 

@@ -16,7 +16,7 @@ _TEXT = Path(__file__).parent / "text"
 
 
 def _read(
-    file: str, chip: Chip, cores: int | None, most: int, arguments: dict[str, Any], data: bool
+    file: str, chip: Chip, cores: int | None, core_limit: int, arguments: dict[str, Any], data: bool
 ):
     """Read a kernel and build its program on the cores of a chip that have a vector unit.
 
@@ -28,8 +28,8 @@ def _read(
     file : str
         Name of the file in ``text/``.
     cores : int or None
-        By default, all cores, but not more than ``most``.
-    most : int
+        By default, all cores, but not more than ``core_limit``.
+    core_limit : int
         The number of cores that have work.
     arguments : dict of str to value
         The arguments of the kernel.
@@ -45,7 +45,7 @@ def _read(
     if not kinds:
         raise ValueError(f"chip must have cores with a vector unit, not {chip.name}")
     kind = chip.kind(kinds[0])
-    cores = min(kind.count, most) if cores is None else cores
+    cores = min(kind.count, core_limit) if cores is None else cores
     if not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
     kernel = read_file(_TEXT / file)

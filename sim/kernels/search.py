@@ -108,13 +108,13 @@ class TilingSearch:
 
     def check_steps(self, each: int, total: int = 0) -> None:
         """Raise ``ValueError`` if one tiling, or all of a search together, have too many steps."""
-        for scope, steps, most in (
+        for scope, steps, limit in (
             ("a tiling", each, MOST_STEPS),
             ("all tilings", total, MOST_STEPS_OF_ALL),
         ):
-            if steps > most:
+            if steps > limit:
                 raise ValueError(
-                    f"steps of {scope} of {self} must be at most {most:,}, not {steps:,}; "
+                    f"steps of {scope} of {self} must be at most {limit:,}, not {steps:,}; "
                     "take a smaller size"
                 )
 

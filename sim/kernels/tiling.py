@@ -147,9 +147,9 @@ def plan(
     kind = complete_kind(chip)
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
-    most = min(8, chip.event_registers)
-    if not 1 <= tiling.b_num <= most:
-        raise ValueError(f"bNum must be 1 … {most}, not {tiling.b_num!r}")
+    b_num_limit = min(8, chip.event_registers)
+    if not 1 <= tiling.b_num <= b_num_limit:
+        raise ValueError(f"bNum must be 1 … {b_num_limit}, not {tiling.b_num!r}")
     names = ("mTiles", "kTiles", "nTiles")
     counts = (tiling.m_tiles, tiling.k_tiles, tiling.n_tiles)
     for name, tiles, limit in zip(names, counts, blocks, strict=True):

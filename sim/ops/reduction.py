@@ -64,18 +64,18 @@ def _quarter_turns(x: np.ndarray) -> tuple[np.ndarray, Restore]:
 
 
 def _doublings(
-    reach: float, most: float, double: Callable[[np.ndarray], np.ndarray]
+    reach: float, limit: float, double: Callable[[np.ndarray], np.ndarray]
 ) -> Callable[[np.ndarray], tuple[np.ndarray, Restore]]:
     """Return the split of a function for which f(2x) is a function ``double`` of f(x).
 
     Parameters
     ----------
-    most : float
+    limit : float
         Inputs beyond ±most are replaced by it: FP16 does not distinguish the results.
     """
 
     def split(x: np.ndarray) -> tuple[np.ndarray, Restore]:
-        near = np.clip(x, -most, most)
+        near = np.clip(x, -limit, limit)
         count = np.ceil(np.log2(np.abs(near) / reach))
 
         def restore(y: np.ndarray) -> np.ndarray:

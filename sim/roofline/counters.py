@@ -150,12 +150,12 @@ def _choose(report: Report, core: str) -> list[list[int]]:
     if core not in ("busiest", "all"):
         allowed = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
         raise ValueError(f"core must be busiest, all or one of {allowed}, not {core!r}")
-    most = max(
+    busiest = max(
         cores, key=lambda c: max(active_time(report.lowered, report.times, u, c) for u in Unit)
     )
     if core == "busiest":
-        return [most]
-    return [c for c in cores if streams[c[0]].kind == streams[most[0]].kind]
+        return [busiest]
+    return [c for c in cores if streams[c[0]].kind == streams[busiest[0]].kind]
 
 
 #: The work of some instructions: for each unit, amounts by (path, operation) of a transfer, or by

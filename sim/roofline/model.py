@@ -286,16 +286,16 @@ class Analysis:
                 f"efficiency {_percent(row.efficiency)}."
             )
         top = self.highest
-        most = f"the highest utilisation is {_percent(top.utilisation)} of {top.component.title}"
-        most = f"{most} (threshold {_percent(limits[0])})"
+        highest = f"the highest utilisation is {_percent(top.utilisation)} of {top.component.title}"
+        highest = f"{highest} (threshold {_percent(limits[0])})"
         if not top.total:
-            most = "the counters have no work, so that utilisations are unknown"
+            highest = "the counters have no work, so that utilisations are unknown"
         if self.bound == Bound.PARALLELISM:
             # A utilisation is at most the time ratio, and only one above its threshold is a bound.
             unknown = not row.total and row.time_ratio >= limits[0]
             doubt = "; the counters have no work of it, so that it may be the bound instead"
             return (
-                f"{time} and has {self.bound.value}: {most}, and the highest {ratio} of "
+                f"{time} and has {self.bound.value}: {highest}, and the highest {ratio} of "
                 f"{row.component.title} (threshold {_percent(limits[1])})"
                 f"{doubt if unknown else ''}."
             )
@@ -303,7 +303,7 @@ class Analysis:
         if not row.total:
             why = "the counters have no work of it, so that it may be the bound instead"
         return (
-            f"{time} and has {self.bound.value}: {most}, although {row.component.title} has "
+            f"{time} and has {self.bound.value}: {highest}, although {row.component.title} has "
             f"{ratio} (threshold {_percent(limits[1])}); {why}."
         )
 

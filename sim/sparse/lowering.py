@@ -154,12 +154,12 @@ def _bounds(pattern: Pattern, architecture: Architecture) -> tuple[np.ndarray, n
     col_bytes = _prefix(pattern.col_first, pattern.col_work, nonzero, entry)
     limit = architecture.buffer_bytes // 4
     _check_room("column", np.diff(col_bytes), architecture.buffer_bytes)
-    most = max(1, architecture.sub_tensor // pattern.side)
+    width = max(1, architecture.sub_tensor // pattern.side)
     bounds, n = [0], pattern.indices
     while bounds[-1] < n:
         first = bounds[-1]
         last = int(np.searchsorted(col_bytes, col_bytes[first] + limit, "right")) - 1
-        bounds.append(min(last, first + most, n))
+        bounds.append(min(last, first + width, n))
     return np.array(bounds, np.int64), col_bytes
 
 

@@ -19,7 +19,7 @@ class Original:
         What the matrix describes.
     kind : str
         Kind of its pattern; see ``benchmarks.papers.zhang24.standins``.
-    most, mean : float
+    maximum, mean : float
         Published shares of the nonzeros that are on chip: at most and on average.
     """
 
@@ -29,7 +29,7 @@ class Original:
     nonzeros: int
     about: str
     kind: str
-    most: float
+    maximum: float
     mean: float
 
     @property

@@ -66,14 +66,14 @@ def windowed(
     (n,) ndarray of int64
     """
     n = len(row_first) - 1
-    most = 0
+    largest = 0
     for v in range(n):
         near = row_first[v + 1] - row_first[v]
         for e in range(col_first[v], col_first[v + 1]):
             edges = row_first[col_rows[e] + 1] - row_first[col_rows[e]]
             near += 1 + (edges if edges <= hub else 0)
-        most = max(most, near)
-    changed = np.empty(most, np.int64)
+        largest = max(largest, near)
+    changed = np.empty(largest, np.int64)
     score, placed = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     seen = np.full(n, -1)
     order = np.empty(n, np.int64)

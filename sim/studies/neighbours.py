@@ -169,7 +169,7 @@ def _kmeans(size: int, options: RunOptions) -> Study:
     labels, reference = kmeans(
         x.astype(np.float64), initial.astype(np.float64), NumPy(), rounds=ROUNDS
     )
-    least = _inertia(x, labels, reference)
+    smallest = _inertia(x, labels, reference)
 
     def compute(gemm):
         return kmeans(x, initial, gemm, rounds=ROUNDS)[1]
@@ -178,7 +178,7 @@ def _kmeans(size: int, options: RunOptions) -> Study:
         computed = _labels(x, centres, gemm)
         return {
             "other %": 100 * float((computed != labels).mean()),
-            "inertia +%": round(100 * (_inertia(x, computed, centres) / least - 1), 4) + 0.0,
+            "inertia +%": round(100 * (_inertia(x, computed, centres) / smallest - 1), 4) + 0.0,
         }
 
     return Study(

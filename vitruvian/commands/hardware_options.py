@@ -331,11 +331,11 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
     add_svg(command, "a bar chart")
 
 
-def _whole(most: int) -> Callable[[str], int]:
+def _whole(limit: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
+        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= limit:
             raise argparse.ArgumentTypeError(
-                f"must be a whole number from 1 to {most}, not {shortened(text)}"
+                f"must be a whole number from 1 to {limit}, not {shortened(text)}"
             )
         return int(text)
 

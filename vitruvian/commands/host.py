@@ -122,7 +122,7 @@ def _value(option: Option) -> Any:
     return read
 
 
-def _seconds(least: float) -> Any:
+def _seconds(minimum: float) -> Any:
     """Return an argument type for seconds."""
 
     def read(text: str) -> float:
@@ -130,9 +130,9 @@ def _seconds(least: float) -> Any:
             value = float(text)
         except ValueError:
             value = -1.0
-        if not least <= value <= _MOST_S:
+        if not minimum <= value <= _MOST_S:
             raise argparse.ArgumentTypeError(
-                f"must be from {least:g} to {_MOST_S:g} s, not {shortened(text)}"
+                f"must be from {minimum:g} to {_MOST_S:g} s, not {shortened(text)}"
             )
         return value
 

@@ -37,9 +37,9 @@ def read_bounded(
     path: str | os.PathLike[str],
     *,
     thing: str = "input",
-    most: int = MOST_BYTES,
+    limit: int = MOST_BYTES,
     unpack: bool = False,
-    most_unpacked: int = MOST_BYTES,
+    unpacked_limit: int = MOST_BYTES,
 ) -> bytes:
     """Return the content of a file, or refuse a file that is too large or has no end.
 
@@ -51,12 +51,12 @@ def read_bounded(
         A regular file, or a pipe. A folder, a device and a socket are refused.
     thing : str
         Name of the input, for messages.
-    most : int
+    limit : int
         Largest number of bytes of the file.
     unpack : bool
         If True, a content that gzip or bzip2 packed is unpacked. Its first bytes tell, and not the
         name of the file.
-    most_unpacked : int
+    unpacked_limit : int
         Largest number of bytes after unpacking, and of those that come through a pipe.
 
     Raises
@@ -71,33 +71,35 @@ def read_bounded(
         if is_kind(status.st_mode):
             raise UserError(f"{thing} must be a file, not {kind}")
     if not stat.S_ISREG(status.st_mode):
-        most = min(most, most_unpacked)  # a pipe may have no end
-    if status.st_size > most:
+        limit = min(limit, unpacked_limit)  # a pipe may have no end
+    if status.st_size > limit:
         raise UserError(
-            f"{thing} must have at most {shown_size(most)}, not {shown_size(status.st_size)}"
+            f"{thing} must have at most {shown_size(limit)}, not {shown_size(status.st_size)}"
         )
     with open(path, "rb") as file:
-        content = _at_most(file, most, f"{thing} must have at most {shown_size(most)}")
+        content = _at_most(file, limit, f"{thing} must have at most {shown_size(limit)}")
     packed = content.startswith((b"\x1f\x8b", b"BZh"))
     if not (unpack and packed):
         return content
     opened = gzip.open if content.startswith(b"\x1f\x8b") else bz2.open
     with opened(io.BytesIO(content)) as unpacked:
-        message = f"{thing} must unpack to at most {shown_size(most_unpacked)}; unpack a larger one"
+        message = (
+            f"{thing} must unpack to at most {shown_size(unpacked_limit)}; unpack a larger one"
+        )
         try:
-            return _at_most(unpacked, most_unpacked, f"{message} first")
+            return _at_most(unpacked, unpacked_limit, f"{message} first")
         except (EOFError, zlib.error, OSError) as error:
             raise UserError(f"{thing} must be packed without damage: {error}") from None
 
 
-def _at_most(file: BinaryIO | gzip.GzipFile | bz2.BZ2File, most: int, message: str) -> bytes:
-    """Return the rest of an open file, or raise UserError when it has more than ``most`` bytes."""
+def _at_most(file: BinaryIO | gzip.GzipFile | bz2.BZ2File, limit: int, message: str) -> bytes:
+    """Return the rest of an open file, or raise UserError when it has more than ``limit`` bytes."""
     parts: list[bytes] = []
     size = 0
     while part := file.read(_CHUNK):
         parts.append(part)
         size += len(part)
-        if size > most:
+        if size > limit:
             raise UserError(message)
     return b"".join(parts)
 
@@ -107,7 +109,7 @@ def shown_size(nbytes: int) -> str:
     return f"{nbytes >> 20:,} MiB" if nbytes >= 1 << 20 else f"{nbytes:,} bytes"
 
 
-def read_whole(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
+def read_whole(path: str | os.PathLike[str], limit: int = MOST_BYTES) -> bytes:
     """Return the content of a file that messages name by its path; see ``read_bounded``.
 
     Raises
@@ -116,7 +118,7 @@ def read_whole(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
         If the file does not exist or cannot be read, too. The message begins with the path.
     """
     try:
-        return read_bounded(path, thing=str(path), most=most)
+        return read_bounded(path, thing=str(path), limit=limit)
     except UserError:
         raise
     except (OSError, ValueError) as error:

@@ -125,9 +125,9 @@ def _content(path: Path, thing: str) -> bytes:
     A file that is not packed has its size on the disk, and may take a third of the free memory.
     """
     free = free_bytes()
-    most = MOST_BYTES if free is None else max(free // 3, 1 << 20)
-    unpacked = min(most, MOST_BYTES)
-    return read_bounded(path, thing=thing, most=most, unpack=True, most_unpacked=unpacked)
+    limit = MOST_BYTES if free is None else max(free // 3, 1 << 20)
+    unpacked = min(limit, MOST_BYTES)
+    return read_bounded(path, thing=thing, limit=limit, unpack=True, unpacked_limit=unpacked)
 
 
 def _line(content: bytes, at: int) -> tuple[int, str]:
@@ -187,8 +187,8 @@ def _header(content: bytes) -> _Header:
         n = shape[0]
         entries = (n * shape[1], n * (n + 1) // 2, n * (n - 1) // 2)[symmetry]
     # The shortest lines are "1 1" and "1".
-    least = entries * (2 if is_array else 4)
-    if least > len(content) - end:
+    minimum = entries * (2 if is_array else 4)
+    if minimum > len(content) - end:
         raise UserError(
             f"{entries:,} entries must follow line {number}, "
             f"but the file ends {len(content) - end} bytes later"

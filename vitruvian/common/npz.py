@@ -86,7 +86,7 @@ def read_arrays(
 
 
 def read_all_arrays(
-    path: str | os.PathLike[str], *, thing: str = "input", most: int = MOST_BYTES
+    path: str | os.PathLike[str], *, thing: str = "input", limit: int = MOST_BYTES
 ) -> dict[str, np.ndarray]:
     """Return all arrays of a NumPy file of bounded size; see ``files.read_bounded``.
 
@@ -96,7 +96,7 @@ def read_all_arrays(
         The ``.npy`` or ``.npz`` file.
     thing : str
         Name of the file's role, for messages.
-    most : int
+    limit : int
         Largest number of bytes of the file, and of all arrays of an ``.npz`` after unpacking.
 
     Returns
@@ -111,7 +111,7 @@ def read_all_arrays(
     OSError
         If the file cannot be opened or read.
     """
-    content = io.BytesIO(read_bounded(path, thing=thing, most=most))
+    content = io.BytesIO(read_bounded(path, thing=thing, limit=limit))
     try:
         if not zipfile.is_zipfile(content):
             content.seek(0)
@@ -120,9 +120,9 @@ def read_all_arrays(
             members = archive.infolist()
             # A member is never read beyond the size that the archive states for it.
             size = sum(member.file_size for member in members)
-            if size > most:
-                limit, found = shown_size(most), shown_size(size)
-                raise UserError(f"{thing} must unpack to at most {limit}, not {found}")
+            if size > limit:
+                allowed, found = shown_size(limit), shown_size(size)
+                raise UserError(f"{thing} must unpack to at most {allowed}, not {found}")
             return {info.filename.removesuffix(".npy"): _array(archive, info) for info in members}
     except UserError:
         raise

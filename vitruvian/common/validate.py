@@ -115,13 +115,13 @@ def one_of(thing: str, value: T, allowed: Iterable[object]) -> T:
     return value
 
 
-def listed(names: Iterable[object], most: int = 8) -> str:
-    """Return names for a message, the first ``most`` of them and the number of all."""
+def listed(names: Iterable[object], limit: int = 8) -> str:
+    """Return names for a message, the first ``limit`` of them and the number of all."""
     texts = [str(name) for name in names]
     texts = [text if len(text) <= 60 else f"{text[:60]}…" for text in texts]
-    if len(texts) <= most:
+    if len(texts) <= limit:
         return ", ".join(texts)
-    return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
+    return f"{', '.join(texts[:limit])}, … ({len(texts):,} in all)"
 
 
 def refusal(thing: str, value: object, allowed: Iterable[object], among: str = "be one of") -> str:
@@ -156,9 +156,9 @@ def nearest(value: str, names: Iterable[str]) -> str:
     return f" (did you mean {lower[near[0]]}?)" if near else ""
 
 
-def shortened(value: str, most: int = 60) -> str:
-    """Return ``value`` in quotes for a message, truncated to ``most`` characters."""
-    return repr(value if len(value) <= most else value[:most] + "…")
+def shortened(value: str, limit: int = 60) -> str:
+    """Return ``value`` in quotes for a message, truncated to ``limit`` characters."""
+    return repr(value if len(value) <= limit else value[:limit] + "…")
 
 
 def printable(text: str, keep: str = "") -> str:

@@ -131,16 +131,16 @@ def compare(chip: str, count: int, functions: Sequence[int]) -> Comparison:
     return Comparison(chip, count, tuple(functions), times)
 
 
-def crossover(chip: str, count: int, method: str = "horner", most: int = 64) -> int:
+def crossover(chip: str, count: int, method: str = "horner", limit: int = 64) -> int:
     """Return the largest number of functions for which a method is at least as fast as Cube-fx.
 
     Parameters
     ----------
-    most : int
+    limit : int
         The largest number that is tried.
     """
     found = 0
-    for number in range(1, most + 1):
+    for number in range(1, limit + 1):
         if seconds(chip, method, number, count) > seconds(chip, "cube", number, count):
             break
         found = number

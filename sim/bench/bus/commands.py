@@ -96,13 +96,13 @@ def make_packets(
     for _ in range(count):
         precision = int(rng.choice(codes))
         operation = int(rng.choice(operations))
-        most = most_tiles(core, precision, operation)
+        limit = most_tiles(core, precision, operation)
         rows.append(
             {
                 "precision": precision,
                 "operation": operation,
                 "start": int(rng.integers(2)),
-                "tiles": tiles or int(rng.choice([1, most, int(rng.integers(1, most + 1))])),
+                "tiles": tiles or int(rng.choice([1, limit, int(rng.integers(1, limit + 1))])),
                 "beats": beats or int(rng.choice([1, 2, 3, 7])),
             }
         )

@@ -161,14 +161,14 @@ async def tiles_back_to_back(dut: Any) -> None:
     turns = np.arange(bench.count) % slots
     await bench.run(bench.stimuli(slots=turns, lengths=(1,), emit_rate=1.0, plain=True))
     occupied = bench.config.occupied_cycles
-    waits, least = 0, slots
+    waits, minimum = 0, slots
     if bench.config.buffered:
         # Results leave every second cycle, so as many beats as there are slots and registers of the
         # input take twice as many cycles.
         waits = max(2 * (slots + 2) - bench.config.latency_cycles, 2 * (slots < occupied))
-        least = 2 * slots
+        minimum = 2 * slots
     bench.check_latency(waits=waits)
-    bench.check_rate(slots, max(least, occupied), skip=slots * bench.config.buffered)
+    bench.check_rate(slots, max(minimum, occupied), skip=slots * bench.config.buffered)
 
 
 @cocotb.test()

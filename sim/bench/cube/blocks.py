@@ -38,7 +38,7 @@ def draw_blocks(
     assert scale.nan is not None
     sides = list(draw_operands(rng, spec, np.zeros(count, int), m, n))
     part = centre // 2 + rng.integers(-4, 5, count)
-    most = scale.max_finite >> scale.fraction_bits
+    largest = scale.max_finite >> scale.fraction_bits
     for side, exponent in enumerate((part, centre - part)):
         codes = sides[side]
         if spec.sum.lanes == "sixteens":
@@ -49,7 +49,9 @@ def draw_blocks(
         shape = (*codes.shape[:2], spec.k // spec.scales.block)
         spread = rng.choice([0, 2, 9], (count, 1, 1))
         field = np.clip(
-            exponent[:, None, None] + scale.bias + rng.integers(-spread, spread + 1, shape), 0, most
+            exponent[:, None, None] + scale.bias + rng.integers(-spread, spread + 1, shape),
+            0,
+            largest,
         )
         scales = field << scale.fraction_bits | rng.integers(0, 1 << scale.fraction_bits, shape)
         special = rng.random((count, 1, 1)) < _SPECIAL

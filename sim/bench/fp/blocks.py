@@ -52,9 +52,9 @@ def block_vectors(spec: DotSpec, count: int, *, seed: int) -> dict[str, np.ndarr
         middle, bottom = rng.integers(-20, 21, count), rng.integers(-160, -95, count)
         shift = np.choose(rng.integers(0, 3, count), [middle, bottom, rng.integers(90, 129, count)])
     near = shift[:, None] + rng.integers(-1, 2, (count, blocks)) * rng.integers(0, 9, (count, 1))
-    f, most = scale.fraction_bits, scale.max_finite >> scale.fraction_bits
-    total = np.clip(near + 2 * scale.bias, 0, 2 * most)
-    part = rng.integers(np.maximum(total - most, 0), np.minimum(total, most) + 1)
+    f, largest = scale.fraction_bits, scale.max_finite >> scale.fraction_bits
+    total = np.clip(near + 2 * scale.bias, 0, 2 * largest)
+    part = rng.integers(np.maximum(total - largest, 0), np.minimum(total, largest) + 1)
     codes = []
     for field in (part, total - part):
         code = field << f | rng.integers(0, 1 << f, field.shape)

@@ -148,7 +148,7 @@ def bit_patterns(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dty
 def random_geometry(rng: np.random.Generator) -> Patches:
     """Return small patches with any padding, stride, overlap and dilation."""
     for _ in range(_TRIES):
-        kernel, dilation = (tuple(int(x) for x in rng.integers(1, most, 2)) for most in (5, 4))
+        kernel, dilation = (tuple(int(x) for x in rng.integers(1, limit, 2)) for limit in (5, 4))
         # With long strides, patches after the last one are far below the image.
         stride = tuple(int(x) for x in rng.choice((1, 1, 2, 3, 7), 2))
         height, width = (int(x) for x in rng.integers(1, 13, 2))
@@ -185,7 +185,7 @@ def loads(
         mode, (kh, kw) = int(rng.integers(2)), p.kernel
         channel, y, x = (int(rng.integers(n)) for n in (groups, kh, kw))
         left = (groups - channel) * kh * kw - y * kw - x
-        most = left if mode == Mode.KERNEL.value else p.fractals + 2
+        limit = left if mode == Mode.KERNEL.value else p.fractals + 2
         yield ConversionInstruction(
             patches=p,
             groups=groups,
@@ -193,7 +193,7 @@ def loads(
             position=_position(p, rng),
             kernel_position=(y, x),
             channel=channel,
-            repeat=int(rng.integers(1, min(most, 6) + 1)),
+            repeat=int(rng.integers(1, min(limit, 6) + 1)),
             mode=mode,
             fill=int(rng.integers(1 << 16)),
         )

@@ -90,9 +90,9 @@ def tile_results(config: IntConfig, beats: dict[str, np.ndarray]) -> np.ndarray:
     # first beats of all chains at once, then the second ones, and so on.
     starts = np.maximum.accumulate(np.where(todo & (beats["first"] == 1), np.arange(len(a)), 0))
     order = np.zeros(len(a), int)
-    rank: dict[int, int] = {}
+    position: dict[int, int] = {}
     for i in np.flatnonzero(todo):
-        rank[starts[i]] = order[i] = rank.get(starts[i], -1) + 1
+        position[starts[i]] = order[i] = position.get(starts[i], -1) + 1
     state = {int(s): held[s] for s in np.unique(starts)}
     for step in range(order[todo].max() + 1):
         for op in config.operations:

@@ -132,9 +132,9 @@ async def reset_in_mid_flight(dut: Any) -> None:
         traffic = bench.stimuli()
         bench.send(traffic)
         # The commands before the second step write the store and load all registers.
-        least = next(n for n, c in enumerate(traffic.commands) if isinstance(c, ProgramStep))
-        least += config.registers + 2
-        await bench.harness.step(least + bench.harness.rng.randrange(4 * bench.count))
+        earliest = next(n for n, c in enumerate(traffic.commands) if isinstance(c, ProgramStep))
+        earliest += config.registers + 2
+        await bench.harness.step(earliest + bench.harness.rng.randrange(4 * bench.count))
         end, starts = bench.harness.cycle, bench.taken["command"].copy()
         await bench.reset()
         done, cut = _executed(traffic.commands, starts, end)

@@ -121,8 +121,8 @@ async def reset_in_mid_flight(dut: Any) -> None:
             times=beats.times[:count],
         )
         bench.send(moving)
-        least = 2 * groups if n == 0 else 1
-        await bench.harness.step(least + bench.harness.rng.randrange(1, bench.count))
+        earliest = 2 * groups if n == 0 else 1
+        await bench.harness.step(earliest + bench.harness.rng.randrange(1, bench.count))
         end, starts = bench.harness.cycle, bench.taken["i"].copy()
         await bench.reset()
         # The harness withdraws its offers one cycle before the reset.
@@ -157,7 +157,7 @@ async def full_rate(dut: Any) -> None:
             ends.append(granted + bench.unit.latency - 1)
             cycle = granted
         else:
-            most = _round_of_lane(beats, t, lanes)[beats.present[t]].max(initial=0)
-            cycle += 1 + int(most)
+            largest = _round_of_lane(beats, t, lanes)[beats.present[t]].max(initial=0)
+            cycle += 1 + int(largest)
     assert bench.taken["i"] == starts, "the core must take every beat in its cycle"
     assert bench.given["o"] == ends, "every item must come in its cycle"

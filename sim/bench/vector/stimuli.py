@@ -64,8 +64,8 @@ def make_commands(
     rng = np.random.default_rng(seed)
     operations = config.operations if operations is None else operations
     masks = make_masks(rng, config.lanes, count)
-    most = _MOST_REPEATS * count * config.lanes
-    words = {f: list(pairs(_NAMES[f], most, seed=seed)) for f in Format}
+    limit = _MOST_REPEATS * count * config.lanes
+    words = {f: list(pairs(_NAMES[f], limit, seed=seed)) for f in Format}
     at = dict.fromkeys(Format, 0)
 
     def take(format: Format, repeat: int) -> tuple[np.ndarray, np.ndarray]:
@@ -143,15 +143,15 @@ def every_fp16(config: VectorConfig, operation: Operation, **fields: object) -> 
     a = np.zeros((len(all_codes), config.lanes), np.uint16)
     a[:, :per] = all_codes
     a_bytes = a.view(np.uint8)
-    most = 255
+    limit = 255
     return [
         VectorCommand(
             operation=operation,
             format=Format.FP16,
             mask=np.ones(config.lanes, bool),
-            repeat=len(a_bytes[i : i + most]),
-            a=a_bytes[i : i + most],
+            repeat=len(a_bytes[i : i + limit]),
+            a=a_bytes[i : i + limit],
             **fields,  # pyright: ignore[reportArgumentType]
         )
-        for i in range(0, len(a_bytes), most)
+        for i in range(0, len(a_bytes), limit)
     ]

@@ -88,12 +88,12 @@ def _between_repeats(instr: Instruction, reads_dst: bool) -> str:
     # The first repeat that writes each byte: later assignments go to earlier repeats.
     for n in reversed(range(f["repeat"])):
         writer[places["dst"][n] - low] = n
-    turn = np.arange(f["repeat"])[:, None]
+    repeat = np.arange(f["repeat"])[:, None]
     for name in sources:
         source = lanewise[name]
         if source.buffer != dst.buffer:
             continue
-        late = writer[places[name] - low] < turn
+        late = writer[places[name] - low] < repeat
         if late.any() and not _accumulates(instr, name, places):
             n = int(np.argmax(late.any(axis=1)))
             at = int(places[name][n][late[n]][0])

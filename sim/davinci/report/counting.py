@@ -216,9 +216,9 @@ def _summary(report: Report, cores: Sequence[_Core]) -> Row:
             if unit in group[0].kind.units:
                 row[f"{start}{name}"] = sum(core.fops(unit) for core in group)
     ratios = [row.get("mac_ratio"), row.get("vec_ratio")]
-    most = max((float(r) for r in ratios if r is not None), default=0.0)
-    if most:
-        row["memory_bound"] = round(float(row.get("mte2_ratio") or 0) / most, 6)
+    largest = max((float(r) for r in ratios if r is not None), default=0.0)
+    if largest:
+        row["memory_bound"] = round(float(row.get("mte2_ratio") or 0) / largest, 6)
     return row
 
 

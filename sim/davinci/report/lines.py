@@ -125,8 +125,8 @@ def source_lines(
     return sorted(rows, key=lambda r: (-r.critical_s, -r.busy_s, -r.waiting_s, r.file, r.line))
 
 
-def lines_text(rows: list[SourceLine], most: int, total_s: float, cores: int) -> list[str]:
-    """Return a table of the first ``most`` lines, as text for a terminal.
+def lines_text(rows: list[SourceLine], limit: int, total_s: float, cores: int) -> list[str]:
+    """Return a table of the first ``limit`` lines, as text for a terminal.
 
     All times are shares of the total time. Busy and waiting times are means over the cores; if
     several units of a core run the same line at once, they can exceed 100 %.
@@ -136,7 +136,7 @@ def lines_text(rows: list[SourceLine], most: int, total_s: float, cores: int) ->
     rows : list of SourceLine
         As ``source_lines`` returns them.
     """
-    names = [f"{_name(r.file)}:{r.line}" for r in rows[:most]]
+    names = [f"{_name(r.file)}:{r.line}" for r in rows[:limit]]
     wide = max([len(name) for name in names], default=0)
     wide = max(wide, len("source line")) + 2
     head = f"{'source line':<{wide}}{'count':>9}{'critical':>10}{'busy':>9}{'waiting':>9}"
@@ -149,9 +149,9 @@ def lines_text(rows: list[SourceLine], most: int, total_s: float, cores: int) ->
         text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
         about += f": {text}" if text else ""
         lines.append(f"{name:<{wide}}{r.count:>9,}{shares}{r.nbytes:>15,}  {about}")
-    if len(rows) > most:
-        left = sum(r.critical_s for r in rows[most:]) / total_s
-        lines.append(f"… and {len(rows) - most:,} more lines with {left:.1%} of the critical path")
+    if len(rows) > limit:
+        left = sum(r.critical_s for r in rows[limit:]) / total_s
+        lines.append(f"… and {len(rows) - limit:,} more lines with {left:.1%} of the critical path")
     return lines
 
 

@@ -157,11 +157,11 @@ class Report:
         for gang, earlier in enumerate(before):
             first.append(first[earlier] if earlier >= 0 else gang)
         found: dict[tuple[int, str, int], list[int]] = {}
-        rank: Counter[tuple[int, str]] = Counter()
+        seen: Counter[tuple[int, str]] = Counter()
         for c, stream in enumerate(self.streams):
             gang = int(self.lowered.gang[c])
-            number = rank[gang, stream.kind]  # a gang may have several cores of a kind
-            rank[gang, stream.kind] += 1
+            number = seen[gang, stream.kind]  # a gang may have several cores of a kind
+            seen[gang, stream.kind] += 1
             found.setdefault((first[gang], stream.kind, number), []).append(c)
         return list(found.values())
 

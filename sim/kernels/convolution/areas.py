@@ -42,7 +42,7 @@ def check_fits(needs: Mapping[str, int], chip: Chip) -> None:
 def choose_area(
     rows: int,
     columns: int,
-    most: int,
+    limit: int,
     check: Callable[[Area], object],
     seconds: Callable[[Area], float],
 ) -> Area:
@@ -52,7 +52,7 @@ def choose_area(
     ----------
     rows, columns : int
         Pixels to cut.
-    most : int
+    limit : int
         Most pixels of a tile.
     check : callable
         Raises ValueError if an area is not possible.
@@ -66,8 +66,8 @@ def choose_area(
     """
     best: tuple[float, Area] | None = None
     failure: ValueError | None = None
-    whole = [(count, columns) for count in cuts(rows, most // columns)]
-    parts = [(1, count) for count in cuts(columns, most)]
+    whole = [(count, columns) for count in cuts(rows, limit // columns)]
+    parts = [(1, count) for count in cuts(columns, limit)]
     for areas in (whole, parts):
         for area in (Area(*sizes) for sizes in areas):
             try:

@@ -144,8 +144,8 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
         return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
     # A tile has at most as many pixels as half of UB holds; its patches need the rest.
-    most = chip.kind().buffers["UB"].nbytes // (2 * _PIXEL)
-    return choose_area(shape.height, shape.width, most, check, seconds)
+    limit = chip.kind().buffers["UB"].nbytes // (2 * _PIXEL)
+    return choose_area(shape.height, shape.width, limit, check, seconds)
 
 
 def instructions(shape: ConvShape, area: Area) -> int:

@@ -186,10 +186,10 @@ class ConvPlan:
         return lambda nbytes: init + nbytes / rate
 
 
-def cuts(count: int, most: int) -> list[int]:
-    """Return the sizes of equal parts of ``count``, each at most ``most``; none if that is 0."""
+def cuts(count: int, limit: int) -> list[int]:
+    """Return the sizes of equal parts of ``count``, each at most ``limit``; none if that is 0."""
     parts: list[int] = []
-    number = ceil_div(count, most) if most else count + 1
+    number = ceil_div(count, limit) if limit else count + 1
     while number <= count:
         size = ceil_div(count, number)
         parts.append(size)

@@ -126,9 +126,9 @@ def build(
     problem = _problem(x, coefficients, options := options or CubeFx())
     kind = chip.kind()
     program = Program(chip, f"Cube-fx, {_shown(problem)}")
-    most = _groups(chip, kind, cores)
+    group_count = _groups(chip, kind, cores)
     body = _on_unified_cores if _is_complete(kind) else _on_separate_cores
-    view = body(program, problem, options, most)
+    view = body(program, problem, options, group_count)
     if problem.x is None:
         return KernelInstance(program, {}, {"y": view})
     return KernelInstance(program, {"y": lambda: _expected(problem)}, {"y": view})
@@ -156,10 +156,10 @@ def needs(
     kind = chip.kind()
     groups = _groups(chip, kind, cores)
     if _is_complete(kind):
-        most = unified_core.most_rows(kind, mapping, signs, 2)
+        row_limit = unified_core.most_rows(kind, mapping, signs, 2)
     else:
-        most = cube_and_vector_cores.most_rows(chip.kind("cube"), mapping, signs, 2)
-    rows, tiles = _tiling(count, most, groups)
+        row_limit = cube_and_vector_cores.most_rows(chip.kind("cube"), mapping, signs, 2)
+    rows, tiles = _tiling(count, row_limit, groups)
     segments = mapping.loops * (mapping.power_columns + mapping.result_columns)
     # Counted in programs for both chips; the tests compare them with the bound.
     steps = mapping.loops * (31 + 2 * mapping.power_columns)
@@ -215,15 +215,15 @@ def _problem(x: np.ndarray | int, coefficients: Any, options: CubeFx) -> _Proble
 
 def _too_large(table: np.ndarray, x: np.ndarray | None, halvings: int) -> str:
     """Return the message for coefficients that exceed FP16 if inputs are halved so often."""
-    most, powers = -1, np.arange(table.shape[1])
+    exponent, powers = -1, np.arange(table.shape[1])
     with np.errstate(over="ignore"):
-        while np.isfinite((table * 2.0 ** ((most + 1) * powers)).astype(np.float16)).all():
-            most += 1
-    if most < 0:
+        while np.isfinite((table * 2.0 ** ((exponent + 1) * powers)).astype(np.float16)).all():
+            exponent += 1
+    if exponent < 0:
         return f"coefficients must be at most 65504, not {np.abs(table).max():g}"
     if x is None:
-        return f"halvings must be at most {most} for these coefficients, not {halvings}"
-    limit = 2.0**most * _MOST_POWER ** (1 / (table.shape[1] - 1))
+        return f"halvings must be at most {exponent} for these coefficients, not {halvings}"
+    limit = 2.0**exponent * _MOST_POWER ** (1 / (table.shape[1] - 1))
     return (
         f"x must be at most {limit:.5g} in magnitude for Cube-fx with these coefficients of order "
         f"{table.shape[1]}, not {float(np.abs(x).max()):g}; a lower order or another method allows "
@@ -264,10 +264,10 @@ def _groups(chip: Chip, kind: CoreKind, cores: int | None) -> int:
     return cores
 
 
-def _tiling(count: int, most: int, cores: int) -> tuple[int, int]:
-    """Return the rows of 16 inputs of a tile, at most ``most``, and the number of tiles."""
+def _tiling(count: int, row_limit: int, cores: int) -> tuple[int, int]:
+    """Return the rows of 16 inputs of a tile, at most ``row_limit``, and the number of tiles."""
     blocks = ceil_div(count, SIDE**2)  # of 16 rows
-    tiles = -(-blocks * SIDE // most)
+    tiles = -(-blocks * SIDE // row_limit)
     tiles = min(round_up(tiles, cores), blocks)
     each = ceil_div(blocks, tiles)
     return each * SIDE, ceil_div(blocks, each)
@@ -297,8 +297,8 @@ def _on_unified_cores(
     program: Program, problem: _Problem, options: CubeFx, cores: int
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
-    most = unified_core.most_rows(program.chip.kind(), mapping, problem.signs, slots)
-    rows, tiles = _tiling(problem.count, most, cores)
+    row_limit = unified_core.most_rows(program.chip.kind(), mapping, problem.signs, slots)
+    rows, tiles = _tiling(problem.count, row_limit, cores)
     x, y, matrices = _tensors(program, problem, rows, tiles)
     tensors = CubeFxTensors(x, matrices[:-1], matrices[-1], y)
     for index in range(cores):
@@ -314,8 +314,8 @@ def _on_separate_cores(
 ) -> Callable[[np.ndarray], np.ndarray]:
     mapping, slots = problem.mapping, 2 if options.double_buffer else 1
     cube, vector = program.chip.kind("cube"), program.chip.kind("vector")
-    most = cube_and_vector_cores.most_rows(cube, mapping, problem.signs, slots)
-    rows, tiles = _tiling(problem.count, most, groups)
+    row_limit = cube_and_vector_cores.most_rows(cube, mapping, problem.signs, slots)
+    rows, tiles = _tiling(problem.count, row_limit, groups)
     x, y, matrices = _tensors(program, problem, rows, tiles)
     pieces = pieces_of(mapping.loops, options.pieces)
     for index in range(groups):

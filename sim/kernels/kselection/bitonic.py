@@ -146,12 +146,12 @@ class Bitonic:
 
     def _select(self, distances: View, first: int) -> None:
         runs = distances.shape[0] // self.rows
-        values, turn = (self._values, distances), 1
+        values, buffer = (self._values, distances), 1
 
         def other(rows: int) -> _Planes:
-            nonlocal turn
-            turn = 1 - turn
-            return [values[turn][:rows], self._numbers[turn][:rows]]
+            nonlocal buffer
+            buffer = 1 - buffer
+            return [values[buffer][:rows], self._numbers[buffer][:rows]]
 
         self.core.pipe_barrier(Unit.V)
         planes = [distances, self._map[: distances.shape[0]]]

@@ -172,10 +172,10 @@ def _emit(
 
     load(*tiles[0])
     selecting = results.write()
-    for turn, (group, at) in enumerate(tiles):
+    for index, (group, at) in enumerate(tiles):
         # The next tile is loaded while this one is searched.
-        if turn + 1 < len(tiles):
-            load(*tiles[turn + 1])
+        if index + 1 < len(tiles):
+            load(*tiles[index + 1])
         if at == 0:
             selecting.begin()
             selector.begin(min(GROUP, shape.queries - GROUP * group))
@@ -188,7 +188,7 @@ def _emit(
             with results.read():
                 core.copy(values[group], selector.best)
                 core.copy(numbers[group], selector.index)
-            if turn + 1 < len(tiles):
+            if index + 1 < len(tiles):
                 selecting = results.write()
 
 

@@ -22,10 +22,10 @@ MOST_BURSTS = 4095
 ONE_PIXEL = (1 << 16) - 1
 
 
-def pieces(total: int, most: int):
-    """Yield (first, count) of parts of at most ``most`` out of ``total``."""
-    for first in range(0, total, most):
-        yield first, min(most, total - first)
+def pieces(total: int, limit: int):
+    """Yield (first, count) of parts of at most ``limit`` out of ``total``."""
+    for first in range(0, total, limit):
+        yield first, min(limit, total - first)
 
 
 def behind(view: View, first: int) -> View:

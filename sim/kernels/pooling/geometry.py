@@ -95,8 +95,8 @@ class PoolingTile:
         return made
 
 
-def forward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
-    """Return tiles of at most ``most`` windows, whose numbers of windows differ by one at most.
+def forward_axis(whole: Patches, axis: int, limit: int) -> list[AxisTile]:
+    """Return tiles of at most ``limit`` windows, whose numbers of windows differ by one at most.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def forward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
         0 for rows, 1 for columns.
     """
     count, size, stride, before, extent = _axis(whole, axis)
-    parts = ceil_div(count, most)
+    parts = ceil_div(count, limit)
     found = []
     for part in range(parts):
         first, last = count * part // parts, count * (part + 1) // parts
@@ -116,8 +116,8 @@ def forward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
     return found
 
 
-def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
-    """Return tiles of at most ``most`` pixels, or of ``most`` strides if windows have gaps.
+def backward_axis(whole: Patches, axis: int, limit: int) -> list[AxisTile]:
+    """Return tiles of at most ``limit`` pixels, or of ``limit`` strides if windows have gaps.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ def backward_axis(whole: Patches, axis: int, most: int) -> list[AxisTile]:
     """
     count, size, stride, before, extent = _axis(whole, axis)
     if stride <= extent:
-        parts = ceil_div(size, most)
+        parts = ceil_div(size, limit)
         edges = [size * part // parts for part in range(parts + 1)]
     else:
         # A tile begins where a window begins, because its first window must not begin behind it.
-        starts = range(most * stride - before, count * stride - before, most * stride)
+        starts = range(limit * stride - before, count * stride - before, limit * stride)
         edges = [0, *(edge for edge in starts if 0 < edge < size), size]
     found = []
     for begin, end in pairwise(edges):

@@ -150,10 +150,10 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     return PoolingPlan(tiles(found.down, found.across), found.chunk, found.sizes, bits)
 
 
-def _largest(attempt: Callable[[int], _Fit | None], most: int) -> _Fit | None:
+def _largest(attempt: Callable[[int], _Fit | None], limit: int) -> _Fit | None:
     """Return the cuts of the largest number for which there are some, by bisection."""
     best = attempt(1)
-    low, high = 1, most if best else 1
+    low, high = 1, limit if best else 1
     while low < high:
         middle = (low + high + 1) // 2
         made = attempt(middle)
@@ -176,14 +176,14 @@ def _sizes(
 ) -> dict[str, int]:
     """Return the pixels of each buffer of a kernel, which its largest tile needs."""
 
-    def most(name: str) -> tuple[int, int]:
+    def maximum(name: str) -> tuple[int, int]:
         return max(getattr(t, name) for t in down), max(getattr(t, name) for t in across)
 
-    rows, columns = most("count")
+    rows, columns = maximum("count")
     windows = rows * columns
     fractals = round_up(windows, ROWS)
-    padded_rows, padded_columns = most("padded")
-    height, width = most("length")
+    padded_rows, padded_columns = maximum("padded")
+    height, width = maximum("length")
     of_image = padded_rows * padded_columns
     by_position = fractals if task.method == "im2col" else windows
     sizes: dict[str, int] = {"windows": by_position}

@@ -41,10 +41,10 @@ def knn(
 
 def _select(values: np.ndarray, best: Best, first: int) -> None:
     """Carry out Alg. 4 on a tile for all groups of queries."""
-    least, columns = _candidates(values, best.distances[0], len(best.distances))
+    minimum, columns = _candidates(values, best.distances[0], len(best.distances))
     m = len(values)
     skipped = np.zeros(m, bool)
-    for distance, column in zip(least.T, columns.T, strict=True):
+    for distance, column in zip(minimum.T, columns.T, strict=True):
         skipped |= ~(distance < best.distances[0])
         groups = np.logical_and.reduceat(skipped, np.arange(0, m, GROUP))
         live = np.flatnonzero(~np.repeat(groups, GROUP)[:m])
@@ -76,10 +76,10 @@ def _candidates(values: np.ndarray, tops: np.ndarray, k: int) -> tuple[np.ndarra
     starts = np.searchsorted(rows, np.arange(m))
     place = np.arange(len(rows)) - starts[rows]
     kept = place < k
-    least, where = np.full((m, k), np.float16(np.inf)), np.zeros((m, k), np.int64)
-    least[rows[kept], place[kept]] = found[kept]
+    minimum, where = np.full((m, k), np.float16(np.inf)), np.zeros((m, k), np.int64)
+    minimum[rows[kept], place[kept]] = found[kept]
     where[rows[kept], place[kept]] = columns[kept]
-    return least, where
+    return minimum, where
 
 
 def _raise_largest(best: Best, live: np.ndarray) -> None:

@@ -139,8 +139,8 @@ class SelectionVariant:
         ----------
         values : (n,) ndarray of float16
         """
-        least, first = vector.smallest(values)
-        target = np.float16(least)
+        minimum, first = vector.smallest(values)
+        target = np.float16(minimum)
         if self.index:
             return target, int(first)
         return target, index_of(values, target, compare=self.compare)
@@ -239,19 +239,19 @@ def k_selection(
     (m, _), k = tile.shape, len(best.distances)
     rest, steps = tile.copy(), []
     skipped = np.arange(m) >= (m if queries is None else queries)
-    least, column = np.full(m, _INFINITY), np.zeros(m, np.int64)
+    minimum, column = np.full(m, _INFINITY), np.zeros(m, np.int64)
     for _ in range(k):
         found = {}
         for q in np.flatnonzero(~skipped).tolist():
-            found[q] = least[q], column[q] = variant.minimum(rest[q])
+            found[q] = minimum[q], column[q] = variant.minimum(rest[q])
             rest[q, column[q]] = _INFINITY
-        smaller = variant.less(least, best.distances[0])
+        smaller = variant.less(minimum, best.distances[0])
         skipped |= ~smaller
         left = variant.leave and bool(skipped.all())
         steps.append(SelectionStep(found, left))
         if left:
             break
-        best.distances[0] = np.where(smaller, least, best.distances[0])
+        best.distances[0] = np.where(smaller, minimum, best.distances[0])
         best.index[0] = np.where(smaller, first + column, best.index[0])
         _raise_largest(best, variant)
     return steps

@@ -75,14 +75,14 @@ class HardIndex:
         mask = sum(1 << 2 * i for i in range(repeat))
         core.vcmin(self._minimum[q], self._minima[q], repeat=1, mask=mask)
 
-    def remove(self, distances: View, found: _Found, least: View) -> None:
-        """Emit the moves of the minima to ``least``, and replace them by +∞."""
+    def remove(self, distances: View, found: _Found, minimum: View) -> None:
+        """Emit the moves of the minima to ``minimum``, and replace them by +∞."""
         core = self.core
         ordered(core, Unit.V, Unit.S)
         for q, (value, column) in found.items():
             repeat, lane = divmod(column, PER_REPEAT)
             core.scalar_load(self._minimum[q, 0:1], expected=value)
-            core.scalar_store(least[q : q + 1], value)
+            core.scalar_store(minimum[q : q + 1], value)
             core.scalar_load(self._minimum[q, 1:2].astype("uint16"), expected=2 * repeat)
             at = 2 * repeat + 1
             core.scalar_load(self._minima[q, at : at + 1].astype("uint16"), expected=lane)
@@ -153,16 +153,16 @@ class SoftIndex:
         )
         core.pipe_barrier(Unit.V)
 
-    def remove(self, distances: View, found: _Found, least: View) -> None:
+    def remove(self, distances: View, found: _Found, minimum: View) -> None:
         """Emit the search of the minima, and replace them by +∞."""
         core, per = self.core, distances.shape[0] // 8
         for q in found:
             core.vcmin(
-                least[q : q + 1], self._minima[q], repeat=1, mask=(1 << per) - 1, order="value"
+                minimum[q : q + 1], self._minima[q], repeat=1, mask=(1 << per) - 1, order="value"
             )
         ordered(core, Unit.V, Unit.S)
         for q, (value, _) in found.items():
-            core.scalar_load(least[q : q + 1], expected=value)
+            core.scalar_load(minimum[q : q + 1], expected=value)
             self._search(distances, q, value)
         ordered(core, Unit.V, Unit.S)
         for q, (_, column) in found.items():

@@ -128,17 +128,17 @@ def vector_kind(chip: Chip) -> CoreKind:
     raise UserError(f"chip must have cores with a vector unit, unlike {chip.name}")
 
 
-def pieces_of(repeats: int, most: int) -> list[int]:
+def pieces_of(repeats: int, limit: int) -> list[int]:
     """Return the sizes of the pieces of a core in repeats; they differ by at most one.
 
     Parameters
     ----------
     repeats : int
         Repeats of 128 inputs that the core computes.
-    most : int
+    limit : int
         The largest number of repeats that fits.
     """
-    count = ceil_div(repeats, most)
+    count = ceil_div(repeats, limit)
     # A second piece is loaded, and a first one stored, while the other one is computed.
     count = max(count, min(4, repeats // _SMALL), 1)
     return [repeats * (n + 1) // count - repeats * n // count for n in range(count)]
@@ -155,13 +155,13 @@ def most_repeats(kind: CoreKind, each: Sequence[SeriesMethod]) -> int:
     buffers = 4 + max(one.scratch for one in each)
     nbytes = kind.buffers["UB"].nbytes
     rows = sum(len(one.table) for one in each)
-    most = min((nbytes - rows * 2 * BLOCK) // (buffers * 2 * LANES), _MOST_REPEATS)
-    if most < 1:
+    limit = min((nbytes - rows * 2 * BLOCK) // (buffers * 2 * LANES), _MOST_REPEATS)
+    if limit < 1:
         raise UserError(
             f"functions must be few enough for the {nbytes} bytes of UB, not {len(each)} with "
             f"{rows} constants"
         )
-    return most
+    return limit
 
 
 def needs(
@@ -190,8 +190,8 @@ def needs(
 
 def _workers(kind: CoreKind, cores: int | None) -> int:
     """Return the number of vector units of some cores or groups."""
-    most = kind.count // kind.per_group
-    return kind.per_group * (most if cores is None else check_int("cores", cores, 1, most))
+    limit = kind.count // kind.per_group
+    return kind.per_group * (limit if cores is None else check_int("cores", cores, 1, limit))
 
 
 def build(

@@ -113,8 +113,8 @@ class Motzkin(SeriesMethod):
     @property
     def _powers(self) -> tuple[int, ...]:
         """The powers of x to compute, each from those before it."""
-        most = max(self._shifts, default=1)
-        needed = {1: (), 2: (2,), 3: (2, 3), 4: (2, 4), 5: (2, 4, 5)}[most]
+        largest = max(self._shifts, default=1)
+        needed = {1: (), 2: (2,), 3: (2, 3), 4: (2, 4), 5: (2, 4, 5)}[largest]
         return tuple(sorted({*needed, *(n for n in self._shifts if n > 1)}))
 
     @property

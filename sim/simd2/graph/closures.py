@@ -162,14 +162,14 @@ def closure(
     """
     if sparse and algorithm != "bellman-ford":
         raise ValueError(f"algorithm must be bellman-ford for sparse edges, not {algorithm!r}")
-    most = most_iterations(algorithm, len(start), block=block)
+    limit = most_iterations(algorithm, len(start), block=block)
     if stop and stop(start):
         return Closure(start, 0, False, True)
     if algorithm == "floyd-warshall":
         return _floyd_warshall(machine, op, start, operand, block=block, check=check, stop=stop)
     d, edges = start, operand(start)
     parts = _two_of_four(op, edges) if sparse else []
-    for count in range(1, most + 1):
+    for count in range(1, limit + 1):
         x = operand(d)
         if sparse:
             new = _apply_parts(machine, op, parts, x, d)
@@ -182,7 +182,7 @@ def closure(
             return Closure(d, count, False, True)
         if same:
             return Closure(d, count, True, False)
-    return Closure(d, most, False, False)
+    return Closure(d, limit, False, False)
 
 
 def _two_of_four(op, edges):

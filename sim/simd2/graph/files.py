@@ -35,9 +35,9 @@ def is_edge_file(path: Path) -> bool:
 def _content(path: Path) -> bytes:
     """Return the bytes of a list of edges, unpacked."""
     free = free_bytes()
-    most = MOST_BYTES if free is None else free
+    limit = MOST_BYTES if free is None else free
     return read_bounded(
-        path, thing="graph", most=most, unpack=True, most_unpacked=UNPACKED_LIST_BYTES
+        path, thing="graph", limit=limit, unpack=True, unpacked_limit=UNPACKED_LIST_BYTES
     )
 
 

@@ -39,8 +39,8 @@ def check_memory(
     needed = rows * columns * pair_bytes
     free = free_bytes() if needed > _SMALL else None
     if free is not None and needed > free:
-        most = isqrt(free // pair_bytes) if rows == columns else free // pair_bytes // columns
+        limit = isqrt(free // pair_bytes) if rows == columns else free // pair_bytes // columns
         raise ValueError(
-            f"{what} must have at most {most:,} {name} in the {free / 2**30:.1f} GiB that are "
+            f"{what} must have at most {limit:,} {name} in the {free / 2**30:.1f} GiB that are "
             f"free, not {rows:,} ({pair_bytes} bytes a pair){hint}"
         )

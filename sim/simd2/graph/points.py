@@ -76,9 +76,9 @@ def nearest_neighbours(
         raise ValueError(
             f"queries must have {x.shape[1]} features like the points, not {q.shape[1]}"
         )
-    most = len(x) - (queries is None)
-    if not 1 <= count <= most:
-        raise ValueError(f"count must be from 1 to {most}, not {count}")
+    limit = len(x) - (queries is None)
+    if not 1 <= count <= limit:
+        raise ValueError(f"count must be from 1 to {limit}, not {count}")
     check_memory(
         len(q),
         len(x),

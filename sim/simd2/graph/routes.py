@@ -45,12 +45,12 @@ def lost_paths(op: Op, values: np.ndarray, operands: np.ndarray, edges: np.ndarr
     reached, weights = values != absent, operands[edges].astype(np.float64)
     # If even the extreme value and the extreme weight combine within range, nothing was lost.
     if op is Op.MAXMUL:
-        least = values.min(where=reached, initial=np.inf)
-        if float(least) * weights.min() >= np.finfo(np.float32).smallest_subnormal:
+        smallest = values.min(where=reached, initial=np.inf)
+        if float(smallest) * weights.min() >= np.finfo(np.float32).smallest_subnormal:
             return 0
     else:
-        most = max(values.max(where=reached, initial=0), -values.min(where=reached, initial=0))
-        if float(most) + np.abs(weights).max() <= np.finfo(np.float32).max:
+        largest = max(values.max(where=reached, initial=0), -values.min(where=reached, initial=0))
+        if float(largest) + np.abs(weights).max() <= np.finfo(np.float32).max:
             return 0
     one_edge_further = reached.astype(np.float32) @ edges.astype(np.float32) > 0
     return int(np.count_nonzero(one_edge_further & ~reached))
@@ -112,13 +112,17 @@ def _search(op, source, row, values, edges, weights):
 
 def _row(op, source, edges, weights, identity):
     """Return the values of the paths from one vertex, by Bellman–Ford in float64."""
-    least = op.plus == "min"
+    minimises = op.plus == "min"
     row = np.full(len(weights), float(op.identity))
     row[source] = identity
     for _ in range(len(weights)):
         terms = np.where(edges, times(op, row[:, None], weights), op.identity)
         # fmin and fmax ignore a NaN, as ⊕ does.
-        new = np.fmin(row, np.fmin.reduce(terms)) if least else np.fmax(row, np.fmax.reduce(terms))
+        new = (
+            np.fmin(row, np.fmin.reduce(terms))
+            if minimises
+            else np.fmax(row, np.fmax.reduce(terms))
+        )
         if np.array_equal(new, row):
             break
         row = new

@@ -114,13 +114,18 @@ def _limit(use: Token, words: list[Token], member: str) -> list[Token]:
         raise CceError(use.position, f"numeric_limits<{shown}>::{member} is not supported")
     if type.is_float:
         largest = _LARGEST[type.kind, type.size]
-        least = _LEAST[type.kind, type.size]
-        values = {"max": largest, "lowest": f"-{largest}", "min": least, "infinity": "1.0f / 0.0f"}
+        smallest = _LEAST[type.kind, type.size]
+        values = {
+            "max": largest,
+            "lowest": f"-{largest}",
+            "min": smallest,
+            "infinity": "1.0f / 0.0f",
+        }
         text = values[member]
     else:
         bits = 8 * type.size - (type.kind == "i")
-        most = f"{(1 << bits) - 1}{'ull' if bits == 64 else 'll'}"
-        text = most if member == "max" else "0" if type.kind == "u" else f"-{most} - 1"
+        highest = f"{(1 << bits) - 1}{'ull' if bits == 64 else 'll'}"
+        text = highest if member == "max" else "0" if type.kind == "u" else f"-{highest} - 1"
     shown = " ".join(t.text for t in words)
     tokens = tokenize(f"(({shown})({text}))", use.position.file)
     return [t._replace(position=use.position) for t in tokens]

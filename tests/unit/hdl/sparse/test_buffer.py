@@ -27,7 +27,7 @@ class Mutants(DualBuffer):
 
     mutant: Signal
 
-    def _more_ports(self):
+    def _derived_ports(self):
         return {"mutant": In(4)}
 
     def _arrived(self, known, arriving):

@@ -54,7 +54,7 @@ class Mutants(EwiseCore):
     mutant: Signal
     shared = ()
 
-    def _more_ports(self):
+    def _derived_ports(self):
         return {"mutant": In(3)}
 
     def _lane(self):

@@ -24,7 +24,7 @@ class Mutants(ISCore):
 
     mutant: Signal
 
-    def _more_ports(self):
+    def _derived_ports(self):
         return {"mutant": In(2)}
 
     def _granted(self, wants):

@@ -30,7 +30,7 @@ class Mutants(OEIPipeline):
 
     mutant: Signal
 
-    def _more_ports(self):
+    def _derived_ports(self):
         return {"mutant": In(3)}
 
     def _identity(self, m):

@@ -70,7 +70,7 @@ class Mutants(OSCore):
 
     mutant: Signal
 
-    def _more_ports(self):
+    def _derived_ports(self):
         return {"mutant": In(3)}
 
     def _join(self, m, name, plus, x, x_some, y, y_some):

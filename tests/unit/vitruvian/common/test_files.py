@@ -50,14 +50,14 @@ def test_a_file_of_the_bound_is_read_and_a_larger_one_is_refused(tmp_path, pack)
     path = tmp_path / "file"
     content = os.urandom(5000)
     path.write_bytes(pack(content))
-    bounds = {"most": 6000, "unpack": True}
-    assert read_bounded(path, most_unpacked=5000, **bounds) == content
+    bounds = {"limit": 6000, "unpack": True}
+    assert read_bounded(path, unpacked_limit=5000, **bounds) == content
     if pack is bytes:
         with pytest.raises(UserError, match="graph must have at most 4,999 bytes, not 5,000 bytes"):
-            read_bounded(path, thing="graph", most=4999)
+            read_bounded(path, thing="graph", limit=4999)
     else:
         with pytest.raises(UserError, match="must unpack to at most 4,999 bytes; unpack a larger"):
-            read_bounded(path, most_unpacked=4999, **bounds)
+            read_bounded(path, unpacked_limit=4999, **bounds)
         assert read_bounded(path) == pack(content)  # packed content is unpacked on demand only
 
 
@@ -78,10 +78,10 @@ def test_a_pipe_is_read_up_to_the_bound(tmp_path):
         writer = threading.Thread(target=lambda n=size: pipe.write_bytes(bytes(n)))
         writer.start()
         if size == 1000:
-            assert read_bounded(pipe, most_unpacked=1000) == bytes(1000)
+            assert read_bounded(pipe, unpacked_limit=1000) == bytes(1000)
         else:
             with pytest.raises(UserError, match="must have at most 1,000 bytes"):
-                read_bounded(pipe, most_unpacked=1000)
+                read_bounded(pipe, unpacked_limit=1000)
         writer.join()
 
 
@@ -100,7 +100,7 @@ def test_arrays_are_read_and_bombs_are_refused(tmp_path):
     assert arrays["a"].tolist() == [0, 1, 2] and sorted(arrays) == ["a", "b"]
     assert path.stat().st_size < 10_000
     with pytest.raises(UserError, match="set must unpack to at most 100,000 bytes, not"):
-        read_all_arrays(path, thing="set", most=100_000)
+        read_all_arrays(path, thing="set", limit=100_000)
     np.savez(tmp_path / "z.npz", a=np.arange(6, dtype=">i4").reshape(2, 3).T, b=np.array(2.5))
     arrays = read_all_arrays(tmp_path / "z.npz")
     assert arrays["a"].tolist() == [[0, 3], [1, 4], [2, 5]] and arrays["b"] == 2.5
@@ -123,7 +123,7 @@ def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
     path = tmp_path / "x.npz"
     path.write_bytes(content.replace(stated, (200).to_bytes(4, "little")))
     with pytest.raises(UserError, match="must be a NumPy file of numbers"):
-        read_all_arrays(path, most=100_000)
+        read_all_arrays(path, limit=100_000)
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 no archive", b"\x93NUMPY\x01\x00"])

@@ -63,6 +63,17 @@ def to_rtlil(
     return "\n".join([top, *bodies.values()])
 
 
+def name_states(fsm: Any) -> None:
+    """Write the names of the states of an ``m.FSM()`` as those of an enumeration into the RTLIL.
+
+    The emitted Verilog and waveforms have the names then. Call it behind the block of the machine.
+    """
+    width = len(fsm.state)
+    fsm.state.attrs["enum_base_type"] = "State"
+    for code, name in fsm.decoding.items():
+        fsm.state.attrs[f"enum_value_{code:0{width}b}"] = name
+
+
 def only_described(component: C) -> C:
     """Return a component that serves to describe an interface and need not be elaborated.
 

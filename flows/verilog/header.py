@@ -9,6 +9,7 @@ from amaranth.hdl import Shape, ShapeCastable
 from amaranth.lib import data, stream, wiring
 
 from vitruvian.flows.verilog.header_rules import stated
+from vitruvian.flows.verilog.opcodes import instruction_codes
 from vitruvian.flows.verilog.sv_package import ranges
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
@@ -19,8 +20,6 @@ from vitruvian.hdl.fp.add import Adder
 from vitruvian.hdl.fp.compare import Compare, MinMax
 from vitruvian.hdl.fp.convert import Converter
 from vitruvian.hdl.fp.mul import Multiplier
-from vitruvian.hdl.mma.issue import opcodes_of
-from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.simd2.intconfig import IntConfig
 from vitruvian.hdl.simd2.integer import IntTile
 
@@ -197,13 +196,14 @@ def _field(name: str, field: data.Field, codes: Mapping[str, str]) -> str:
 
 
 def _opcodes(component: Any) -> dict[str, str]:
-    """Return field -> codes for the instruction fields whose type is not an enumeration."""
-    if isinstance(component, IntTile):
-        return {"op": ", ".join(f"{op.code} {op.mnemonic}" for op in component.config.operations)}
-    if not isinstance(component, MmaUnit):
-        return {}
-    opcodes = opcodes_of(component.config)
-    return {"opcode": ", ".join(f"{opcode.code:#04x}={opcode.mnemonic}" for opcode in opcodes)}
+    """Return field -> codes as a text; those of ``opcode`` are in base 16."""
+    return {
+        field: ", ".join(
+            f"{code:#04x}={word}" if field == "opcode" else f"{code} {word}"
+            for code, word in codes.items()
+        )
+        for field, codes in instruction_codes(component).items()
+    }
 
 
 def _arithmetic(component: Any) -> Iterator[str]:

@@ -1,19 +1,25 @@
 """Name the fields of wide ports: a SystemVerilog package of packed structures, and bit ranges.
 
 A port ``i__payload`` whose payload is a structure has the type ``i_payload_t`` in the package
-``MODULE_pkg``. The first member of a packed structure is the uppermost one, so that the members
-stand in falling order of their place. Element 0 of an array is the lowest one.
+``MODULE_pkg``. A port or a field with codes, such as an opcode, has an enumeration there. The
+first member of a packed structure is the uppermost one, so that the members stand in falling order
+of their place. Element 0 of an array is the lowest one.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
 from vitruvian.flows.verilog.netlist.keywords import KEYWORDS
+from vitruvian.flows.verilog.opcodes import instruction_codes
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
+
+#: Port or field -> code -> mnemonic, for numbers that are no enumeration.
+InstructionCodes = Mapping[str, Mapping[int, str]]
 
 
 class Range(NamedTuple):
@@ -30,13 +36,13 @@ class Range(NamedTuple):
 
 
 def files(variant: Variant) -> dict[str, str]:
-    """Return the package of a unit by its file name, or nothing if no port has fields."""
+    """Return the package of a unit by its file name, or nothing if no port has fields or codes."""
     text = package(variant.module, only_described(variant.build()))
     return {f"{variant.module}_pkg.sv": text} if text else {}
 
 
 def package(module: str, component: Any) -> str:
-    """Return a package with a type for each port that has fields, or an empty text.
+    """Return a package with types for the ports that have fields or codes, or an empty text.
 
     Parameters
     ----------
@@ -45,11 +51,13 @@ def package(module: str, component: Any) -> str:
     component : wiring.Component
         Supplies the ports.
     """
-    lines = [line for name, shape in _structured(component) for line in _types(name, shape)]
+    codes = instruction_codes(component)
+    lines = [line for name, shape in _structured(component) for line in _types(name, shape, codes)]
+    lines += _coded(component, codes)
     if not lines:
         return ""
     head = [
-        f"// Types of the ports of {module} that have fields.",
+        f"// Types and codes of the ports of {module}.",
         "//",
         "// A port has the bits of its type: connect a variable of the type to it.",
         f"package {module}_pkg;",
@@ -102,10 +110,21 @@ def _ranges(path: tuple[str, ...], shape: Any, low: int) -> Iterator[Range]:
         yield from _ranges(place, inner, low + field.offset)
 
 
-def _types(name: str, layout: Any) -> Iterator[str]:
+def _coded(component: Any, codes: InstructionCodes) -> Iterator[str]:
+    """Yield the lines that name the codes of the ports without fields."""
+    structured = {name for name, _ in _structured(component)}
+    for path, _, value in component.signature.flatten(component):
+        name = "__".join(map(str, path))
+        if name in structured:
+            continue
+        text = list(_codes(name.replace("__", "_"), value.shape(), codes.get(str(path[-1]))))
+        yield from [f"// Codes of port {name}.", *text, ""] if text else []
+
+
+def _types(name: str, layout: Any, codes: InstructionCodes) -> Iterator[str]:
     """Yield the lines that define the type of a port, and those of the structures in it."""
     base = name.replace("__", "_")
-    text, dimensions, before = _type(base, layout)
+    text, dimensions, before = _type(base, layout, codes)
     yield from before
     if dimensions or not text.endswith("_t"):
         yield f"typedef {text}{dimensions} {base}_t;  // port {name}"
@@ -114,7 +133,9 @@ def _types(name: str, layout: Any) -> Iterator[str]:
     yield ""
 
 
-def _type(base: str, shape: Any) -> tuple[str, str, list[str]]:
+def _type(
+    base: str, shape: Any, codes: InstructionCodes, field: str = ""
+) -> tuple[str, str, list[str]]:
     """Return a type, its dimensions, and the lines that define structures and codes for it."""
     dimensions = ""
     shape = _layout(shape)
@@ -124,33 +145,43 @@ def _type(base: str, shape: Any) -> tuple[str, str, list[str]]:
         shape = _layout(shape.elem_shape)
     if isinstance(shape, data.StructLayout):
         name = f"{base}_element_t" if array else f"{base}_t"
-        return name, dimensions, list(_structure(base, name, shape))
+        return name, dimensions, list(_structure(base, name, shape, codes))
     cast = Shape.cast(shape)
-    lines = [] if cast.signed else list(_codes(base, cast.width, shape))
+    lines = list(_codes(base, shape, codes.get(field)))
     sign = " signed" if cast.signed else ""
     width = f" [{cast.width - 1}:0]" if cast.width > 1 or array else ""
     return f"logic{sign}", dimensions + width, lines
 
 
-def _codes(base: str, width: int, shape: Any) -> Iterator[str]:
-    """Yield the lines that name the codes of an enumeration; fields keep the type of bits."""
+def _codes(base: str, shape: Any, given: Mapping[int, str] | None) -> Iterator[str]:
+    """Yield the lines that name the codes of an enumeration; fields keep the type of bits.
+
+    The codes of a plain number are ``given``.
+    """
+    shape = _layout(shape)
+    if isinstance(shape, data.Layout) or Shape.cast(shape).signed:
+        return
+    width = Shape.cast(shape).width
     members = getattr(shape, "__members__", None) or {}
-    codes = {int(member.value): name for name, member in reversed(members.items())}
+    codes = given or {int(member.value): name for name, member in members.items()}
     if not codes:
         return
+    names = {code: re.sub(r"\W+", "_", f"{base}_{name}").upper() for code, name in codes.items()}
     yield f"typedef enum logic [{width - 1}:0] {{"
-    lines = [f"  {base.upper()}_{name.upper()} = {width}'d{code}" for code, name in codes.items()]
+    lines = [f"  {name} = {width}'d{code}" for code, name in reversed(names.items())]
     yield from (f"{line}," for line in lines[:0:-1])
     yield lines[0]
     yield f"}} {base}_e;"
 
 
-def _structure(base: str, name: str, layout: data.StructLayout) -> Iterator[str]:
+def _structure(
+    base: str, name: str, layout: data.StructLayout, codes: InstructionCodes
+) -> Iterator[str]:
     """Yield the definition of a structure, after those of the structures in it."""
     members: list[str] = []
     top = layout.size
     for field_name, field in reversed(_fields(layout)):
-        text, dimensions, before = _type(f"{base}_{field_name}", field.shape)
+        text, dimensions, before = _type(f"{base}_{field_name}", field.shape, codes, field_name)
         yield from before
         if top > field.offset + field.width:
             raise ValueError(f"fields of {base} must touch, not leave bits free")

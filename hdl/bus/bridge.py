@@ -10,6 +10,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.validate import check_int
+from vitruvian.hdl.elaborate import name_states
 
 from .frames import REQUEST, RESPONSE, Crc16, Status, command_layout
 from .registers import ADDRESS_BITS, WORD_BITS, RegisterBus
@@ -112,7 +113,7 @@ class UartBridge(wiring.Component):
         with m.If(arrived & ~parts.taken):
             m.d.sync += lost.eq(1)
 
-        with m.FSM():
+        with m.FSM() as machine:
             with m.State("IDLE"):
                 m.d.comb += [self.busy.eq(0), crc.clear.eq(1)]
                 m.d.sync += lost.eq(0)
@@ -128,6 +129,7 @@ class UartBridge(wiring.Component):
                 with m.If(quiet):
                     m.next = "SEND_FIRST"
             self._build_sending(m, parts, lost)
+        name_states(machine)
         return m
 
     def _build_receiving(self, m: Module, parts: "_Parts", quiet: Value) -> None:

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
+from vitruvian.hdl.elaborate import name_states
 
 #: Fewest clock cycles of a bit. The receiver needs them to sample a bit near its middle.
 LEAST_DIVISOR = 4
@@ -107,7 +108,7 @@ class Receiver(wiring.Component):
         # A one moves down from the top as a marker, ahead of the bits.
         bits = Signal(9)
         m.d.comb += self.data.eq(bits[1:])
-        with m.FSM():
+        with m.FSM() as machine:
             with m.State("IDLE"):
                 # The edge is seen one cycle late.
                 m.d.sync += [count.eq(self.divisor // 2 - 1), bits.eq(1 << 8)]
@@ -123,6 +124,7 @@ class Receiver(wiring.Component):
                     m.next = "IDLE"
                 with m.Else():
                     m.d.sync += bits.eq(Cat(bits[1:], line))
+        name_states(machine)
         return m
 
 

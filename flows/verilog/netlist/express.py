@@ -6,6 +6,7 @@ of its expression, so that no tool has to extend or cut a value.
 
 from collections import Counter
 
+from vitruvian.flows.verilog.netlist.codes import Codes
 from vitruvian.flows.verilog.netlist.fold import extended, ones
 from vitruvian.flows.verilog.netlist.names import Namer
 from vitruvian.flows.verilog.netlist.rtlil import Chunk, RtlilCell, Sig, cut, width_of
@@ -53,11 +54,14 @@ class NetlistExpressions:
     ----------
     read : dict of str to int
         Net -> mask of the bits that the expressions written so far read.
+    codes : Codes or None
+        The names of constants that are compared with nets, if the text has any.
     """
 
     def __init__(self, netlist: Netlist, namer: Namer):
         self.netlist, self.namer = netlist, namer
         self.read: dict[str, int] = {}
+        self.codes: Codes | None = None
         #: Products and the sums of them, whose operands keep their own width.
         self.narrow = {name for name, c in netlist.operators.items() if c.kind == "$mul"}
         self._prepare()
@@ -211,6 +215,10 @@ class NetlistExpressions:
             return text
         return f"{text}[{low}]" if width == 1 else f"{text}[{low + width - 1}:{low}]"
 
+    def code(self, net: Sig, value: Sig) -> str:
+        """Return the name of a constant for a net with an enumeration, or nothing."""
+        return self.codes.name(net, value) if self.codes is not None else ""
+
     def operator(self, net: str) -> str:
         """Return the expression of the operator that drives a net."""
         return self._operator(self.netlist.operators[net], 0, self.netlist.wires[net].width)
@@ -225,6 +233,8 @@ class NetlistExpressions:
             if kind in _SLICED and port != "S" and width < whole:
                 sig = cut(sig, low, width)
             name = ports["Y"][0].name
+            if kind in ("$eq", "$ne") and (code := self.code(ports["BA"[port == "B"]], sig)):
+                return code
             text = self.text(sig, inside=True)
             if port == "A" and kind in _CHAINED and self._continues(sig, kind):
                 text = self.text(sig)

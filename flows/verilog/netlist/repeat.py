@@ -31,9 +31,14 @@ from vitruvian.flows.verilog.netlist.simplify import COMBINATIONAL, mapped, read
 _NUMBERED = re.compile(r"([a-z]+)(\d+)_(\w+)")
 #: Signals of the source that a lane has at least.
 _LEAST = 6
-#: Nets that a lane has at least for each of its ports. Rows of partial products, which have fewer,
-#: took 6 % more area as modules (docs/decisions/0028-readable-verilog.md).
-_NETS_PER_PORT = 12
+#: Nets that a lane has at least for each of its ports, and the same for a lane with few outputs.
+#: Rows of partial products, which have six and eight outputs, took 6 % more area as modules
+#: (docs/decisions/0028-readable-verilog.md).
+_NETS_PER_PORT, _NETS_PER_PORT_NARROW = 12, 3
+#: Outputs that a lane has at most to count as one with few: a shifter has its word and lost bits.
+_FEW_OUTPUTS = 4
+#: Lines that a module must save at least; the estimate is not exact.
+_LEAST_SAVED = 10
 
 
 @dataclass
@@ -156,7 +161,7 @@ class _Lanes:
                 family = families.setdefault((match[1], rank.get(net, 0)), {})
                 family.setdefault(match[2], set()).add(net)
         best: list[_Lane] = []
-        most = 0
+        most: float = _LEAST_SAVED
         for (stem, _), members in families.items():
             large = {n: nets for n, nets in members.items() if len(nets) >= _LEAST}
             if len(large) < 2:
@@ -313,12 +318,16 @@ class _Lanes:
 
     def _saved(self, group: list[_Lane]) -> float:
         """Return about how many lines a module for equal lanes saves."""
-        ins, outs = len(group[0].inputs), len(self._outputs(group))
-        if len(group[0].nets) < _NETS_PER_PORT * (ins + outs):
+        nets, ins, outs = group[0].nets, len(group[0].inputs), len(self._outputs(group))
+        least = _NETS_PER_PORT_NARROW if outs <= _FEW_OUTPUTS else _NETS_PER_PORT
+        if len(nets) < least * (ins + outs):
             return 0
-        instances = len(group) * (ins + 2 * outs + 2)
-        # About half of the nets are written inside expressions.
-        return len(group[0].nets) / 2 * (len(group) - 1) - instances - (ins + outs + 4)
+        # An instance has a line for each port if it has more than a few; an output is declared.
+        instances = len(group) * (outs + (3 if ins + outs <= 4 else ins + outs + 2))
+        # About half of the nets without a name are written inside expressions.
+        named = sum(not net.startswith("$") for net in nets)
+        lines = (len(nets) + named) / 2
+        return lines * (len(group) - 1) - instances - (ins + outs + 4)
 
     def _outputs(self, group: list[_Lane]) -> list[int]:
         """Return the places of the nets that something outside a lane reads."""
@@ -394,7 +403,11 @@ class _Lanes:
         for (net, low), number in lane.inputs.items():
             inputs[number] = free(_without(self.namer.name(whole.get(number, net)), lane.number))
             bits = dict(lane.ranges[net])[low]
-            module.wires[inputs[number]] = Wire(inputs[number], bits, way="input")
+            old = wires[net]
+            whole_codes = old.codes if bits == old.width else {}
+            module.wires[inputs[number]] = Wire(
+                inputs[number], bits, way="input", kind=old.kind, codes=whole_codes
+            )
         module.wires = dict(sorted(module.wires.items()))
         internal = []
         for index, net in enumerate(lane.nets):
@@ -419,6 +432,8 @@ class _Lanes:
                 way="output" if index in outputs else "",
                 init=old.init,
                 src=old.src,
+                kind=old.kind,
+                codes=old.codes,
             )
         place = {net: internal[index] for index, net in enumerate(lane.nets)}
 

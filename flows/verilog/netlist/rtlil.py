@@ -26,6 +26,7 @@ class Wire:
     """A wire; ``way`` is empty, ``input`` or ``output``, and ``init`` is None without a value.
 
     ``src`` is the place in the source that makes it, or empty; so it is for cells and modules.
+    ``codes`` has the names of its values if they are an enumeration, whose name is ``kind``.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Wire:
     init: int | None = None
     keep: bool = False
     src: str = ""
+    kind: str = ""
+    codes: dict[int, str] = field(default_factory=dict)
 
     @property
     def named(self) -> bool:
@@ -136,6 +139,8 @@ def cut(sig: Sig, low: int, width: int) -> Sig:
     return tuple(chunks)
 
 
+#: Attribute of a wire that names one of its values; the value follows in binary.
+_MEMBER = "\\enum_value_"
 _TOKEN = re.compile(r"\\\S+|\{|\}|\[\d+(?::\d+)?\]|[^\s{}\[\]]+")
 
 
@@ -258,6 +263,12 @@ def _wire(words: list[str], attributes: dict[str, str]) -> Wire:
         init=None if init is None else int(init.partition("'")[2] or "0", 2),
         keep="\\keep" in attributes,
         src=_source(attributes),
+        kind=attributes.get("\\enum_base_type", "").strip('"'),
+        codes={
+            int(key.removeprefix(_MEMBER), 2): value.strip('"')
+            for key, value in attributes.items()
+            if key.startswith(_MEMBER)
+        },
     )
 
 

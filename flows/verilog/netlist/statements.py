@@ -1,7 +1,7 @@
 """The text of statements that a process makes: assignments and choices."""
 
 from vitruvian.flows.verilog.netlist.express import NetlistExpressions
-from vitruvian.flows.verilog.netlist.rtlil import Body, Sig, Switch, cut, width_of
+from vitruvian.flows.verilog.netlist.rtlil import Body, Chunk, Sig, Switch, cut, width_of
 
 
 class NetlistStatements:
@@ -21,7 +21,8 @@ class NetlistStatements:
             target, source = item
             if not target or target == source:
                 continue
-            lines.append(f"{space}{self._target(target)} {sign} {self.expressions.text(source)};")
+            value = self.expressions.code(target, source) or self.expressions.text(source)
+            lines.append(f"{space}{self._target(target)} {sign} {value};")
         return lines
 
     def _target(self, target: Sig) -> str:
@@ -54,8 +55,7 @@ class NetlistStatements:
         count = 0
         for case, body in zip(cases, bodies, strict=True):
             count += len(case.patterns)
-            size = -(-width // 4)
-            label = ", ".join(f"{width}'h{int(p, 2):0{size}x}" for p in case.patterns) or "default"
+            label = ", ".join(self._label(switch.select, p) for p in case.patterns) or "default"
             if len(body) == 1 and body[0].endswith(";"):
                 lines.append(f"{space}  {label}: {body[0].strip()}")
             else:
@@ -64,6 +64,11 @@ class NetlistStatements:
         if count < 1 << width and all(case.patterns for case in cases):
             lines.append(f"{space}  default: ;")
         return [*lines, f"{space}endcase"]
+
+    def _label(self, select: Sig, pattern: str) -> str:
+        """Return the text of a value that a case has."""
+        value = (Chunk("", int(pattern, 2), len(pattern)),)
+        return self.expressions.code(select, value) or self.expressions.text(value)
 
     def _condition(self, select: Sig, patterns: list[str]) -> str:
         """Return the condition that a value matches one of the patterns."""

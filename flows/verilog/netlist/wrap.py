@@ -40,6 +40,28 @@ def fitted(line: str) -> list[str]:
     return [*(comment(words) if mark else []), *wrapped(code)]
 
 
+def spaced(lines: list[str]) -> list[str]:
+    """Return the lines of a module with an empty line before and behind each block.
+
+    A block is an ``always`` or ``initial`` block, with the declaration of the net that it computes
+    without a clock, or an instance with a line for each port, with the nets that it drives.
+    """
+    result: list[str] = []
+    behind = False
+    for index, line in enumerate(lines):
+        opens = line.startswith(("  always @(", "  initial"))
+        if not opens and line.startswith("  reg ") and index + 1 < len(lines):
+            opens = lines[index + 1].startswith("  always @*")
+        elif line.startswith("  always @*"):
+            opens = not lines[index - 1].startswith("  reg ")
+        above = result[-1] if result else ""
+        if line and above and (behind or (opens and not above.startswith("  //"))):
+            result.append("")
+        behind = line in ("  end", "  );")
+        result.append(line)
+    return result
+
+
 def wrapped(line: str, width: int = WIDTH) -> list[str]:
     """Return the lines into which a statement is broken.
 

@@ -4,18 +4,20 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from vitruvian.flows.verilog.netlist.codes import Codes
 from vitruvian.flows.verilog.netlist.express import NetlistExpressions, literal
 from vitruvian.flows.verilog.netlist.fold import ones
 from vitruvian.flows.verilog.netlist.memories import Memories
-from vitruvian.flows.verilog.netlist.names import Aliases, Namer
+from vitruvian.flows.verilog.netlist.names import Namer
 from vitruvian.flows.verilog.netlist.order import Node, ordered, ranks
+from vitruvian.flows.verilog.netlist.prepare import outputs_of, prepared
 from vitruvian.flows.verilog.netlist.process import grouped, retargeted, tidied
 from vitruvian.flows.verilog.netlist.repeat import lanes
 from vitruvian.flows.verilog.netlist.rtlil import Body, RtlilCell, RtlilModule, Sig, parse
 from vitruvian.flows.verilog.netlist.simplify import Netlist, reads, targets
 from vitruvian.flows.verilog.netlist.source import SourcePart, part_of
 from vitruvian.flows.verilog.netlist.statements import NetlistStatements
-from vitruvian.flows.verilog.netlist.wrap import comment, fitted
+from vitruvian.flows.verilog.netlist.wrap import comment, fitted, spaced
 
 FILE = (
     "// One file holds the unit and the modules it is made of.\n"
@@ -27,6 +29,8 @@ NARROW = (
     "  // their width decides which multiplier a tool builds.",
     "  /* verilator lint_off WIDTHEXPAND */",
 )
+#: Connections of an instance that are written in one line if there is room.
+SHORT_PINS = 4
 WIDE = "  /* verilator lint_on WIDTHEXPAND */"
 
 
@@ -53,15 +57,15 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
         The result of a tool depends a little on the order of the netlist.
     """
     modules = parse(rtlil)
-    outputs = {name: _outputs(module) for name, module in modules.items()}
+    outputs = {name: outputs_of(module) for name, module in modules.items()}
     taken, netlists = {*modules}, {}
     for name, module in modules.items():
-        netlist, same = _prepared(module, outputs)
+        netlist, same = prepared(module, outputs)
         again = netlist.as_module()
         if made := [] if plain else lanes(again, taken, Namer(netlist)):
-            outputs |= {lane.name: _outputs(lane) for lane in made}
-            netlists[name] = (_prepared(again, outputs)[0], same)
-            netlists |= {lane.name: _prepared(lane, outputs) for lane in made}
+            outputs |= {lane.name: outputs_of(lane) for lane in made}
+            netlists[name] = (prepared(again, outputs)[0], same)
+            netlists |= {lane.name: prepared(lane, outputs) for lane in made}
         else:
             netlists[name] = netlist, same
     parts = {name: _part_of(netlist.module) for name, (netlist, _) in netlists.items()}
@@ -78,31 +82,6 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
 
 def _part_of(module: RtlilModule) -> SourcePart:
     return SourcePart(module.title, "", "") if module.title else part_of(module.src)
-
-
-def _outputs(module: RtlilModule) -> set[str]:
-    return {wire.name for wire in module.wires.values() if wire.way == "output"}
-
-
-def _prepared(
-    module: RtlilModule, outputs: dict[str, set[str]]
-) -> tuple[Netlist, dict[str, list[str]]]:
-    """Return a simplified netlist, and net -> further names that the source has for it."""
-    netlist = Netlist(module)
-    netlist.outputs = outputs
-    netlist.simplify()
-    same = Aliases(netlist).same
-    read = {chunk.name for sig in netlist.read() for chunk in sig}
-    work = [name for name in netlist.values if netlist.wires[name].way == "output" or name in read]
-    alive = set(work)
-    while work:
-        for chunk in netlist.values[work.pop()]:
-            if chunk.name in netlist.values and chunk.name not in alive:
-                alive.add(chunk.name)
-                work.append(chunk.name)
-    # Nothing reads the other aliases.
-    netlist.values = {name: value for name, value in netlist.values.items() if name in alive}
-    return netlist, same
 
 
 def _titled(text: str, part: SourcePart) -> str:
@@ -179,11 +158,16 @@ class Writer:
 
     def text(self, *, plain: bool = False) -> str:
         """Return the text of the module; a plain one has the order of the netlist."""
+        if not plain:
+            self.expressions.codes = Codes(self.n, self.same)
         heads = [self._port(name) for name in self.ports]
         lines = [f"module {self.n.name} (", ",\n".join(heads), ");"]
         lines = lines if heads else [f"module {self.n.name};"]
         body = self._plain() if plain else [*self.memories.declared(), *self._stages()]
         body = [*body, *self._initial(), *self._unused()]
+        if self.expressions.codes is not None:
+            constants = list(self.expressions.codes.declared("\n".join(body)))
+            body = ["", *constants, *spaced(body)] if constants else spaced(body)
         lines += [part for line in body for part in fitted(line)]
         return "\n".join([*lines, "endmodule", ""])
 
@@ -475,6 +459,8 @@ class Writer:
                 pins.append(f"    .{port}({self.expressions.text(sig)}),")
         if pins:
             pins[-1] = pins[-1][:-1]
+        if len(pins) <= SHORT_PINS and self.expressions.codes is not None:
+            return [f"  {cell.kind} {cell.name} ({' '.join(pin.strip() for pin in pins)});"]
         return [f"  {cell.kind} {cell.name} (", *pins, "  );"]
 
     def _unused(self) -> list[str]:

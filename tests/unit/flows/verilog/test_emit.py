@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
-from amaranth.lib import wiring
+from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.flows.verilog import emit
@@ -104,6 +104,74 @@ class Lanes(wiring.Component):
         return m
 
 
+class Shifters(wiring.Component):
+    """A unit with a shifter for each word, as a sum has for its terms."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        by: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(40), "by": In(20), "d": Out(40)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        for k in range(5):
+            word, distance = self.a.word_select(k, 8), self.by.word_select(k, 4)
+            for step in range(4):
+                shifted = Signal(8, name=f"align{k}_by{1 << step}")
+                less = Signal(8, name=f"align{k}_less{1 << step}")
+                filled = Signal(8, name=f"align{k}_filled{1 << step}")
+                m.d.comb += [
+                    shifted.eq(Mux(distance[step], word >> (1 << step), word)),
+                    less.eq(shifted - 3),
+                    filled.eq(shifted ^ (less << 1)),
+                ]
+                word = filled
+            m.d.comb += self.d.word_select(k, 8).eq(word)
+        return m
+
+
+class Codes(wiring.Component):
+    """A unit that compares, chooses and assigns codes of two enumerations of one name."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        b: Signal
+        x: Signal
+        d: Signal
+
+    class Kind(enum.Enum, shape=2):
+        """The first enumeration."""
+
+        ZERO = 0
+        SAME = 1
+        LAST_ONE = 3
+
+    def __init__(self):
+        other = enum.Enum("Kind", {"LAST_ONE": 1, "FIRST": 0})  # pyright: ignore
+        super().__init__({"a": In(self.Kind), "b": In(other), "x": In(4), "d": Out(6)})
+        self.other = other
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        chosen = Signal(self.Kind, name="chosen")
+        with m.Switch(self.x[:2]):
+            with m.Case(0):
+                m.d.comb += chosen.eq(self.Kind.LAST_ONE)
+            with m.Case(1):
+                m.d.comb += chosen.eq(self.a)
+        with m.Switch(self.a):
+            with m.Case(self.Kind.SAME):
+                m.d.comb += self.d[:3].eq(self.x)
+            with m.Case(self.Kind.LAST_ONE):
+                m.d.comb += self.d[:3].eq(self.x[1:])
+        m.d.comb += self.d[3].eq(chosen == self.Kind.SAME)
+        m.d.comb += self.d[4].eq((self.b == self.other.LAST_ONE) & (chosen != self.Kind.ZERO))
+        return m
+
+
 class Pipeline(wiring.Component):
     """A unit with two ranks of registers, the second of which can wait."""
 
@@ -184,6 +252,37 @@ def test_the_proof_fails_on_a_changed_lane():
         proof(to_rtlil(Lanes()), f"{head}module top_lane{lane.replace(' - ', ' + ', 1)}")
     with pytest.raises(SynthesisError):
         proof(to_rtlil(Lanes()), text.replace("a[5:3]", "a[2:0]"))
+
+
+def test_shifters_are_instances_on_short_lines():
+    ports = ["a", "by", "d"]
+    text = netlist.verilog(emit._readable(to_rtlil(Shifters()), "top", []), "top", ports)
+    assert re.findall(r"(?m)^module (\w+)", text) == ["top", "top_align"]
+    assert len(re.findall(r"(?m)^  top_align align\d \(\.\w+\(.*\);$", text)) == 5
+    proof(to_rtlil(Shifters()), text)
+
+
+def codes_text(*, plain: bool = False) -> str:
+    rtlil = emit._readable(to_rtlil(Codes()), "top", [])
+    return netlist.verilog(rtlil, "top", ["a", "b", "x", "d"], plain=plain)
+
+
+def test_codes_of_enumerations_are_constants():
+    text = codes_text()
+    constants = re.findall(r"(?m)^  localparam (.*);$", text)
+    assert {"[1:0] KIND_ZERO = 2'd0", "[1:0] KIND_SAME = 2'd1"} <= set(constants)
+    assert "chosen_next = KIND_LAST_ONE;" in text or "chosen = KIND_LAST_ONE;" in text
+    assert re.search(r"KIND_SAME: ", text) and "chosen == KIND_SAME" in text
+    for constant in constants:
+        name = constant.split("]")[-1].split()[0]
+        assert len(re.findall(rf"\b{name}\b", text)) > 1, "a constant is declared in vain"
+    proof(to_rtlil(Codes()), text)
+    assert "localparam" not in codes_text(plain=True)
+
+
+def test_the_proof_fails_on_a_wrong_constant():
+    with pytest.raises(SynthesisError):
+        proof(to_rtlil(Codes()), codes_text().replace("KIND_SAME = 2'd1", "KIND_SAME = 2'd2"))
 
 
 def test_a_plain_text_has_the_order_of_the_netlist():

@@ -84,10 +84,11 @@ def test_units_without_registers_have_no_such_files(tmp_path: Path, capsys):
                  "--out", str(tmp_path)]) == 0  # fmt: skip
     stem = "axi_lite_simd2_int_m1_n1_k2"
     names = {f"{stem}.v", f"{stem}_registers.h", f"{stem}_registers.py"}
+    names.add(f"{stem}_pkg.sv")  # the codes of the responses
     assert {path.name for path in tmp_path.iterdir()} == names
     assert capsys.readouterr().out.split() == [
         str(tmp_path / name)
-        for name in (f"{stem}.v", f"{stem}_registers.h", f"{stem}_registers.py")
+        for name in (f"{stem}.v", f"{stem}_pkg.sv", f"{stem}_registers.h", f"{stem}_registers.py")
     ]
 
 

@@ -197,6 +197,25 @@ def test_codes_are_constants_and_keywords_get_another_name():
     assert "plain" not in text and "bit" not in text.replace("bits", "")
 
 
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("unit", "line"),
+    [
+        ("axi-lite", "  S_AXI_BRESP_SLVERR = 2'd2"),
+        ("simd2-int", "  OP_MINPLUS = 4'd1,"),
+        ("mma", "  I_PAYLOAD_OPCODE_MMA_16X8X16_BF16 = 7'd2,"),
+    ],
+)
+def test_codes_of_ports_and_instructions_are_constants(
+    unit: str, line: str, reader: str, tmp_path: Path
+):
+    text = sv_package.package("unit", component(unit))
+    assert f"  {line}\n" in text
+    (tmp_path / "unit_pkg.sv").write_text(text)
+    (tmp_path / "check.sv").write_text("module check;\n  import unit_pkg::*;\nendmodule\n")
+    assert READERS[reader](tmp_path) == ""
+
+
 def test_a_unit_without_fields_has_no_package():
     assert sv_package.package("unit", component("add")) == ""
     assert sv_package.files(variants("dot", {"preset": ["a100"], "k": [4]})[0]) == {}

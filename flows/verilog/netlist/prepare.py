@@ -1,0 +1,31 @@
+"""Simplify a module before its text is written, and give nets the names of the source."""
+
+from vitruvian.flows.verilog.netlist.names import Aliases
+from vitruvian.flows.verilog.netlist.rtlil import RtlilModule
+from vitruvian.flows.verilog.netlist.simplify import Netlist
+
+
+def outputs_of(module: RtlilModule) -> set[str]:
+    """Return the outputs of a module."""
+    return {wire.name for wire in module.wires.values() if wire.way == "output"}
+
+
+def prepared(
+    module: RtlilModule, outputs: dict[str, set[str]]
+) -> tuple[Netlist, dict[str, list[str]]]:
+    """Return a simplified netlist, and net -> further names that the source has for it."""
+    netlist = Netlist(module)
+    netlist.outputs = outputs
+    netlist.simplify()
+    same = Aliases(netlist).same
+    read = {chunk.name for sig in netlist.read() for chunk in sig}
+    work = [name for name in netlist.values if netlist.wires[name].way == "output" or name in read]
+    alive = set(work)
+    while work:
+        for chunk in netlist.values[work.pop()]:
+            if chunk.name in netlist.values and chunk.name not in alive:
+                alive.add(chunk.name)
+                work.append(chunk.name)
+    # Nothing reads the other aliases.
+    netlist.values = {name: value for name, value in netlist.values.items() if name in alive}
+    return netlist, same

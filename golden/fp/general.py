@@ -6,6 +6,7 @@ these steps in 64-bit integers, with one array element for each term.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +21,9 @@ from vitruvian.golden.fp.window import ieee_window
 
 _NONE = -(1 << 20)  # the largest exponent of no terms
 _FAR = 62  # a right shift that leaves no bit of any term
-_GROUP = 16  # products in an exact sum of the lanes "sixteens"
+GROUP = 16  # products in an exact sum of the lanes "sixteens"
 # Rule of CDNA 3: fraction bits of the products and of C, of their sum, and of the result's sum
-_OWN, _COMMON, _TOTAL = 24, 32, 31
+OWN_BITS, COMMON_BITS, TOTAL_BITS = 24, 32, 31
 
 
 @dataclass
@@ -53,6 +54,7 @@ def evaluate(
     spec: DotSpec,
     scale_a: np.ndarray | None = None,
     scale_b: np.ndarray | None = None,
+    trace: dict[str, Any] | None = None,
 ) -> np.ndarray:
     """Compute one block of n fused dot products by any rule.
 
@@ -61,6 +63,9 @@ def evaluate(
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
     scale_a, scale_b : (n, K / block) ndarray of uint8, ``spec.scales.format`` codes, optional
+    trace : dict, optional
+        Receives the steps of a rule that is not plain and is computed in one sum: the ``products``,
+        those with scales (``terms``), C (``addend``), and the values that the sum names.
 
     Returns
     -------
@@ -94,12 +99,14 @@ def evaluate(
         raise ValueError(f"the sum must fit into {_FAR} bits, not {sum_bits(spec, a.shape[1])!r}")
 
     z = _decode(c, spec.output, spec)
-    products = _multiply(a, b, spec)
+    products = unscaled = _multiply(a, b, spec)
     if spec.scales is not None:
         assert scale_a is not None and scale_b is not None
         products = _scaled(products, spec, scale_a, scale_b)
+    if trace is not None:
+        trace.update(products=unscaled, terms=products, addend=z)
     total = _aligned_sum if spec.addend.how == "aligned" else _windowed_sum
-    d = _round(*total(products, z, spec), spec)
+    d = _round(*total(products, z, spec, trace), spec)
     zero = ~products.significand.any(axis=1) & (z.significand == 0) & ~products.present.any(axis=1)
     minus = products.all_negative & z.sign & (spec.result.zero == "ieee")
     d[zero] = np.where(minus, spec.output.negative_zero, 0)[zero]
@@ -177,7 +184,7 @@ def _scaled(p: _Products, spec: DotSpec, scale_a: np.ndarray, scale_b: np.ndarra
     x, y = unpack_scale(scale_a, spec.scales.format), unpack_scale(scale_b, spec.scales.format)
     size = 1
     if spec.sum.lanes == "sixteens":
-        size = _GROUP
+        size = GROUP
         # The scale is outside, so the sum is formed at the least exponent that a product can have.
         least = spec.input.emin + spec.input_b.emin
         least -= spec.input.fraction_bits + spec.input_b.fraction_bits
@@ -221,7 +228,7 @@ def _truncated(value: np.ndarray, places: np.ndarray, how: str) -> np.ndarray:
 
 
 def _windowed_sum(
-    p: _Products, z: Unpacked, spec: DotSpec
+    p: _Products, z: Unpacked, spec: DotSpec, trace: dict[str, Any] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add the terms, truncated at one E_max, and C; return sign, magnitude and last exponent."""
     assert spec.sum.window is not None
@@ -235,16 +242,22 @@ def _windowed_sum(
     emax = np.where(emax == _NONE, 0, emax)
     unit = emax - spec.sum.window
     places = p.last - unit[:, None]
-    total = _truncated(p.significand, places, spec.sum.truncate).sum(axis=1)
+    kept = _truncated(p.significand, places, spec.sum.truncate)
+    total = kept.sum(axis=1)
+    if trace is not None:
+        trace.update(emax=emax, kept=kept, total=total, unit=unit)
     if spec.addend.how == "after":
         return _exact_sum(total, unit, addend, last_c)
     place_c = last_c - unit
-    total = total + _truncated(addend, place_c, spec.sum.truncate)
+    kept_c = _truncated(addend, place_c, spec.sum.truncate)
+    total = total + kept_c
     if spec.sum.truncate == "floor":  # append the sticky bit, which halves the unit
         lost = (places < 0) & (_shift(_shift(p.significand, places), -places) != p.significand)
         lost_c = (place_c < 0) & (_shift(_shift(addend, place_c), -place_c) != addend)
         total = (total << 1) | (lost.any(axis=1) | lost_c)
         unit = unit - 1
+    if trace is not None:
+        trace.update(kept_c=kept_c, total=total, unit=unit)
     return total < 0, np.abs(total), unit
 
 
@@ -260,7 +273,7 @@ def _exact_sum(
 
 
 def _aligned_sum(
-    p: _Products, z: Unpacked, spec: DotSpec
+    p: _Products, z: Unpacked, spec: DotSpec, trace: dict[str, Any] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add the terms and C by the rule of CDNA 3; return sign, magnitude and last exponent.
 
@@ -270,27 +283,32 @@ def _aligned_sum(
     with exponents of their own and floored at 2^(E_d − 24), and a C far below E_m is dropped.
     """
     emax = p.emax()
-    if spec.sum.lanes == "parity":
-        total = np.zeros(len(emax), np.int64)
-        for lane in (slice(0, None, 2), slice(1, None, 2)):
-            own = np.where(p.present[:, lane], p.exponent[:, lane], _NONE).max(axis=1)
-            places = p.last[:, lane] - (own - _OWN)[:, None]
-            part = _truncated(p.significand[:, lane], places, "magnitude").sum(axis=1)
-            total += _shift(part, own - emax)
-    else:
-        places = p.last - (emax - _OWN)[:, None]
-        total = _truncated(p.significand, places, "magnitude").sum(axis=1)
+    parity = spec.sum.lanes == "parity"
+    total = np.zeros(len(emax), np.int64)
+    for lane in (slice(0, None, 2), slice(1, None, 2)) if parity else (slice(None),):
+        own = np.where(p.present[:, lane], p.exponent[:, lane], _NONE).max(axis=1)
+        places = p.last[:, lane] - (own - OWN_BITS)[:, None]
+        kept = _truncated(p.significand[:, lane], places, "magnitude")
+        part = kept.sum(axis=1)
+        total += _shift(part, own - emax) if parity else part
+        if trace is not None:
+            trace.setdefault("lanes", []).append((lane, own, kept))
     common = np.maximum(emax, z.exponent)
-    total = _shift(total, (emax - _OWN) - (common - _COMMON))
+    total = _shift(total, (emax - OWN_BITS) - (common - COMMON_BITS))
     addend = np.where(z.sign, -z.significand, z.significand)
-    if spec.sum.lanes == "parity":
-        addend = np.where(z.exponent < common - _OWN - 1, 0, addend)
+    if parity:
+        addend = np.where(z.exponent < common - OWN_BITS - 1, 0, addend)
     last_c = z.exponent - spec.output.fraction_bits
-    total += _shift(addend, last_c - (common - _OWN)) << (_COMMON - _OWN)
-    unit = common - _COMMON
+    addend = _shift(addend, last_c - (common - OWN_BITS))
+    unit = common - COMMON_BITS
+    if trace is not None:
+        trace.update(emax=emax, common=common, kept=total, kept_c=addend)
+    total = total + (addend << (COMMON_BITS - OWN_BITS))
     leading = np.maximum(unit + bit_length(np.abs(total)) - 1, spec.output.emin)
-    drop = np.maximum(leading - _TOTAL - unit, 0)
+    drop = np.maximum(leading - TOTAL_BITS - unit, 0)
     total = (total >> drop) << drop
+    if trace is not None:
+        trace.update(total=total, unit=unit)
     return total < 0, np.abs(total), unit
 
 

@@ -8,7 +8,7 @@ results for one element. ``fused_dot_reference`` is ``golden.fp.fused_dot`` for 
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vitruvian.golden.fp.formats import FloatFormat, IntFormat, Specials, as_format, as_int_format
 from vitruvian.golden.fp.spec import DotSpec
@@ -145,13 +145,22 @@ def encode(
     return sign | (field << f.fraction_bits | int(significand) % hidden) << f.storage_shift
 
 
-def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpec) -> int:
+def fused_dot_reference(
+    a: Sequence[int],
+    b: Sequence[int],
+    c: int,
+    spec: DotSpec,
+    trace: dict[str, Any] | None = None,
+) -> int:
     """Return D = C + Σ A_k·B_k as ``DotSpec`` defines it.
 
     Parameters
     ----------
     a, b : sequences of int of one length, ``spec.input`` and ``spec.input_b`` codes
     c : int, a ``spec.output`` code
+    trace : dict, optional
+        Receives the steps of the last block: its ``terms`` with C last, E_max (``emax``), the terms
+        ``kept`` in units of q and their ``total``.
 
     Returns
     -------
@@ -167,7 +176,7 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     if len(a) > spec.k:
         for start in range(0, len(a), spec.k):
             block = slice(start, start + spec.k)
-            c = fused_dot_reference(a[block], b[block], c, spec)
+            c = fused_dot_reference(a[block], b[block], c, spec, trace)
         return c
 
     pairs = [(decode(x, spec.input), decode(y, spec.input_b)) for x, y in zip(a, b, strict=True)]
@@ -176,9 +185,14 @@ def fused_dot_reference(a: Sequence[int], b: Sequence[int], c: int, spec: DotSpe
     if special is not None:
         return special
     terms = [*_products(pairs), Term(addend.sign, addend.exponent, addend.value)]  # step 1
+    if trace is not None:
+        trace.update(terms=terms)
     if not any(term.value for term in terms):
         return _zero(terms, spec)  # step 6
-    total = _cut_sum(terms, _largest_exponent(terms, spec), spec)  # steps 2 and 3
+    emax = _largest_exponent(terms, spec)  # step 2
+    kept, total = _cut_sum(terms, emax, spec)  # step 3
+    if trace is not None:
+        trace.update(emax=emax, kept=kept, total=total)
     return _rounded(total, spec)  # steps 4 and 6
 
 
@@ -204,17 +218,18 @@ def _largest_exponent(terms: Sequence[Term], spec: DotSpec) -> int:
     return max(exponents if spec.sum.floor is None else [*exponents, spec.sum.floor])
 
 
-def _cut_sum(terms: Sequence[Term], emax: int, spec: DotSpec) -> Fraction:
-    """Return the exact sum of the terms, each cut to a multiple of q (steps 3 and 4)."""
+def _cut_sum(terms: Sequence[Term], emax: int, spec: DotSpec) -> tuple[list[int] | None, Fraction]:
+    """Cut each term to a multiple of q; return these, and the exact sum (steps 3 and 4)."""
     if spec.sum.window is None:
-        return sum((term.value for term in terms), Fraction(0))
+        return None, sum((term.value for term in terms), Fraction(0))
     q = power_of_two(emax - spec.sum.window)
     units = [term.value / q for term in terms]
     if spec.sum.truncate == "magnitude":
-        return sum(int(u) for u in units) * q  # int() truncates towards zero
+        cut = [int(u) for u in units]  # int() truncates towards zero
+        return cut, sum(cut) * q
     cut = [u.numerator // u.denominator for u in units]  # floor
     sticky = any(u != n for u, n in zip(units, cut, strict=True))
-    return sum(cut) * q + sticky * q / 2
+    return cut, sum(cut) * q + sticky * q / 2
 
 
 def _rounded(total: Fraction, spec: DotSpec) -> int:

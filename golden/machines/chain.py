@@ -1,5 +1,7 @@
 """Dot products as sequences of rounded operations: chains of fused multiply-adds, trees of sums."""
 
+from typing import Any
+
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
@@ -9,14 +11,26 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.sums.dots import chain_rows
 
+#: The operations of the first row: ("block", first term), ("fma", term, addend, result),
+#: ("product", term, result) and ("add", x, y, result). The values are codes of the output format.
+ChainTrace = list[tuple[Any, ...]]
 
-def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:
+
+def chain_dot(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: ChainSpec,
+    trace: ChainTrace | None = None,
+) -> np.ndarray:
     """Return D as ``spec`` defines it.
 
     Parameters
     ----------
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` and ``spec.input_b`` codes
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
+    trace : list, optional
+        Receives the operations of the first row.
 
     Returns
     -------
@@ -31,14 +45,16 @@ def chain_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> n
     k = spec.k or terms
     if terms % k:
         raise ValueError(f"K must be a multiple of {k}, not {terms!r}")
-    fast = chain_rows(a, b, c, spec)
+    fast = chain_rows(a, b, c, spec) if trace is None else None
     if fast is not None:
         return fast
     if spec.zero_subnormals:
         a, b = _cleared(a, spec.input), _cleared(b, spec.input_b)
     block = _tree if spec.products == "rounded" else _chains
     for start in range(0, terms, k):
-        c = block(a[:, start : start + k], b[:, start : start + k], c, spec)
+        if trace is not None:
+            trace.append(("block", start))
+        c = block(a[:, start : start + k], b[:, start : start + k], c, spec, trace)
     return c
 
 
@@ -47,23 +63,30 @@ def _cleared(codes: np.ndarray, format: FloatFormat) -> np.ndarray:
     return np.where(codes & codes.dtype.type(format.exponent_mask) == 0, 0, codes)
 
 
-def _chains(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:
+def _chains(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec, trace: ChainTrace | None
+) -> np.ndarray:
     """Compute one block with fused multiply-adds."""
     terms, many = a.shape[1], spec.accumulators
     sums: list[np.ndarray] = [np.zeros_like(c) for _ in range(many)] if many > 1 else [c]
     for k in reversed(range(terms)) if spec.descending else range(terms):
         here = slice(k, k + 1)
-        sums[k % many] = evaluate(a[:, here], b[:, here], sums[k % many], spec.step)
+        addend = sums[k % many]
+        sums[k % many] = total = evaluate(a[:, here], b[:, here], addend, spec.step)
+        if trace is not None:
+            trace.append(("fma", k, int(addend[0]), int(total[0])))
     if many == 1:
         return sums[0]
     if spec.add_c == "none":
         # Gaudi 1 adds the four accumulators beginning with that of the first term not taken.
         sums = [sums[(terms + i) % many] for i in range(many)]
-        return _pairwise(sums, spec.step.replace(flush_result=None, flush=False))
-    return add_rounded(_pairwise(sums, spec.step), c, spec.step)
+        return _pairwise(sums, spec.step.replace(flush_result=None, flush=False), trace)
+    return _add(_pairwise(sums, spec.step, trace), c, spec.step, trace)
 
 
-def _tree(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.ndarray:
+def _tree(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec, trace: ChainTrace | None
+) -> np.ndarray:
     """Compute one block with rounded products, which are added in pairs."""
     if spec.zero_subnormals:
         c = _cleared(c, spec.output)
@@ -72,12 +95,22 @@ def _tree(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec) -> np.nd
     products = [
         evaluate(a[:, k : k + 1], b[:, k : k + 1], nothing, spec.step) for k in range(a.shape[1])
     ]
-    return add_rounded(_pairwise(products, spec.step), c, spec.step)
+    if trace is not None:
+        trace += [("product", k, int(product[0])) for k, product in enumerate(products)]
+    return _add(_pairwise(products, spec.step, trace), c, spec.step, trace)
 
 
-def _pairwise(values: list[np.ndarray], step: DotSpec) -> np.ndarray:
+def _add(x: np.ndarray, y: np.ndarray, step: DotSpec, trace: ChainTrace | None) -> np.ndarray:
+    """Return rounded sums."""
+    total = add_rounded(x, y, step)
+    if trace is not None:
+        trace.append(("add", int(x[0]), int(y[0]), int(total[0])))
+    return total
+
+
+def _pairwise(values: list[np.ndarray], step: DotSpec, trace: ChainTrace | None) -> np.ndarray:
     """Return the sum of a power of two of values, added in neighbouring pairs."""
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=True)
-        values = [add_rounded(x, y, step) for x, y in pairs]
+        values = [_add(x, y, step, trace) for x, y in pairs]
     return values[0]

@@ -6,7 +6,7 @@ binade. A product takes up to four phases, each with other slices of the signifi
 phase is a complete accumulation into the destination register (Dst).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from vitruvian.golden.machines.spec import PhaseSpec
 from vitruvian.golden.sums.dots import phase_rows
 
 _GROUP = 8  # terms that are aligned among themselves
-_SCALE = 13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
+GROUP_SCALE = (
+    13  # a group's significand gets as many low bits, and then has the unit of Dst's 24 bits
+)
 _FAR = 62
 
 
@@ -83,7 +85,13 @@ def _round_half_up(
     return (value + half - down) >> shift
 
 
-def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> np.ndarray:
+def phase_dot(
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
+    spec: PhaseSpec,
+    trace: list[dict[str, Any]] | None = None,
+) -> np.ndarray:
     """Return D = C + Σ A_k·B_k as MVMUL computes it.
 
     Parameters
@@ -91,6 +99,10 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     a, b : (n, K) ndarray of unsigned int, ``spec.input`` codes
         K must be a multiple of 16.
     c : (n,) ndarray of unsigned int, ``spec.output`` codes
+    trace : list, optional
+        Receives the arrays of each phase: Dst before it (``c``), ``products`` with their sign and
+        their ``exponents``, the products as they are ``aligned`` in their group, the two groups and
+        Dst as ``numbers`` (negative, magnitude, exponent), ``emax`` and the ``total``.
 
     Returns
     -------
@@ -103,7 +115,7 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
     """
     if a.shape[1] % _TERMS:
         raise ValueError(f"K must be a multiple of {_TERMS}, not {a.shape[1]!r}")
-    fast = phase_rows(a, b, c, spec)
+    fast = phase_rows(a, b, c, spec) if trace is None else None
     if fast is not None:
         return fast
     x, y = source(a, spec), source(b, spec)
@@ -116,11 +128,19 @@ def phase_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: PhaseSpec) -> n
                 c,
                 phase,
                 spec,
+                trace,
             )
     return c
 
 
-def _phase(x: Source, y: Source, c: np.ndarray, phase: int, spec: PhaseSpec) -> np.ndarray:
+def _phase(
+    x: Source,
+    y: Source,
+    c: np.ndarray,
+    phase: int,
+    spec: PhaseSpec,
+    trace: list[dict[str, Any]] | None,
+) -> np.ndarray:
     """Add the products of one phase to Dst."""
     out = spec.output
     base = -127 if not spec.narrow else 97 if out.name == "fp32" else -15
@@ -134,19 +154,28 @@ def _phase(x: Source, y: Source, c: np.ndarray, phase: int, spec: PhaseSpec) -> 
 
     group_exponents: list[np.ndarray] = []
     group_sums: list[np.ndarray] = []
+    signed: list[np.ndarray] = []
     for start in (0, _GROUP):
         part = slice(start, start + _GROUP)
         top = exponent[:, part].max(axis=1)
         shift = np.minimum(top[:, None] - exponent[:, part], 30)
         aligned = _round_half_up(product[:, part], shift, False)
-        total = np.where(sign[:, part] == 1, -aligned, aligned).sum(axis=1)
+        signed.append(np.where(sign[:, part] == 1, -aligned, aligned))
+        total = signed[-1].sum(axis=1)
         group_exponents.append(np.where(top <= 0, 0, top))
-        group_sums.append(np.where(top <= 0, 0, total) << _SCALE)
-    return _accumulate(group_exponents, group_sums, c, spec)
+        group_sums.append(np.where(top <= 0, 0, total) << GROUP_SCALE)
+    if trace is not None:
+        products = np.where(sign == 1, -product, product)
+        trace.append({"c": c, "products": products, "exponents": exponent, "aligned": signed})
+    return _accumulate(group_exponents, group_sums, c, spec, trace)
 
 
 def _accumulate(
-    exponents: list[np.ndarray], sums: list[np.ndarray], c: np.ndarray, spec: PhaseSpec
+    exponents: list[np.ndarray],
+    sums: list[np.ndarray],
+    c: np.ndarray,
+    spec: PhaseSpec,
+    trace: list[dict[str, Any]] | None,
 ) -> np.ndarray:
     """Add two groups to Dst, normalise and round; half up in magnitude."""
     out = spec.output
@@ -169,6 +198,8 @@ def _accumulate(
             step = np.full(len(c), 13)
             value = _round_half_up(value, step, down) << 13
         total += np.where(negative, -value, value)
+    if trace is not None:
+        trace[-1].update(numbers=numbers, emax=emax, total=total)
 
     negative, magnitude = total < 0, np.abs(total)
     length = bit_length(magnitude)

@@ -1,30 +1,28 @@
-"""Fused dot products worked step by step, as Markdown, by the rules of ``DotSpec``.
+"""Fused dot products worked step by step, as Markdown.
 
-The steps are computed with fractions, independently of the arrays of golden, which the tests
-compare with them.
+The models of golden compute them and record their steps, which this file words.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from vitruvian.flows.pages.machines.exact import (
-    Number,
-    decode,
-    leading,
-    operand,
-    power,
-    rounded,
-    truncated,
-)
+from vitruvian.golden.fp.codec import code_dtype
 from vitruvian.golden.fp.formats import FloatFormat
-from vitruvian.golden.fp.scales import unpack_scale
+from vitruvian.golden.fp.general import (
+    COMMON_BITS,
+    GROUP,
+    OWN_BITS,
+    TOTAL_BITS,
+    add_rounded,
+    evaluate,
+)
+from vitruvian.golden.fp.reference import decode, floor_log2, fused_dot_reference
+from vitruvian.golden.fp.reference import power_of_two as power
 from vitruvian.golden.fp.spec import DotSpec
-
-_GROUP = 16  # products in an exact sum of the lanes "sixteens"
-_OWN, _COMMON, _TOTAL = 24, 32, 31  # fraction bits in the sums of CDNA 3
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,10 @@ class StepOperands:
         )
 
 
-@dataclass(frozen=True)
-class _Term:
+class _Term(NamedTuple):
     """One term of a sum: the names in its row of the table, its value and its exponent.
 
-    A term that is zero for the largest exponent is not ``present``.
+    A term that is zero for the largest exponent is not ``present``; ``kept`` is in units of q.
     """
 
     name: str
@@ -72,7 +69,45 @@ class _Term:
     value: Fraction
     exponent: int
     present: bool
-    lane: int = 0
+    kept: int
+
+
+class _Sum(NamedTuple):
+    """One sum: its terms and C, the unit q, the sum of what is kept of them, and the result.
+
+    ``trace`` has the steps that the model of golden recorded.
+    """
+
+    terms: list[_Term]
+    c: _Term
+    emax: int
+    unit: Fraction
+    total: Fraction
+    d: int
+    trace: dict[str, Any]
+
+
+def finite(code: int, format: FloatFormat) -> Fraction:
+    """Return the value of a code.
+
+    Raises
+    ------
+    ValueError
+        If it is an infinity or a NaN.
+    """
+    number = decode(code, format)
+    if number.kind != "finite":
+        raise ValueError(f"an operand must be a finite number, not {code:#x} in {format}")
+    return number.value
+
+
+def arrays(x: StepOperands, spec: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return A and B as (1, K) codes, and C as (1,) codes."""
+    a, b, c = (
+        np.array(codes, code_dtype(format))
+        for codes, format in (([x.a], spec.input), ([x.b], spec.input_b), ([x.c], spec.output))
+    )
+    return a, b, c
 
 
 def hexadecimal(code: int, format: FloatFormat) -> str:
@@ -84,7 +119,7 @@ def scientific(value: Fraction, exponent: int | None = None) -> str:
     """Return a value as a significand times a power of two, by default with a leading one."""
     if value == 0:
         return "0"
-    exponent = leading(value) if exponent is None else exponent
+    exponent = floor_log2(abs(value)) if exponent is None else exponent
     return f"{_digits(value / power(exponent))} · 2^{exponent}".replace("-", "−")
 
 
@@ -136,13 +171,16 @@ def dot_steps(x: StepOperands, spec: DotSpec) -> tuple[list[str], int]:
 def _block(x: StepOperands, spec: DotSpec, names: list[int]) -> tuple[list[str], int]:
     """Work one step of the machine."""
     out = spec.output
+    for codes, format in ((x.a, spec.input), (x.b, spec.input_b), ((x.c,), out)):
+        for code in codes:
+            finite(code, format)
     if spec.addend.how == "late":
         nothing = out.negative_zero if spec.result.zero == "ieee" else 0
-        inner = spec.replace(accumulate="tree")
-        lines, total = _block(replace(x, c=nothing), inner, names)
+        lines, total = _block(replace(x, c=nothing), spec.replace(accumulate="tree"), names)
+        finite(total, out)
         rounding = "RTO" if spec.result.rounding == "RTO" else "RNE"
-        late = spec.replace(rounding=rounding, result_bits=out.fraction_bits, window=None)
-        d = _added(total, x.c, late)
+        first, second = (np.array([code], code_dtype(out)) for code in (total, x.c))
+        d = int(add_rounded(first, second, spec.replace(rounding=rounding))[0])
         lines += [
             f"C is added to the rounded sum: {hexadecimal(total, out)} + {hexadecimal(x.c, out)}, "
             f"rounded by {rounding}, is {hexadecimal(d, out)}.",
@@ -158,209 +196,177 @@ def _block(x: StepOperands, spec: DotSpec, names: list[int]) -> tuple[list[str],
             more, c = _block(part, spec.replace(lanes="together"), [names[i] for i in own])
             lines += more
         return lines, c
-    terms = _terms(x, spec, names)
-    if not any(term.present for term in terms):
-        d = _without_products(x, spec)
-        return [f"All products are zero, and the result is {hexadecimal(d, out)}.", ""], d
-    return (_aligned if spec.addend.how == "aligned" else _windowed)(x, spec, terms)
+    s = (_plain if spec.is_plain else _general)(x, spec, names)
+    if not any(term.present for term in s.terms):
+        return [f"All products are zero, and the result is {hexadecimal(s.d, out)}.", ""], s.d
+    return (_aligned if spec.addend.how == "aligned" else _windowed)(s, spec), s.d
 
 
-def _added(x: int, y: int, spec: DotSpec) -> int:
-    """Return x + y, rounded once."""
-    a, b = decode(x, spec.output), decode(y, spec.output)
-    return rounded(a.value + b.value, a.negative and b.negative, spec)
+def _plain(x: StepOperands, spec: DotSpec, names: list[int]) -> _Sum:
+    """Return the sum of a plain rule by the reference, which has no widest sum."""
+    trace: dict[str, Any] = {}
+    d = fused_dot_reference(x.a, x.b, x.c, spec, trace)
+    *products, c = trace["terms"]
+    emax = trace.get("emax", 0)
+    *kept, kept_c = trace.get("kept") or [0] * len(trace["terms"])
+    terms = [
+        _Term(*label, t.value, t.exponent, t.value != 0, k)
+        for label, t, k in zip(_labels(x, spec, names), products, kept, strict=True)
+    ]
+    code = hexadecimal(x.c, spec.output)
+    addend = _Term("C", code, "", c.value, c.exponent, c.value != 0, kept_c)
+    unit = power(emax - (spec.sum.window or 0))
+    return _Sum(terms, addend, emax, unit, trace.get("total", c.value), d, trace)
 
 
-def _terms(x: StepOperands, spec: DotSpec, names: list[int]) -> list[_Term]:
-    """Return the products, the partial products of slices or the scaled sums of groups."""
-    found: list[_Term] = []
-    for i, (p, q) in enumerate(zip(x.a, x.b, strict=True)):
-        a, b = operand(p, spec.input, spec), operand(q, spec.input_b, spec)
-        product = a * b
-        exponent = product.exponent
-        if spec.products.overflow and abs(product.value) >= power(spec.output.emax + 1):
-            raise ValueError(f"a product must be less than 2^{spec.output.emax + 1}")
-        if product.significand and spec.products.exponent == "leading":
-            exponent = leading(product.value)
-        words = (hexadecimal(p, spec.input), hexadecimal(q, spec.input_b))
+def _general(x: StepOperands, spec: DotSpec, names: list[int]) -> _Sum:
+    """Return the sum of another rule by the model of all rules, which has a row of arrays."""
+    trace: dict[str, Any] = {}
+    scales = [np.array([row], np.uint8) for row in (x.scale_a, x.scale_b) if row]
+    d = int(evaluate(*arrays(x, spec), spec, *scales, trace=trace)[0])
+    products, p, z = trace["products"], trace["terms"], trace["addend"]
+    if (products.plus | products.minus)[0]:
+        raise ValueError(f"a product must be less than 2^{spec.output.emax + 1}")
+    values = _values(p.significand[0], p.last[0])
+    is_windowed = spec.addend.how != "aligned"
+    kept = trace["kept"][0].tolist() if is_windowed else [0] * len(values)
+    rows = list(zip(values, p.exponent[0].tolist(), p.present[0].tolist(), kept, strict=True))
+    if spec.products.slices:  # the model has all products of a slice side by side, the table not
+        rows = [row for i in range(len(names)) for row in rows[i :: len(names)]]
+    labels = _labels(x, spec, names)
+    if spec.sum.lanes == "sixteens":
+        labels = _group_labels(x, spec, names, _values(products.significand[0], products.last[0]))
+    terms = [_Term(*label, *row) for label, row in zip(labels, rows, strict=True)]
+    magnitude = _values(z.significand, z.exponent - spec.output.fraction_bits)[0]
+    addend = _Term(
+        "C",
+        hexadecimal(x.c, spec.output),
+        "",
+        -magnitude if z.sign[0] else magnitude,
+        int(z.exponent[0]),
+        magnitude != 0,
+        int(trace.get("kept_c", [0])[0]),
+    )
+    emax = int(trace["emax"][0])
+    unit = power(emax - (spec.sum.window or 0))
+    return _Sum(terms, addend, emax, unit, _values(trace["total"], trace["unit"])[0], d, trace)
+
+
+def _values(significands: np.ndarray, exponents: np.ndarray) -> list[Fraction]:
+    """Return the values of numbers, significand · 2^exponent."""
+    pairs = zip(significands.tolist(), exponents.tolist(), strict=True)
+    return [significand * power(exponent) for significand, exponent in pairs]
+
+
+def _labels(x: StepOperands, spec: DotSpec, names: list[int]) -> list[tuple[str, str, str]]:
+    """Return the name and the operands of each product, or of each product of slices."""
+    found: list[tuple[str, str, str]] = []
+    for name, p, q in zip(names, x.a, x.b, strict=True):
+        words = hexadecimal(p, spec.input), hexadecimal(q, spec.input_b)
         for masks in spec.products.slices or (None,):
-            partial, label = product, str(names[i])
-            if masks is not None:
-                partial = replace(
-                    product, significand=(a.significand & masks[0]) * (b.significand & masks[1])
-                )
-                label += f", {masks[0]:X}·{masks[1]:X}"
-            present = product.significand != 0
-            found.append(_Term(label, *words, partial.value, exponent, present, i % 2))
-    if spec.scales is None:
-        return found
-    return _scaled(found, x, spec, names)
-
-
-def _scaled(terms: list[_Term], x: StepOperands, spec: DotSpec, names: list[int]) -> list[_Term]:
-    """Multiply terms, or exact sums of 16 of them, by the scales of their blocks."""
-    assert spec.scales is not None
-    size = _GROUP if spec.sum.lanes == "sixteens" else 1
-    found: list[_Term] = []
-    for start in range(0, len(terms), size):
-        group = terms[start : start + size]
-        codes = [s[start // spec.scales.block] for s in (x.scale_a, x.scale_b)]
-        u = unpack_scale(np.array(codes), spec.scales.format)
-        exponent = int(u.exponent.sum())
-        factor = int(u.significand.prod()) * power(exponent - 2 * spec.scales.format.fraction_bits)
-        total = sum((term.value for term in group), Fraction(0))
-        first = group[0]
-        if size > 1:
-            name = f"{names[start]}–{names[start + size - 1]}"
-            a, b = _digits(total), " · ".join(f"0x{s:02X}" for s in codes)
-        else:
-            exponent += first.exponent
-            name, a, b = first.name, first.a, first.b
-        present = any(term.present for term in group) and factor != 0
-        found.append(_Term(name, a, b, total * factor, exponent, present))
+            label = "" if masks is None else f", {masks[0]:X}·{masks[1]:X}"
+            found.append((f"{name}{label}", *words))
     return found
 
 
-def _without_products(x: StepOperands, spec: DotSpec) -> int:
-    """Return the result if every product is zero."""
-    products = [
-        decode(p, spec.input).negative != decode(q, spec.input_b).negative
-        for p, q in zip(x.a, x.b, strict=True)
-    ]
-    c = operand(x.c, spec.output, spec.replace(convert=None))
-    if c.significand == 0:
-        return spec.output.negative_zero if _minus(products, c, spec) else 0
-    return _windowed(x, spec, [])[1] if spec.addend.how != "aligned" else _aligned(x, spec, [])[1]
+def _group_labels(
+    x: StepOperands, spec: DotSpec, names: list[int], products: list[Fraction]
+) -> list[tuple[str, str, str]]:
+    """Return the name, the exact sum and the scales of each group of 16 products."""
+    assert spec.scales is not None
+    found: list[tuple[str, str, str]] = []
+    for start in range(0, len(names), GROUP):
+        total = sum(products[start : start + GROUP], Fraction(0))
+        codes = [s[start // spec.scales.block] for s in (x.scale_a, x.scale_b)]
+        name = f"{names[start]}–{names[start + GROUP - 1]}"
+        found.append((name, _digits(total), " · ".join(f"0x{s:02X}" for s in codes)))
+    return found
 
 
-def _minus(products: list[bool], c: Number, spec: DotSpec) -> bool:
-    return spec.result.zero == "ieee" and all(products) and c.negative
-
-
-def _windowed(x: StepOperands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
-    """Align all terms at one exponent, add and round."""
-    out = spec.output
-    c = operand(x.c, out, spec.replace(convert=None))
-    terms = [term for term in terms if term.present]
-    if spec.addend.how == "tree" and c.significand:
-        code = hexadecimal(x.c, out)
-        terms = [*terms, _Term("C", code, "", c.value, c.exponent, True)]
-    exponents = [term.exponent for term in terms]
-    floor = [] if spec.sum.floor is None else [spec.sum.floor]
-    emax = max([*exponents, *floor], default=0)
-    if spec.sum.window is None:
-        unit = min((power(leading(t.value) - 60) for t in terms if t.value), default=Fraction(1))
-        kept = [t.value / unit for t in terms]
-    else:
-        unit = power(emax - spec.sum.window)
-        kept = [Fraction(truncated(t.value, unit, spec.sum.truncate)) for t in terms]
-    total = sum(kept, Fraction(0)) * unit
-    if (
-        spec.sum.window is not None
-        and spec.sum.truncate == "floor"
-        and any(k * unit != t.value for k, t in zip(kept, terms, strict=True))
-    ):
-        total += unit / 2
-    lines = _window_lines(spec, terms, kept, emax, unit, total)
-    words = "Their sum"
+def _windowed(s: _Sum, spec: DotSpec) -> list[str]:
+    """Word a sum whose terms are aligned at one exponent, added and rounded."""
+    terms = [term for term in s.terms if term.present]
+    if spec.addend.how == "tree" and s.c.present:
+        terms.append(s.c)
+    total, words = s.total, "Their sum"
     if spec.addend.how == "after":
-        total += c.value
-        words = f"With C = {hexadecimal(x.c, out)}, which is added exactly, it"
-    d = rounded(total, False, spec)
-    if spec.result.zero == "positive" and d == out.negative_zero:
-        d = 0
+        total += s.c.value
+        words = f"With C = {s.c.a}, which is added exactly, it"
     kept_bits = ""
-    if spec.result.bits < out.fraction_bits:
+    if spec.result.bits < spec.output.fraction_bits:
         kept_bits = f" with {spec.result.bits} fraction bits"
-    lines += [
+    return [
+        *_window_lines(s, spec, terms),
         f"{words} is {scientific(total)}, which {spec.result.rounding} rounds{kept_bits} to "
-        f"{hexadecimal(d, out)}.",
+        f"{hexadecimal(s.d, spec.output)}.",
         "",
     ]
-    return lines, d
 
 
-def _window_lines(
-    spec: DotSpec,
-    terms: list[_Term],
-    kept: list[Fraction],
-    emax: int,
-    unit: Fraction,
-    total: Fraction,
-) -> list[str]:
+def _window_lines(s: _Sum, spec: DotSpec, terms: list[_Term]) -> list[str]:
     """Return the table of the terms of a windowed or exact sum."""
     heads = ["sum", "scales"] if spec.sum.lanes == "sixteens" else ["A", "B"]
     rows = []
-    for term, many in zip(terms, kept, strict=True):
+    for term in terms:
         if spec.products.slices and not term.value:
             continue
         exponent = None if spec.products.slices else term.exponent
         row = [term.name, term.a, term.b, scientific(term.value, exponent)]
         if spec.sum.window is not None:
-            row += [units(term.value / unit), units(many)]
+            row += [units(term.value / s.unit), units(term.kept)]
         rows.append(row)
     header = ["term", *heads, "value"]
     if spec.sum.window is None:
         return [*table(header, rows), ""]
-    reason = ""
-    if terms and emax > max(term.exponent for term in terms):
-        reason = ", the floor"
+    reason = ", the floor" if s.emax > max(term.exponent for term in terms) else ""
     how = {"magnitude": "truncated", "odd": "rounded to odd", "floor": "floored"}[spec.sum.truncate]
     return [
-        f"E_max = {emax}{reason}, so a term is kept as a multiple of q = 2^{leading(unit)} "
-        f"(E_max − {spec.sum.window}).".replace("^-", "^−").replace("= -", "= −"),
+        f"E_max = {s.emax}{reason}, so a term is kept as a multiple of "
+        f"q = 2^{s.emax - spec.sum.window} (E_max − {spec.sum.window})."
+        "".replace("^-", "^−").replace("= -", "= −"),
         *table([*header, "in units of q", how], rows),
-        f"The kept terms add up to {units(total / unit)} · q.",
+        f"The kept terms add up to {units(s.total / s.unit)} · q.",
         "",
     ]
 
 
-def _aligned(x: StepOperands, spec: DotSpec, terms: list[_Term]) -> tuple[list[str], int]:
-    """Work the rule of CDNA 3: products, products and C, and their sum are cut in turn."""
-    out = spec.output
-    c = decode(x.c, out)
-    terms = [term for term in terms if term.present]
-    if not terms:
-        return ["All products are zero.", ""], rounded(c.value, False, spec)
-    emax = max(term.exponent for term in terms)
-    total, rows, parts = Fraction(0), [], []
-    for lane in (0, 1) if spec.sum.lanes == "parity" else (None,):
-        own = [t for t in terms if lane is None or t.lane == lane]
-        if not own:
-            continue
-        largest = max(term.exponent for term in own)
-        unit = power(largest - _OWN)
-        kept = [truncated(t.value, unit, "magnitude") for t in own]
-        part = sum(kept) * unit
-        rows += [
-            [t.name, t.a, t.b, scientific(t.value, t.exponent), units(t.value / unit), units(k)]
-            for t, k in zip(own, kept, strict=True)
+def _aligned(s: _Sum, spec: DotSpec) -> list[str]:
+    """Word the rule of CDNA 3: products, products and C, and their sum are cut in turn."""
+    rows, parts = [], []
+    for lane, own, kept in s.trace["lanes"]:
+        terms = [
+            pair for pair in zip(s.terms[lane], kept[0].tolist(), strict=True) if pair[0].present
         ]
-        name = "" if lane is None else f"_{('even', 'odd')[lane]}"
-        parts.append(f"T{name} is {scientific(part)}, in units of 2^{largest - _OWN}")
-        if lane is not None:
-            part = truncated(part, power(emax - _OWN), "floor") * power(emax - _OWN)
-        total += part
-    common = max(emax, c.exponent)
-    floor_t = truncated(total, power(common - _COMMON), "floor") * power(common - _COMMON)
-    dropped = spec.sum.lanes == "parity" and c.exponent < common - _OWN - 1
-    own_c = Fraction(0) if dropped else c.value
-    floor_c = truncated(own_c, power(common - _OWN), "floor") * power(common - _OWN)
-    both = floor_t + floor_c
-    cut = power(max(leading(both) if both else out.emin, out.emin) - _TOTAL)
-    final = truncated(both, cut, "floor") * cut
-    d = rounded(final, False, spec)
+        if not terms:
+            continue
+        last = int(own[0]) - OWN_BITS
+        rows += [
+            [
+                t.name,
+                t.a,
+                t.b,
+                scientific(t.value, t.exponent),
+                units(t.value / power(last)),
+                units(k),
+            ]
+            for t, k in terms
+        ]
+        name = f"_{('even', 'odd')[lane.start]}" if spec.sum.lanes == "parity" else ""
+        part = sum(k for _, k in terms) * power(last)
+        parts.append(f"T{name} is {scientific(part)}, in units of 2^{last}")
+    common = int(s.trace["common"][0])
+    total = int(s.trace["kept"][0]) * power(common - COMMON_BITS)
     lines = [
-        f"E_d = {emax}; products are truncated at their own largest exponent − {_OWN}.",
+        f"E_d = {s.emax}; products are truncated at their own largest exponent − {OWN_BITS}.",
         *table(["term", "A", "B", "value", "in units", "truncated"], rows),
         f"{'; '.join(parts)}.".replace("^-", "^−"),
         "",
-        f"C = {hexadecimal(x.c, out)} = {scientific(c.value)}, so E_m = {common}. T floored at "
-        f"2^(E_m − {_COMMON}) is {scientific(floor_t)}, and C floored at 2^(E_m − {_OWN}) is "
-        f"{scientific(floor_c)}.",
+        f"C = {s.c.a} = {scientific(s.c.value)}, so E_m = {common}. T floored at "
+        f"2^(E_m − {COMMON_BITS}) is {scientific(total)}, and C floored at 2^(E_m − {OWN_BITS}) is "
+        f"{scientific(s.c.kept * power(common - OWN_BITS))}.",
         "",
-        f"Their sum, floored to {_TOTAL + 1} significant bits, is {scientific(final)}, which RNE "
-        f"rounds to {hexadecimal(d, out)}.",
+        f"Their sum, floored to {TOTAL_BITS + 1} significant bits, is {scientific(s.total)}, which "
+        f"RNE rounds to {hexadecimal(s.d, spec.output)}.",
         "",
     ]
-    return [line.replace("= -", "= −") for line in lines], d
+    return [line.replace("= -", "= −") for line in lines]

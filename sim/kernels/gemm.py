@@ -129,6 +129,7 @@ def lower_gemm(
             ranges[key] = np.arange(first, len(core.instructions))
         return ranges[key]
 
+    # Steps with equal keys take equal times, though they use other parts of the matrices.
     sequences = {}
     for index, (rows, columns) in enumerate(_parts(m, n, blocking)):
         if rows and columns:
@@ -175,6 +176,7 @@ def _check(m: int, k: int, n: int, chip: Chip, b: Blocking) -> None:
 
 def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
     """Return the rows and columns of C of each core, in whole blocks of 16."""
+    # Blocks are multiplied before they are divided, so that parts differ by one block at most.
     rows = [m // 16 * i // b.down * 16 for i in range(b.down + 1)]
     columns = [n // 16 * j // b.across * 16 for j in range(b.across + 1)]
     return [

@@ -159,6 +159,8 @@ class _MatmulEmitter:
         _, _, j0, j1 = part
         fractal = (16, deep)
         # A kept row of A has all blocks of K; otherwise each control flow has room for one tile.
+        # Alg. 3 keeps a row of A for all columns, and all of the core's B for all rows, if L1 has
+        # room.
         panel = p.k.blocks if p.keep_a else slots * k
         wide = p.n.bound(j1) - p.n.bound(j0)
         room = p.k.blocks * wide if p.keep_b else slots * k * n
@@ -177,16 +179,20 @@ class _MatmulEmitter:
         self.sums, self.outs = Ring(core, M, V, p.c_slots), Ring(core, V, MTE3, p.c_slots)
         for i in range(i0, i1):
             for j in range(j0, j1):
+                # One access covers all steps along K: it begins at the first and ends after the
+                # last product.
                 adding = self.sums.write()
                 for t in range(p.k.tiles):
                     self._step(i, j, t, adding)
                 self._out(i, j)
+        # Every slot was marked as free at first, so that a flag of each one is still set.
         for ring in (self.in_l1, self.in_l0, self.sums, self.outs):
             ring.close()
 
     def _place(self, i: int, j: int, t: int, slot: int) -> tuple[int, int]:
         """Return the index of the first fractal of the A tile and of the B tile in L1."""
         p = self.p
+        # Tiles of a kept row lie one behind the other; the tiles of a row have equal heights.
         at_a = p.k.bound(t) * p.m.size(i) if p.keep_a else slot * p.m.largest * p.k.largest
         if not p.keep_b:
             return at_a, slot * p.k.largest * p.n.largest
@@ -207,6 +213,7 @@ class _MatmulEmitter:
             if i == i0 or not p.keep_b:
                 self._load(b, self.w, p.k, t, p.n, j)
         with together(self.in_l1.read(), self.in_l0.write()) as (_, slot):
+            # Reading L1 and writing L0 are one step of MTE1, hence one access to both rings.
             core.load(self.l0a[slot, : m * k], a)
             core.load(self.l0b[slot, : k * n], b)
         with self.in_l0.read() as slot:

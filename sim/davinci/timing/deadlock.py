@@ -47,6 +47,7 @@ def cycle(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[i
     def waits_for(queue: tuple[int, int]) -> list[tuple[int, int]]:
         i = heads[queue]
         if lowered.kind[i] == Kind.BARRIER_ALL:
+            # A barrier of all units waits for every other queue of its core that is not empty.
             return [q for q in heads if q[0] == queue[0] and q != queue]
         needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
         if NEVER in needs:
@@ -55,6 +56,8 @@ def cycle(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[i
         for j in needs:
             if end[j] < 0:
                 core = int(core_of[j])
+                # A set that has not been issued is behind the instruction at which the program
+                # queue stands.
                 own = Unit(int(lowered.unit[j])) if issued[j] >= 0 else Unit.S
                 targets.append((core, own))
         return targets

@@ -109,6 +109,7 @@ def run(
         lowered.producer,
         block_bytes,
     )
+    # A short program runs as plain Python, because Numba takes longer to load than it saves.
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
     times = EngineTimes(start, end, issued, np.where(end < 0, -1, end + lowered.drain))
     if check and not times.complete:

@@ -148,6 +148,7 @@ def run(program):
             presents += 1
             depth = _push(stack, inside, depth, c * QUEUES)
 
+    # Before the first event. No transfer arrives at −1, so that the first round only starts queues.
     now = np.int64(-1)
     while True:
         # Everything that can be known without the clock.
@@ -163,6 +164,8 @@ def run(program):
                 while following[c] < first[c + 1]:
                     i = following[c]
                     u = on[i]
+                    # A barrier or wait that cannot end yet is tried again, but was issued at its
+                    # first try.
                     if issued[i] < 0:
                         issued[i] = free[q]
                     if u != 0 and kind[i] != _BARRIER_ALL:
@@ -295,6 +298,7 @@ def run(program):
                 continue
             # Share the bus with the operations of ``reference.shares``: each transfer gets an equal
             # part, and what a slow one cannot use goes to the others.
+            # The last column holds for all larger numbers of transfers.
             spare = totals[b, min(active, totals.shape[1]) - 1]
             for k in range(active):
                 share[k] = -1.0
@@ -318,8 +322,11 @@ def run(program):
                 if not block:
                     speed[q] = share[k] / limit[k]
                     when[q] = now + np.int64(math.ceil(left[q] / speed[q]))
+                # A share holds for a whole block, so that only transfers between two blocks get a
+                # new one.
                 elif part[q] == 0.0:
                     speed[q] = share[k] / limit[k]
+                    # The last block of a transfer is shorter.
                     whole = math.ceil(block / limit[k])
                     part[q] = whole if whole < left[q] else left[q]
                     when[q] = now + np.int64(math.ceil(part[q] / speed[q]))
@@ -341,6 +348,7 @@ def run(program):
             if when[q] == now and phase[q] == _MOVING:
                 i = order[head[q]]
                 dirty[bus[i]] = True
+                # Another block follows, whose share is computed with those of the others.
                 if block and left[q] > part[q]:
                     left[q] -= part[q]
                     part[q] = 0.0

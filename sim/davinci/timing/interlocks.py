@@ -70,6 +70,8 @@ def _latest(instructions: Sequence[Instruction]) -> np.ndarray:
     ranges = {}
     writer = {}  # the last writer of each segment of a buffer
     for buffer, known in spans.items():
+        # Spans are cut into segments that no span divides, so that one number for each segment is
+        # the whole state: its last writer.
         edges, first, low, high = segments(list(known))
         writer[buffer] = np.full(len(edges), -1, np.int64)
         ranges[buffer] = [
@@ -86,6 +88,7 @@ def _latest(instructions: Sequence[Instruction]) -> np.ndarray:
             waits += [
                 last[part].max(initial=-1) for part in ranges[span.buffer][spans[span.buffer][span]]
             ]
+        # Results arrive in order in a queue, so that waiting for the latest producer is enough.
         latest[i] = max(waits, default=-1)
         for span in instr.writes:
             for part in ranges[span.buffer][spans[span.buffer][span]]:

@@ -159,6 +159,7 @@ class QueueNeeds:
                 sources = [(*core, mode, register) for core in cores]
             candidates = [self.sets.get(source, ()) for source in sources]
             # A wait of a core without partners never ends, either.
+            # Eq. 2.3: the n-th wait needs the n-th set, wherever the two stand in the program.
             for n, wait in enumerate(waits):
                 yield wait, [sets[n] if n < len(sets) else NEVER for sets in candidates] or [NEVER]
 
@@ -169,6 +170,8 @@ def _partners(cores: Sequence[Core]) -> dict[tuple[str, int], list[tuple[str, in
     Cores with the same partners share a list, so that the time is proportional to their number.
     """
     same, near, others = defaultdict(list), defaultdict(list), defaultdict(list)
+    # The three modes of a flag between cores: all of one kind, those of the kind in one group, and
+    # the cores of the other kinds in the group, as a Cube core has two vector cores.
     kinds = {core.kind.name for core in cores}
     for core in cores:
         kind, group = core.kind.name, core.index // core.kind.per_group
@@ -234,6 +237,7 @@ def lower(
         return np.array(values, dtype)[which]
 
     buses = _Buses(chip)
+    # Buses get their numbers here, which ``totals`` below needs.
     bus = buses.numbered([t.bus for t in distinct], which, _core_of(first))
     need_first, need = _needs(cores, kind)
     drain = spread([t.drain for t in distinct], np.int64)
@@ -250,6 +254,7 @@ def lower(
         rate=spread([float(t.rate / ATTO) for t in distinct], np.float64),
         need_first=need_first,
         need=need,
+        # Two units of one core see a flag at once; between cores it takes a while.
         lag=np.array([cross_lag if i.op == "cross_wait" else 0 for i in instrs], np.int64),
         begin=_begin(chip, map(_key, cores), offsets_s or {}),
         totals=buses.totals(),
@@ -276,6 +281,7 @@ def _gangs(program: Program, cores: Sequence[Core]) -> np.ndarray:
     """Return ``Lowered.gang``: the cores of a block, numbered without gaps."""
     grouped = len({name for name, _ in program.cores}) > 1
     blocks = [c.index // (c.kind.per_group if grouped else 1) for c in cores]
+    # Cores without instructions are left out before, so that numbers of blocks may have gaps.
     return np.searchsorted(sorted(set(blocks)), blocks).astype(np.int64)
 
 
@@ -298,6 +304,7 @@ def _core_of(first: np.ndarray) -> np.ndarray:
 def _distinct(timings: Sequence[ChipTiming]) -> tuple[list[ChipTiming], np.ndarray]:
     """Return the distinct objects among the times, and the index of each instruction's one."""
     known: dict[int, int] = {}
+    # Objects are compared by identity: equal times in two objects only cost a row more.
     which = np.fromiter((known.setdefault(id(t), len(known)) for t in timings), np.int64)
     _, first = np.unique(which, return_index=True)
     return [timings[i] for i in first.tolist()], which
@@ -327,6 +334,7 @@ def _needs(cores: Sequence[Core], kind: np.ndarray) -> tuple[np.ndarray, np.ndar
             needs.add(begin + number, core, core.instructions[number])
     matched = dict(needs.matched(_partners(cores)))
     counts = np.zeros(len(kind) + 1, np.int64)
+    # One place further, because ``need_first`` is the sum of the counts before an instruction.
     counts[np.array(list(matched), np.int64) + 1] = [len(sets) for sets in matched.values()]
     flat = [number for wait in sorted(matched) for number in matched[wait]]
     return np.cumsum(counts), np.array(flat, np.int64)

@@ -205,9 +205,13 @@ class _DenseEmitter:
         ]
         chunks = [(item, t) for item, t, k in parts if k == 0]
         ones = uses_of(range(len(self.items)), two)
+        # Keys name the contents of slots: an image's tile needs no filters (``j``) in its key, and
+        # weights need neither the image nor the tile of pixels. Equal keys in turn share a load.
         x, w = [(*i[:3], t) for i, t in chunks], [(i[1], i[3], t) for i, t in chunks]
+        # Numbered keys are all different, so that no weights are found in L1.
         w = w if keep else list(enumerate(w))
         a, b = [(*i[:3], t, k) for i, t, k in parts], [(i[1], i[3], t, k) for i, t, k in parts]
+        # Two rings between the same units need different registers: those from 2 on are free.
         self.in_x = Ring(core, MTE2, MTE1, plan=uses_of(x, two))
         self.in_w = Ring(core, MTE2, MTE1, first=2, plan=uses_of(w, slots))
         self.left = Ring(core, MTE1, M, plan=uses_of(a, two))
@@ -237,6 +241,7 @@ class _DenseEmitter:
 
     def _load_bias(self, bias: View, again: bool) -> None:
         core = self.core
+        # V must have read the last group's bias before the next one replaces it.
         if again:
             ordered(core, V, MTE2)
         core.copy(self.ub_b, bias)
@@ -248,8 +253,11 @@ class _DenseEmitter:
         core.pipe_barrier(V)
         for i, n in enumerate(filters):
             rows = 16 * tile.fractals
+            # The bursts all begin at the same 16 numbers: each row of L0C has the biases of 16
+            # filters.
             target = self.l0c[slot, i * tile.fractals]
             core.copy(target, self.ub_b[n], bursts=rows, burst_bytes=64, dst_stride=64)
+        # The wait for a free slot is that of ``sums``, so that the ring of biases only signals.
         self.biases.write(Use(slot)).end()
 
     def _product(self, item: Item, slot: int) -> None:
@@ -257,6 +265,7 @@ class _DenseEmitter:
         core, plan = self.core, self.plan
         image, group, number, j = item
         tile, filters = plan.tiles[number], plan.filters(j)
+        # With a bias, the first product adds to it as all others do.
         taps, first = plan.shape.taps, self.b is None
         with self.sums.write() as sums:
             if self.b is not None:
@@ -274,6 +283,8 @@ class _DenseEmitter:
                         part = self.w[group, blocks.start : blocks.stop]
                         part = part[:, filters.start : filters.stop]
                         core.copy(weights.reshape(*part.shape), part)
+                # MTE1 waits for both operands in L1, and frees them when all steps have been loaded
+                # to L0.
                 with together(self.in_x.read(x), self.in_w.read(w)):
                     for steps in plan.steps(len(chunk)):
                         self._step(tile, pixels, weights, steps, wide, sums, first)
@@ -283,6 +294,8 @@ class _DenseEmitter:
         """Load a rectangle of some groups of channels, with one transfer if its rows are whole."""
         part = image[chunk.start : chunk.stop, slice(*tile.down), slice(*tile.across)]
         dst = dst.reshape(*part.shape)
+        # A move has one stride. Rows that are not whole need it, so that each group of channels
+        # takes a move of its own.
         if part.shape[2] == image.shape[2]:
             self.core.copy(dst, part)
             return
@@ -311,6 +324,7 @@ class _DenseEmitter:
                 core.load(right, weights[steps.start * wide : steps.stop * wide])
         with together(self.left.read(a), self.right.read(b)):
             init = "zero" if first else "accumulate"
+            # A product reads the sums that the last one still writes if C has few fractals.
             if not first and products_need_barrier(m, wide):
                 core.pipe_barrier(M)
             m, k, n = tile.count, 16 * deep, 16 * wide
@@ -323,6 +337,7 @@ class _DenseEmitter:
         n = len(filters)
         with together(self.sums.read(), self.outs.write()) as (sums, out):
             ub, stride = self.ub[out, : n * tile.count * C0], tile.count * 2 * C0
+            # Rows that only fill up the last fractal are no pixels, and stay behind.
             m = tile.count
             core.matrix_out(ub, self.l0c[sums], m=m, n=16 * n, dst_stride=stride, relu=self.relu)
         with self.outs.read() as out:
@@ -363,6 +378,7 @@ def load_patches(
     """
     rows = range(tile.fractals) if rows is None else rows
     m, deep, p = len(rows), len(steps), tile.patches
+    # A load repeats along K (mode 0) or along the pixels (mode 1): the fewer loads win.
     if m <= deep:
         channel, tap = divmod(steps.start, taps)
         where = {"channel": channel, "kernel_position": divmod(tap, p.kernel[1])}

@@ -140,6 +140,7 @@ def build(
     gw = program.tensor("w", (c1, s.taps + 1, C0), "fp16", w)
     gy = program.tensor("y", (s.images, c1, p.rows, p.columns, C0), "fp16")
     tiles = s.tiles(area.rows, area.columns)
+    # Channels change last, so that the weights of 16 channels are loaded once for all images.
     items = [(c, n, t) for c in range(c1) for n in range(s.images) for t in tiles]
     used = min(len(some), len(items))
     for number in range(used):
@@ -180,6 +181,7 @@ class _DepthwiseEmitter:
         self.sums = core.allocate("UB", (2, fractals * 256), "fp16", "y in UB")
         ones = range(len(items))
         self.in_x = Ring(core, MTE2, MTE1, plan=uses_of(ones, 2))
+        # The weights go to UB past L1, so that V and not MTE1 waits for them.
         self.in_w = Ring(core, MTE2, V, plan=uses_of((c for c, *_ in items), 2))
         self.patches = Ring(core, MTE1, V, plan=uses_of(range(len(items) * self.taps), 2))
         self.outs = Ring(core, V, MTE3, plan=uses_of(ones, 2))
@@ -213,6 +215,7 @@ class _DepthwiseEmitter:
                         mode=1,
                     )
                 with self.patches.read() as slot:
+                    # The first product overwrites the sums, which saves clearing them.
                     operation, columns = core.vmla if tap else core.vmul, self.columns[slot, :size]
                     self._lanes(operation, sums, columns, weights[tap])
             if self.bias:
@@ -227,5 +230,7 @@ class _DepthwiseEmitter:
     def _lanes(self, operation, sums: View, columns: View, weights: View) -> None:
         """Emit an operation on all pixels; all blocks of a repeat read the same 16 weights."""
         self.core.pipe_barrier(V)
+        # A repeat covers 8 pixels, a block of 16 channels each; strides of 0 give all of them the
+        # same weights.
         strides = {"dst": (1, 8), "src0": (1, 8), "src1": (0, 0)}
         operation(sums, columns, weights, repeat=sums.size // 128, strides=strides)

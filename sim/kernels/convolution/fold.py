@@ -86,6 +86,8 @@ def tiles_of(patches: Patches, area: Area) -> tuple[FoldTile, ...]:
     across = [0]
     if area.columns < p.width:
         step = ceil_div(area.columns, p.stride[1]) * p.stride[1]
+        # A cut must lie where a patch begins, and the first patch begins ``pad`` pixels before the
+        # image.
         across += [c for c in range(step - p.pad[2], p.width, step) if c > 0]
     return tuple(
         _tile(p, (r, min(r + area.rows, p.height)), (c, end))
@@ -99,11 +101,14 @@ def _tile(p: Patches, down: tuple[int, int], across: tuple[int, int]) -> FoldTil
     left, right, columns = p.pad[2], p.pad[3], (0, p.columns)
     if across != (0, p.width):
         columns = _overlapping(across, p.stride[1], p.extent[1], p.pad[2], p.columns)
+        # Patches reach beyond the rectangle. These pixels count as padding, which Col2Im leaves
+        # out.
         left = across[0] - (columns[0] * p.stride[1] - p.pad[2])
         end = (columns[1] - 1) * p.stride[1] - p.pad[2] + p.extent[1]
         right = max(end - across[1], 0)
     if rows[0] >= rows[1] or columns[0] >= columns[1]:
         return FoldTile(down, across, rows, columns, None, 0)
+    # Negative if the first patch begins above the rectangle, positive if windows have gaps.
     top = rows[0] * p.stride[0] - p.pad[0] - down[0]
     below = (rows[1] - 1) * p.stride[0] - p.pad[0] + p.extent[0] - down[1]
     inner = Patches(
@@ -141,6 +146,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
         add = float(lane.init_s + lane.latency_s) + nbytes / 256 * float(lane.repeat_s)
         items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
+        # One load more than the others: the first one has no addition to overlap with.
         return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
     # A tile has at most as many pixels as half of UB holds; its patches need the rest.
@@ -151,6 +157,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
 def instructions(shape: ConvShape, area: Area) -> int:
     """Return an upper bound of the number of instructions."""
     tiles = tiles_of(shape.patches, area)
+    # Clearing takes an instruction for every 255 repeats of 128 numbers, which are 2,040 pixels.
     passes = max(t.pixels for t in tiles) // 2040 + 2
     items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
     return items * (8 * shape.taps + 8 + passes)
@@ -216,12 +223,14 @@ def _emit(
     for n, c, tile in items:
         with outs.write() as out:
             image = pixels[out, : tile.pixels * C0]
+            # A pixel that no patch covers keeps this zero.
             core.vdup(image, 0.0)
             for tap in range(shape.taps if tile.patches is not None else 0):
                 with into.write() as slot:
                     source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
                     core.copy(columns[slot, : tile.count * C0].reshape(*source.shape), source)
                 with into.read() as slot:
+                    # Each addition reads the sums of the last one.
                     core.pipe_barrier(V)
                     assert tile.patches is not None
                     core.col2im(

@@ -63,11 +63,14 @@ class ConvPlan:
         self.pixel_tiles = ceil_div(p.rows, tiling.rows) * ceil_div(p.columns, tiling.columns)
         self.count = shape.images * shape.groups * self.pixel_tiles * self.filter_tiles
         self.cores = min(cores, self.count)
+        # The largest tile: those at the lower and right edge are smaller.
         self.pixels = min(tiling.rows, p.rows) * min(tiling.columns, p.columns)
         self.fractals = ceil_div(self.pixels, 16)
         down, across = shape.reach(tiling.rows, tiling.columns)
         self.image_bytes = down * across * tiling.channels * _PIXEL
         self.weight_bytes = tiling.channels * shape.taps * tiling.filters * _FRACTAL
+        # Weights stay if L1 has a slot for each tile of a group and each slot a register of its
+        # own.
         kinds = ceil_div(shape.c1, tiling.channels) * self.filter_tiles
         room = chip.kind().buffers["L1"].nbytes - 2 * self.image_bytes
         fits = kinds <= min(room // self.weight_bytes, _WEIGHT_SLOTS)
@@ -85,6 +88,7 @@ class ConvPlan:
         """All output tiles in the order in which they are computed."""
         s, places, columns = self.shape, range(len(self.tiles)), range(self.filter_tiles)
         pairs = [(n, g) for n in range(s.images) for g in range(s.groups)]
+        # The inner index changes while the other operand stays in L1.
         if self.tiling.inner == "filters":
             return [(n, g, p, j) for n, g in pairs for p in places for j in columns]
         images, groups = range(s.images), range(s.groups)
@@ -151,6 +155,7 @@ class ConvPlan:
         pixels, filters = (outer, inner) if t.inner == "filters" else (inner, outer)
         pixels, filters = min(pixels, items), min(filters, items)
         chunks = ceil_div(s.c1, t.channels)
+        # With several chunks of channels, an image is taken to be loaded again for every tile.
         images = pixels if chunks == 1 else items
         weights = filters if chunks * filters <= self.weight_slots else items
         if t.inner == "pixels":
@@ -172,6 +177,7 @@ class ConvPlan:
         out = self._seconds("L0C", "UB", "matrix_out")
         v = items * out(_SUMS * m * t.filters)
         mte3 = items * self._seconds("UB", "GM")(self.pixels * t.filters * _PIXEL)
+        # What nothing overlaps with: the first operands, and the way of the last tile out.
         begin = load(self.image_bytes) + load(self.weight_bytes)
         end = out(_SUMS * m * t.filters) + mte3 / items
         return max(mte2, mte1, work, v, mte3) + begin + end
@@ -181,6 +187,7 @@ class ConvPlan:
         route = self.chip.route(source, target, operation)
         rate = float(route.rate.bytes_per_s)
         if route.bus is not None:
+            # All cores use the bus at the same time.
             rate = min(rate, float(self.chip.buses[route.bus].total(self.cores)) / self.cores)
         init = float(route.init_s)
         return lambda nbytes: init + nbytes / rate
@@ -207,6 +214,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> ConvTiling:
         If no tiling fits the buffers.
     """
     p, buffers = shape.patches, chip.kind().buffers
+    # Fractals of one of two slots.
     l0a = buffers["L0A"].nbytes // (2 * _FRACTAL)
     l0b = buffers["L0B"].nbytes // (2 * _FRACTAL)
     l0c = buffers["L0C"].nbytes // (2 * _SUMS)
@@ -221,6 +229,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> ConvTiling:
         for rows, columns in areas:
             m = -(-rows * columns // 16)
             for filters in cuts(shape.n1, min(l0b, l0c // m)):
+                # The depth has no loop: the largest that fits makes the fewest products.
                 for channels in cuts(shape.c1, shape.c1):
                     depth = min(l0a // m, l0b // filters, channels * shape.taps, _MOST_REPEAT)
                     for inner in ("filters", "pixels"):

@@ -97,6 +97,7 @@ def build(
         part = items[len(items) * number // used : len(items) * (number + 1) // used]
         l1 = core.allocate("L1", (2, max(t.pixels for *_, t in part) * C0), "fp16", "x in L1")
         ub = core.allocate("UB", (2, max(t.fractals for *_, t in part) * 256), "fp16", "y in UB")
+        # V has no part: MTE1 writes the patches to UB, and MTE3 takes them from there.
         image = Ring(core, MTE2, MTE1, plan=uses_of(range(len(part)), 2))
         patches = Ring(core, MTE1, MTE3, plan=uses_of(range(len(part) * s.taps), 2))
         for n, c, tile in part:

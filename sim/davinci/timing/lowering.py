@@ -16,6 +16,7 @@ from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.chip.model import ATTO, Chip, ChipTiming
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind
 from vitruvian.sim.davinci.program.program import Core, Program
+from vitruvian.sim.davinci.timing.buses import BusNumbers
 from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
 from vitruvian.sim.davinci.timing.matching_compiled import match
 
@@ -236,7 +237,7 @@ def lower(
         """Return a value for every instruction, given those of the distinct times."""
         return np.array(values, dtype)[which]
 
-    buses = _Buses(chip)
+    buses = BusNumbers(chip)
     # Buses get their numbers here, which ``totals`` below needs.
     bus = buses.numbered([t.bus for t in distinct], which, _core_of(first))
     need_first, need = _needs(cores, kind)
@@ -433,7 +434,7 @@ def _bus_numbers(
     chip: Chip, timings: Sequence[ChipTiming], flat: np.ndarray, core_of: np.ndarray, cores: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the bus of each instruction of ``lower_sequences``, and the totals of each bus."""
-    buses = _Buses(chip)
+    buses = BusNumbers(chip)
     # An instruction of the table has one bus, unless each core has a bus of its own.
     if any(t.bus is not None and chip.buses[t.bus].per_core for t in timings):
         rows = [[buses.number(t.bus, c) for c in range(cores)] for t in timings]
@@ -471,37 +472,3 @@ class _Picked(Sequence[Instruction]):
         if isinstance(at, slice):
             return [self.table[k] for k in self.numbers[at].tolist()]
         return self.table[int(self.numbers[at])]
-
-
-class _Buses:
-    """The numbering of the buses in use; a bus that each core has gets one number per core."""
-
-    def __init__(self, chip: Chip) -> None:
-        self.chip, self.numbers = chip, {}
-
-    def number(self, name: str | None, core: int) -> int:
-        if name is None:
-            return -1
-        key = (name, core if self.chip.buses[name].per_core else 0)
-        return self.numbers.setdefault(key, len(self.numbers))
-
-    def numbered(
-        self, names: Sequence[str | None], which: np.ndarray, core_of: np.ndarray
-    ) -> np.ndarray:
-        """Return ``Lowered.bus``, given the buses of the distinct times and their indices."""
-        key = core_of * len(names) + which
-        keys, first, place = np.unique(key, return_index=True, return_inverse=True)
-        numbers = np.full(len(keys), -1, np.int32)
-        # The numbers follow the order of the first instruction on each bus.
-        for k in np.argsort(first).tolist():
-            core, at = divmod(int(keys[k]), len(names))
-            numbers[k] = self.number(names[at], core)
-        return numbers[place]
-
-    def totals(self) -> np.ndarray:
-        # ``Bus.total`` repeats its last entry, so all buses can have rows of the same length.
-        wide = max((len(b.totals) for b in self.chip.buses.values()), default=1)
-        table = np.zeros((max(len(self.numbers), 1), wide))
-        for (name, _), row in self.numbers.items():
-            table[row] = [float(self.chip.buses[name].total(n + 1) / ATTO) for n in range(wide)]
-        return table

@@ -31,6 +31,11 @@ _REPLACED = {
 }
 
 
+#: Earlier names of commands. They stay valid within a minor version (docs/stability.md), and no
+#: help shows them.
+_RENAMED = {"kernels": "studies"}
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that reports a mistake in one line and keeps line breaks in help texts."""
 
@@ -194,8 +199,11 @@ def _main(arguments: list[str]) -> int:
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     """Return the options; the message about an unknown one names the nearest that exists."""
-    parser = build_parser(_named(arguments))
     first = next((word for word in arguments if not word.startswith("-")), "")
+    if first in _RENAMED:
+        place = arguments.index(first)
+        arguments = [*arguments[:place], _RENAMED[first], *arguments[place + 1 :]]
+    parser = build_parser(_named(arguments))
     if first in _REPLACED:
         parser.error(f"command must be {_REPLACED[first]}, not {first!r}")
     options, rest = parser.parse_known_args(arguments)

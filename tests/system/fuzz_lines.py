@@ -78,7 +78,7 @@ GRAMMARS = (
         },
     ),
     Grammar(
-        ("vitruvian", "kernels"),
+        ("vitruvian", "studies"),
         (("sgemm", "conv", "nothing"),),
         ("--size=4", "--methods=FP16"),
         {

@@ -312,7 +312,7 @@ def test_version_and_help_are_whole(capsys):
     (commands,) = [
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     ]
-    for name in ("list", "verify", "silicon", "exhaustive", "kernels", "mma"):
+    for name in ("list", "verify", "silicon", "exhaustive", "studies", "mma"):
         command = commands.choices[name]
         assert command.description and command.description.rstrip().endswith("."), name
         examples = re.findall(r"^(?:Example:)? +vitruvian (.*)$", command.epilog, re.M)
@@ -328,8 +328,8 @@ def test_version_and_help_are_whole(capsys):
 @pytest.mark.parametrize(
     ("arguments", "option"),
     [
-        (["kernels", "--list", "--size", "8"], "--size"),
-        (["kernels", "--list", "--json", "x.json"], "--json"),
+        (["studies", "--list", "--size", "8"], "--size"),
+        (["studies", "--list", "--json", "x.json"], "--json"),
         (["mma", "--list", "--json", "x.json"], "--json"),
         (["exhaustive", "--list", "--progress", "p.json"], "--progress"),
     ],

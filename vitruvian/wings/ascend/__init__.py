@@ -25,8 +25,8 @@ WING = Wing(
         "trace": _command("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
         "tune": _command("tune", "search for the fastest tiling of a matrix product"),
         "pooling": _command("pooling", "time max pooling in four implementations"),
-        "kernels": _command(
-            "kernels", "run case studies: errors, instructions and cycles by precision"
+        "studies": _command(
+            "studies", "run case studies: errors, instructions and cycles by precision"
         ),
     },
     names={"load_chip": "vitruvian.sim.davinci", "simulate": "vitruvian.sim.davinci"},

@@ -66,7 +66,7 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "taylor method": _evaluations,
     "tune kernel": lambda: ("matmul",),
     "roofline target": _targets,
-    "kernels name": _studies,
+    "studies name": _studies,
     "network network": _networks,
 }
 

@@ -50,7 +50,7 @@ def test_the_marker_is_where_argcomplete_looks_for_it():
         ("vitruvian trace relu --ou", {"--out"}),
         ("vitruvian kernel --no-", {"--no-checks"}),
         ("vitruvian graph --no-", {"--no-edge"}),
-        ("vitruvian k", {"kernel", "kernels", "knn"}),
+        ("vitruvian k", {"kernel", "knn"}),
         ("vitruvian zzz --j", set()),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_line_is_completed(line, expected):
         ("vitruvian area intdot --pre", set()),
         ("vitruvian area int", {"intdot"}),
         ("vitruvian fpga --board ulx", {"ulx3s"}),
-        ("vitruvian kernels sg", {"sgemm"}),
+        ("vitruvian studies sg", {"sgemm"}),
         ("vitruvian silicon --preset v", {"v100"}),
         ("vitruvian formats fp8e", {"fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz"}),
         ("vitruvian network res", {"resnet50"}),

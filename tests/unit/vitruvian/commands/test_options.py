@@ -203,7 +203,7 @@ def test_a_size_that_is_no_number_is_told_so(text):
         (["area", "dot", "--preset", "a10"], "not 'a10' (did you mean a100?)"),
         (["verify", "fp.DotProdct"], "not 'fp.DotProdct' (did you mean fp.DotProduct?)"),
         (["roofline", "matmull"], "(did you mean matmul?)"),
-        (["kernels", "sgem"], "(did you mean sgemm?)"),
+        (["studies", "sgem"], "(did you mean sgemm?)"),
         (["probe", "write", "--target", "cudda", "--out", "new"], "(did you mean cuda?)"),
     ],
 )

@@ -109,7 +109,7 @@ def test_the_core_needs_no_library_of_an_extra(tmp_path):
         ("pycparser", "cce k.cce", "ascend"),
         ("scipy", "kernel relu --size 1x128", "ascend"),
         ("scipy", "sparse bfs g.mtx", "sparse"),
-        ("sklearn", "kernels knn", "datasets"),
+        ("sklearn", "studies knn", "datasets"),
         ("onnx", "network model.onnx", "onnx"),
     ],
 )

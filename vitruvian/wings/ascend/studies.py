@@ -1,4 +1,4 @@
-"""The command ``kernels``: case studies on a matrix unit by several methods to multiply."""
+"""The command ``studies``: case studies on a matrix unit by several methods to multiply."""
 
 import argparse
 import math
@@ -35,7 +35,7 @@ def register(name: str, commands: Any) -> None:
         name,
         description="Run numerical kernels with several methods to multiply matrices, and print\n"
         "errors, instructions and cycles.",
-        epilog="Example: vitruvian kernels sgemm --size 64 --methods FP16,FP32",
+        epilog="Example: vitruvian studies sgemm --size 64 --methods FP16,FP32",
     )
     parser.add_argument(
         "name",

@@ -45,7 +45,7 @@ def test_fft_on_the_rtl_equals_golden_and_is_as_accurate_as_fp32():
 
 def test_the_command(tmp_path, capsys):
     file = tmp_path / "rows.json"
-    arguments = ["kernels", "sgemm", "--size", "16", "--methods", "3xtf32,fp32"]
+    arguments = ["studies", "sgemm", "--size", "16", "--methods", "3xtf32,fp32"]
     assert main([*arguments, "--backend", "rtl", "--json", str(file)]) == 0
     out = capsys.readouterr().out
     assert "products by rtl" in out and "RTL cycles" in out and "0 elements of products" in out

@@ -1,4 +1,4 @@
-"""The command ``kernels``: tables, JSON, exit codes, and one line for a wrong argument."""
+"""The command ``studies``: tables, JSON, exit codes, and one line for a wrong argument."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from vitruvian.sim.studies.engine import BACKENDS
 
 def test_a_table_and_its_json(tmp_path, capsys):
     file = tmp_path / "rows.json"
-    arguments = ["kernels", "fft", "--size", "2**8", "--methods", "fp16,fp32c,FP16", "--verify"]
+    arguments = ["studies", "fft", "--size", "2**8", "--methods", "fp16,fp32c,FP16", "--verify"]
     assert main([*arguments, "--json", str(file)]) == 0
     out = capsys.readouterr().out
     assert "256 points" in out and "fp32c 16×8×4" in out and "0 elements" in out
@@ -29,21 +29,21 @@ def test_a_table_and_its_json(tmp_path, capsys):
 
 
 def test_json_on_standard_output(capsys):
-    assert main(["kernels", "sgemm", "--size", "4", "--methods", "tf32", "--json", "-"]) == 0
+    assert main(["studies", "sgemm", "--size", "4", "--methods", "tf32", "--json", "-"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)[0]["kernel"] == "sgemm" and "TF32" in captured.err
 
 
 def test_nan_is_null_in_json(tmp_path):
     file = tmp_path / "rows.json"
-    arguments = ["kernels", "fft", "--size", "4096", "--methods", "fp16", "--json", str(file)]
+    arguments = ["studies", "fft", "--size", "4096", "--methods", "fp16", "--json", str(file)]
     assert main(arguments) == 0
     text = file.read_text()
     assert "NaN" not in text and json.loads(text)[0]["rows"][-1]["max_error"] is None
 
 
 def test_unit_and_seed_are_passed_on(capsys):
-    arguments = ["kernels", "dgemm", "--size", "8", "--json", "-"]
+    arguments = ["studies", "dgemm", "--size", "8", "--json", "-"]
     figures = []
     for more in ([], ["--unit", "4x4x8", "--multiplier-bits", "27"], ["--seed", "2"]):
         assert main([*arguments, *more]) == 0
@@ -59,7 +59,7 @@ def test_unit_and_seed_are_passed_on(capsys):
 
 
 def test_a_preset_without_bf16_leaves_out_default_methods(capsys):
-    assert main(["kernels", "sgemm", "--size", "8", "--preset", "v100", "--json", "-"]) == 0
+    assert main(["studies", "sgemm", "--size", "8", "--preset", "v100", "--json", "-"]) == 0
     captured = capsys.readouterr()
     (study,) = json.loads(captured.out)
     assert [row["method"] for row in study["rows"]] == ["NumPy float32", "FP16", "FP32"]
@@ -68,10 +68,12 @@ def test_a_preset_without_bf16_leaves_out_default_methods(capsys):
 
 
 def test_list(capsys):
-    assert main(["kernels", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(KERNELS)
-    assert main(["kernels", "*gemm", "--list"]) == 0
+    assert main(["studies", "--list"]) == 0
+    listed = capsys.readouterr().out
+    assert [line.split()[0] for line in listed.splitlines()] == list(KERNELS)
+    assert main(["kernels", "--list"]) == 0, "the earlier name of the command is still valid"
+    assert capsys.readouterr().out == listed
+    assert main(["studies", "*gemm", "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
@@ -82,7 +84,7 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
         return d
 
     monkeypatch.setitem(BACKENDS, "rtl", faulty)
-    arguments = ["kernels", "sgemm", "--size", "8", "--methods", "3xtf32,fp32", "--backend", "rtl"]
+    arguments = ["studies", "sgemm", "--size", "8", "--methods", "3xtf32,fp32", "--backend", "rtl"]
     assert main(arguments) == 1
     assert "4 elements of products differ from golden" in capsys.readouterr().out
     monkeypatch.setitem(BACKENDS, "rtl", gemm)
@@ -122,7 +124,7 @@ def test_a_back_end_that_is_wrong_fails_the_command(monkeypatch, capsys):
 def test_a_wrong_argument_gets_one_line(arguments, text, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     try:
-        code = main(["kernels", *arguments])
+        code = main(["studies", *arguments])
     except SystemExit as stop:
         code = stop.code
     captured = capsys.readouterr()
@@ -136,7 +138,7 @@ def test_a_missing_library_gets_one_line(capsys, monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "sklearn" else find(name)
     )
-    assert main(["kernels", "k*"]) == 2
+    assert main(["studies", "k*"]) == 2
     captured = capsys.readouterr()
     assert captured.err == (
         "error: knn: sklearn must be installed: pip install -e '.[datasets]' "

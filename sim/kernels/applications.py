@@ -107,6 +107,8 @@ def _streamed(
 def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> SimulationCost:
     """Return the cost of a stream: ``each`` instructions per piece, ``elements`` in total."""
     count = chip.kind().count if cores is None else cores
+    # A piece has 10 instructions besides its own: two copies and eight flags around them. A core
+    # marks four slots as free at first, and waits for them in the end.
     return SimulationCost(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
 
 
@@ -263,6 +265,7 @@ def _maxpool_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> Simu
     # ``_maxpool`` refuses this size; no cost is reported for it.
     if window > side:
         return SimulationCost(0)
+    # For each position in the window: an instruction for every 8 columns, and a barrier.
     each = window * window * (ceil_div((side - window) // step + 1, 8) + 1)
     return _needs(chip, cores, images, each, images * side * side * 16)
 

@@ -90,6 +90,7 @@ class Moves(Builder):
         }
         if atomic:
             fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
+        # A stride of 0 reads one burst again and again.
         reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
         writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
         nbytes = bursts * burst_bytes

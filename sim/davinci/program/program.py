@@ -87,6 +87,7 @@ class Core(VectorMethods, GatherSort, Images):
         if buffer not in self.kind.buffers:
             self.fail(f"buffer must be one of {', '.join(self.kind.buffers)}, not {buffer!r}")
         memory = self.kind.buffers[buffer]
+        # Tensors are never moved: what is allocated stays at its place until ``release``.
         start = round_up(self._used[buffer], memory.align)
         view = self.view(buffer, start, shape, dtype, name)
         if start + view.nbytes > memory.nbytes:

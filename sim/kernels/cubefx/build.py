@@ -206,6 +206,8 @@ def _problem(x: np.ndarray | int, coefficients: Any, options: CubeFx) -> _Proble
     check_int("N", count, 1)
     halvings, signs = halvings or 0, bool(signs)
     with np.errstate(over="ignore"):
+        # Inputs are halved, x = x′·2^h, so that c·x^p = (c·2^(hp))·x′^p: coefficients grow as
+        # powers shrink.
         scaled = (table * 2.0 ** (halvings * np.arange(k))).astype(np.float16)
     if not np.isfinite(scaled).all():
         raise ValueError(_too_large(table, data, halvings))
@@ -217,6 +219,7 @@ def _too_large(table: np.ndarray, x: np.ndarray | None, halvings: int) -> str:
     """Return the message for coefficients that exceed FP16 if inputs are halved so often."""
     exponent, powers = -1, np.arange(table.shape[1])
     with np.errstate(over="ignore"):
+        # The largest number of halvings for which all scaled coefficients are finite.
         while np.isfinite((table * 2.0 ** ((exponent + 1) * powers)).astype(np.float16)).all():
             exponent += 1
     if exponent < 0:
@@ -237,6 +240,7 @@ def _ranges(
     """Return the number of halvings and True if signs are needed, after checks of the inputs."""
     largest = float(np.abs(x).max())
     fitting = 0
+    # The highest power of the largest input must stay within FP16.
     while (largest / 2**fitting) ** (order - 1) > _MOST_POWER:
         fitting += 1
     if halvings is not None and halvings < fitting:
@@ -244,6 +248,7 @@ def _ranges(
             f"halvings must be at least {fitting} for |x| up to {largest:g} and order {order}, "
             f"not {halvings}"
         )
+    # −0 counts as negative: its sign bit becomes a factor as well.
     negative = bool(np.signbit(x).any())
     if negative and signs is False:
         raise ValueError(f"x must be 0 or more without signs, not {float(x.min()):g}")
@@ -268,7 +273,9 @@ def _tiling(count: int, row_limit: int, cores: int) -> tuple[int, int]:
     """Return the rows of 16 inputs of a tile, at most ``row_limit``, and the number of tiles."""
     blocks = ceil_div(count, SIDE**2)  # of 16 rows
     tiles = -(-blocks * SIDE // row_limit)
+    # All cores get as many tiles, unless there are fewer blocks of inputs than that.
     tiles = min(round_up(tiles, cores), blocks)
+    # Tiles of equal size; the last one may have fewer inputs, and is padded.
     each = ceil_div(blocks, tiles)
     return each * SIDE, ceil_div(blocks, each)
 
@@ -283,6 +290,7 @@ def _tensors(
     exponents = np.arange(mapping.order)
     contents = {"sequence": window(mapping, exponents)}
     if problem.signs:
+        # −1 for odd powers: times 2 for a negative input it gives −2, and y + y·(−2) is −y.
         contents["parity"] = window(mapping, -(exponents % 2))
     contents["coefficients"] = packed_coefficients(mapping, problem.coefficients)
     matrices = [

@@ -89,6 +89,7 @@ def most_rows(kind: CoreKind, mapping: Mapping, signs: bool, slots: int) -> int:
     """
     copies = 2 if signs else 1
     powers, results = mapping.power_columns * SIDE, mapping.result_columns * SIDE
+    # Rows of the storage of which each loop step takes a window of 16.
     windows = SIDE + (mapping.loops - 1) * mapping.merged
     matrices = mapping.power_columns * mapping.result_columns * FRACTAL_BYTES
     sequence = copies * mapping.loops * mapping.power_columns * FRACTAL_BYTES
@@ -134,8 +135,11 @@ class VectorCore:
         core, space = self.core, self.space
         self.ring = Ring(core, MTE2, MTE3, _SLOTS, through=V)
         self._stream([_flat(space.x)], [_flat(v) for v in space.logarithms], self._logarithms)
+        # MTE3 sets the flag when its last store has ended, so that the Cube core reads what is
+        # there.
         core.cross_set(MTE3, _LOGARITHMS)
         for piece in pieces:
+            # MTE2 alone waits for the flag: V and MTE3 follow through the ring.
             core.cross_wait(MTE2, _EXPONENTS)
             sources = [_flat(v[piece.start : piece.stop]) for v in space.exponents]
             self._stream(sources, [_flat(space.powers[piece.start : piece.stop])], self._powers)
@@ -147,6 +151,7 @@ class VectorCore:
     ) -> None:
         """Emit loads, work in place, and stores of this core's part of some tensors."""
         core, blocks = self.core, sources[0].size // 128
+        # Vector cores of a group share the elements in whole repeats of 128.
         first, last = (blocks * (self.number + i) // self.count * 128 for i in range(2))
         for start in range(first, last, _CHUNK):
             part = slice(start, min(start + _CHUNK, last))
@@ -169,6 +174,7 @@ class VectorCore:
         core.vexp(views[0], views[0])
         if self.copies == 2:
             core.pipe_barrier(V)
+            # The factor is −2 for odd powers of negative inputs, else 0: y + y·(−2) = −y.
             core.vmla(views[0], views[0], views[1])
 
 
@@ -219,6 +225,7 @@ class CubeCore:
         for piece in pieces:
             for tile in tiles:
                 self._exponents(tile, piece)
+            # FIX stores the exponents, hence it sets the flag that they are there.
             core.cross_set(FIX, _EXPONENTS)
         for piece in pieces:
             core.cross_wait(MTE2, _POWERS)
@@ -248,6 +255,7 @@ class CubeCore:
     def _exponents(self, tile: int, piece: range) -> None:
         """Multiply the logarithms of a tile by some sequence matrices."""
         core, n = self.core, self.map.power_columns * SIDE
+        # One access to L0A for all segments of the piece: the logarithms are loaded once.
         multiplying = self._left([view[tile] for view in self.space.logarithms], 1)
         left = multiplying.begin()
         for number in piece:

@@ -72,6 +72,7 @@ class Bitonic:
         self._numbers = core.allocate("UB", (2, n, GROUP), "fp16", "numbers")
         self._values = core.allocate("UB", (n, GROUP), "fp16", "distances")
         planes = 1 + shape.words
+        # Two sets of neighbours, since a merge reads one and writes the other.
         self._state = core.allocate("UB", (2, planes, self.rows, GROUP), "fp16", "neighbours")
         self._new = core.allocate("UB", (shape.words, self.rows, GROUP), "fp16", "new numbers")
         self._now = 0
@@ -175,6 +176,8 @@ class Bitonic:
             target = other(self.rows * runs)
             for begin in range(0, self.rows, 2 * distance):
                 small, large = begin * runs, (begin + distance) * runs
+                # Every second sequence of ``size`` places is sorted the other way round, so that
+                # two of them form a bitonic sequence of the next size.
                 if begin & size:
                     small, large = large, small
                 self._exchange(target, planes, small, large, distance * runs)
@@ -195,6 +198,8 @@ class Bitonic:
             a, b = ([view[start + at :] for view in source] for start in (small, large))
             to_a, to_b = ([view[start + at :] for view in target] for start in (small, large))
             self._compare(b[0], a[0], mask)
+            # The numbers follow the comparison; the distances need none, as vmin and vmax order
+            # them.
             for x, y, to_x, to_y in zip(a[1:], b[1:], to_a[1:], to_b[1:], strict=True):
                 core.vsel(to_x, y, x, repeat=1, mask=mask)
                 core.vsel(to_y, x, y, repeat=1, mask=mask)
@@ -209,6 +214,8 @@ class Bitonic:
         left = half + rest
         target = other(self.rows * left)
         for place in range(self.rows):
+            # A rising run beside a falling one is bitonic: place p of one run meets place rows − 1
+            # − p of the other, and the smaller ones of all pairs are the smaller half.
             a, b = place * runs, (self.rows - place) * runs - half
             self._keep(
                 [view[place * left :] for view in target],
@@ -248,6 +255,7 @@ class Bitonic:
             core.vdup(_as(self._new[1], "uint16"), first // _WORD)
         old = self._neighbours()
         if k < rows:
+            # Rows from k on only fill up a power of two; they must lose against every neighbour.
             core.vdup(old[0][k:], float("inf"))
             for word in old[1:]:
                 core.vdup(_as(word[k:], "uint16"), _WORD - 1)

@@ -109,6 +109,7 @@ def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
     buffers = complete_kind(chip).buffers
     room, sums = buffers["UB"].nbytes, buffers["L0C"].nbytes
     needed = round_up(shape.train, PER_REPEAT)
+    # The products of a tile must fit L0C in FP32 and, with the selector's memory, UB in FP16.
     for n in range(min(MOST, sums // (4 * GROUP), needed), 0, -PER_REPEAT):
         if _fits(shape, n, method, room):
             return n
@@ -204,6 +205,7 @@ def result(outputs: Mapping[str, np.ndarray], shape: KnnShape) -> Best:
     best = outputs["best"].transpose(1, 0, 2).reshape(shape.k, -1)[:, : shape.queries]
     words = outputs["index"].astype(np.int64).transpose(1, 2, 0, 3)
     words = words.reshape(shape.words, shape.k, -1)[:, :, : shape.queries]
+    # A number that does not fit 16 bits has a second word.
     index = words[0] if shape.words == 1 else words[0] | words[1] << 16
     return Best(np.ascontiguousarray(best), np.ascontiguousarray(index))
 
@@ -250,6 +252,7 @@ class _Search:
         """Emit the search of a group of queries."""
         shape, selector = self.shape, self.selector
         rows = slice(group * GROUP, min((group + 1) * GROUP, shape.queries))
+        # The selection is emitted for these distances, so that the emitter computes them itself.
         query = np.zeros((GROUP, operands[0].shape[1]), np.float16)
         query[: rows.stop - rows.start] = operands[0][rows]
         with self.queries_in_l1.write():
@@ -259,9 +262,11 @@ class _Search:
         selecting.begin()
         selector.begin(rows.stop - rows.start)
         firsts = range(0, shape.train, self.tile)
+        # One tile ahead: the Cube multiplies while V selects in the tile before.
         self._multiply(0)
         for first in firsts:
             count = min(self.tile, shape.train - first)
+            # The products leave L0C before the next ones are computed into the same place.
             place = self._receive(first)
             if first + self.tile < shape.train:
                 self._multiply(first + self.tile)
@@ -312,6 +317,7 @@ class _Search:
                         src_stride=depth * FRACTAL_BYTES,
                     )
         with self.pieces_in_l0.read():
+            # All pieces of features add to the same sums.
             if piece and products_need_barrier(1, blocks):
                 core.pipe_barrier(M)
             init = "accumulate" if piece else "zero"
@@ -345,6 +351,8 @@ class _Search:
                 core.pipe_barrier(V)
             return
         if part:
+            # A repeat covers 8 rows of 16 lanes; the lanes from ``part`` on are points that do not
+            # exist.
             lanes = ((1 << 16) - (1 << part)) * sum(1 << 16 * i for i in range(8))
             core.vdup(blocks[whole].reshape(256), np.inf, repeat=2, mask=lanes)
             whole += 1

@@ -100,6 +100,7 @@ def index_of(values: np.ndarray, target: np.float16, *, compare: bool = True) ->
         raise ValueError(f"values must be at most {LARGEST_INDEX + 1}, not {len(values)}")
     numbers = np.arange(len(values), dtype=np.uint16)
     if compare:
+        # The index where the element is, and −∞ elsewhere, so that the maximum is the last index.
         found = np.where(vector.compare(values, target, "eq"), numbers, np.uint16(ABSENT))
     else:
         repeated = np.full_like(values, target)
@@ -244,8 +245,11 @@ def k_selection(
         found = {}
         for q in np.flatnonzero(~skipped).tolist():
             found[q] = minimum[q], column[q] = variant.minimum(rest[q])
+            # The element is taken out, so that the next step finds the next smallest one.
             rest[q, column[q]] = _INFINITY
+        # Row 0 has the largest of the k: what is not below it cannot be among the results (line 4).
         smaller = variant.less(minimum, best.distances[0])
+        # Minima rise from step to step, so that a query that is skipped once stays so.
         skipped |= ~smaller
         left = variant.leave and bool(skipped.all())
         steps.append(SelectionStep(found, left))
@@ -253,6 +257,7 @@ def k_selection(
             break
         best.distances[0] = np.where(smaller, minimum, best.distances[0])
         best.index[0] = np.where(smaller, first + column, best.index[0])
+        # The largest of the k must be in row 0 again for the next comparison.
         _raise_largest(best, variant)
     return steps
 

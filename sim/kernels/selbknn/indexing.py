@@ -50,6 +50,7 @@ class HardIndex:
     def __init__(self, core: Core, n: int) -> None:
         self.core = core
         # The minimum and its lane for each repeat, and then the minimum of these.
+        # vcmin writes pairs of a minimum and its lane, hence two elements for each repeat.
         width = -(-2 * (n // PER_REPEAT) // _PER_BLOCK) * _PER_BLOCK
         self._minima = core.allocate("UB", (GROUP, width), "fp16", "minima of repeats")
         self._minimum = core.allocate("UB", (GROUP, 2), "fp16", "minimum")
@@ -83,8 +84,10 @@ class HardIndex:
             repeat, lane = divmod(column, PER_REPEAT)
             core.scalar_load(self._minimum[q, 0:1], expected=value)
             core.scalar_store(minimum[q : q + 1], value)
+            # The lane of the second vcmin is the place of a pair, so that the repeat is half of it.
             core.scalar_load(self._minimum[q, 1:2].astype("uint16"), expected=2 * repeat)
             at = 2 * repeat + 1
+            # The first vcmin left the lane within that repeat.
             core.scalar_load(self._minima[q, at : at + 1].astype("uint16"), expected=lane)
             core.scalar(text="address")
             core.scalar_store(_place(distances, q, column), np.inf)
@@ -136,6 +139,7 @@ class SoftIndex:
         done = _PER_BLOCK
         while done < words.size:
             count = min(done, words.size - done)
+            # Each addition doubles what is there: log2 of n instructions instead of n stores.
             core.vadds(words[done : done + count], words[:count], done)
             core.pipe_barrier(Unit.V)
             done += count
@@ -163,6 +167,8 @@ class SoftIndex:
         ordered(core, Unit.V, Unit.S)
         for q, (value, _) in found.items():
             core.scalar_load(minimum[q : q + 1], expected=value)
+            # Queries do not depend on each other here, so that one order of V and S serves all of
+            # them.
             self._search(distances, q, value)
         ordered(core, Unit.V, Unit.S)
         for q, (_, column) in found.items():

@@ -96,6 +96,7 @@ class SelB:
 
     @property
     def _top_index(self) -> View:
+        # After an odd number of levels, row 0 lies in the upper rows.
         odd = len(levels(self.shape.k)) % 2
         return self._index[:, 0] if odd else self.index[:, 0]
 
@@ -122,6 +123,7 @@ class SelB:
         values : (16, n) ndarray of float16
         """
         core = self.core
+        # The model decides which branches the device takes; the scalar loads below check them.
         steps = k_selection(
             values, self._state, first=first, queries=self._queries, variant=self.variant
         )
@@ -142,6 +144,7 @@ class SelB:
         core = self.core
         for q in range(self._queries):
             skipped = q not in step.found
+            # Line 4 of Alg. 4: the scalar unit reads whether query q is skipped, and branches.
             core.scalar_load(self._skip[q : q + 1], expected=float(skipped))
             core.scalar(text="branch")
             if not skipped:
@@ -155,8 +158,10 @@ class SelB:
                 part = number >> 16 * word & 0xFFFF
                 core.scalar_store(self._least_index[word, q : q + 1], part)
         self._compare.less(self._least, self._top)
+        # A query whose minimum is not below its top row is skipped from now on.
         self._compare.select(self._skip, self._skip, self._ones)
         if self.variant.leave:
+            # Lines 10 to 12: the minimum of the marks is 1 if all queries are skipped.
             core.vcmin(self._all, self._skip, repeat=1, mask=(1 << GROUP) - 1)
             ordered(core, Unit.V, Unit.S)
             core.scalar_load(self._all[:1], expected=float(step.left))
@@ -183,6 +188,8 @@ class SelB:
                 )
                 self._compare.less(sources[0][low], sources[0][high])
                 for source, target, rest in zip(sources, targets, mine, strict=True):
+                    # Where the upper half is larger, the rows change places: the larger ones go on
+                    # to the next level.
                     self._compare.select(target[low], source[high], source[low])
                     self._compare.select(rest[high], source[low], source[high])
             if pairs < half:

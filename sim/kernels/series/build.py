@@ -152,6 +152,7 @@ def most_repeats(kind: CoreKind, each: Sequence[SeriesMethod]) -> int:
     UserError
         If not even one repeat fits.
     """
+    # Two slots each of x and of y, and the scratch of the method that needs most.
     buffers = 4 + max(one.scratch for one in each)
     nbytes = kind.buffers["UB"].nbytes
     rows = sum(len(one.table) for one in each)
@@ -240,6 +241,7 @@ def build(
     program = Program(chip, f"{method} {names} of {count}")
     padded = None
     if data is not None:
+        # The kernel computes whole repeats; the view of y leaves out what lies behind the inputs.
         padded = np.zeros(repeats * LANES, np.float16)
         padded[:count] = data
     gx = program.tensor("x", (repeats * LANES,), "fp16", padded)
@@ -247,6 +249,7 @@ def build(
     tables = np.concatenate([one.table for one in each])
     gt = None
     if len(tables):
+        # An operand that all lanes share is a block of 16 equal numbers, read with strides of 0.
         blocks = np.repeat(tables[:, None], BLOCK, axis=1).view(np.float16)
         gt = program.tensor("table", blocks.shape, "fp16", None if data is None else blocks)
     for number in range(workers):
@@ -309,6 +312,8 @@ def _emit_core(
     outs = core.allocate("UB", (2, largest), "fp16", "y in UB")
     others = core.allocate("UB", (max(scratch, 1), largest), "fp16", "scratch") if scratch else None
     if table is not None:
+        # No flag of its own: MTE2 moves in order, so that V has the table when it has the first
+        # piece.
         core.copy(near, table)
     full = Ring(core, MTE2, V, plan=uses_of(range(len(sizes)), 2))
     done = Ring(core, V, MTE3, plan=uses_of(range(len(sizes) * len(each)), 2))
@@ -316,6 +321,7 @@ def _emit_core(
     for size in sizes:
         with full.write() as slot:
             core.copy(ins[slot, :size], x[start : start + size])
+        # x is loaded once for all functions, whose results leave one after the other.
         with full.read() as slot:
             at = 0
             for number, one in enumerate(each):

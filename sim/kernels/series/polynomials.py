@@ -111,6 +111,7 @@ class Naive(SeriesMethod):
         lanes("vmuls", y, x, scalar=a[1])
         if self.order > 2:
             lanes("vmul", piece.scratch[0], x, x)
+        # The square stands before this addition, which waits for the product.
         lanes("vadds", y, y, scalar=a[0])
         power = piece.scratch[0] if self.order > 2 else x
         for n in range(2, self.order):
@@ -211,17 +212,21 @@ class Estrin(SeriesMethod):
         """Emit the instructions; see ``SeriesMethod.emit``."""
         a = self.function.half(self.order)
         y, x, scratch = piece.y, piece.x, piece.scratch
+        # Pair i is a_2i + a_(2i+1)·x; y has pair 0, and in the end the result.
         parts = [y, *scratch[: (self.order + 1) // 2 - 1]]
         for part, high in zip(parts, a[1::2], strict=False):
             lanes("vmuls", part, x, scalar=high)
         if self.order % 2:
+            # The last coefficient of an odd order has no partner.
             lanes("vdup", parts[-1], scalar=a[-1])
         power = x
         for level in range((self.order - 1).bit_length()):
             if level:
+                # An odd number of parts leaves the last one as it is.
                 pairs = list(zip(parts[::2], parts[1::2], strict=False))
                 if not self.fused:
                     for _, high in pairs:
+                        # All products first, so that one barrier serves all sums.
                         lanes("vmul", high, high, power)
                     for low, high in pairs:
                         lanes("vadd", low, low, high)

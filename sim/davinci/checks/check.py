@@ -91,6 +91,7 @@ def check_lowered(
     # In a deadlock the instructions after it have no order, so the checks end here.
     if len(order) < len(lowered):
         ended = np.full(len(lowered), -1, np.int64)
+        # Only which instructions end matters to the explanation, and not when.
         ended[order] = 0
         issued = _issued(lowered, ended)
         findings.append(Finding("deadlock", explain(lowered, ended, ended, issued, streams)))

@@ -89,6 +89,7 @@ def register_findings(numbers: Numbers, ordering: Ordering) -> Iterator[Finding]
         queue = int(ordering.queue[i])
         read, written = register_read(instr), register_written(instr)
         j = -1 if read is None else latest.get((queue, read), -1)
+        # ``settled`` is the last place of the queue that is sure to have ended when i starts.
         if j >= 0 and ordering.open_[queue] and ordering.settled[i] < ordering.place[j]:
             at = (numbers.flat[j].position, instr.position)
             if at not in seen:

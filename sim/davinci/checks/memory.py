@@ -92,6 +92,7 @@ def memory_findings(
         instr = numbers.flat[i]
         for spans, write in ((instr.reads, False), (instr.writes, True)):
             for span in spans:
+                # Cores share global memory alone; each has its own of all other buffers.
                 space = spaces[span.buffer, -1 if span.buffer == GM else core_of[i]]
                 space.number.append(i)
                 space.span.append(space.spans.setdefault(span, len(space.spans)))
@@ -103,6 +104,8 @@ def memory_findings(
     partial: list[Finding] = []  # reads of which a part is defined
     for (buffer, _), space in spaces.items():
         swept = _swept(program, buffer, space, numbers, ordering)
+        # Repetitions that write the same bytes are no hazards. Their numbers take effect in a
+        # second sweep.
         if _repeated(swept, space, numbers, ordering):
             swept = _swept(program, buffer, space, numbers, ordering)
         seen: set = set()
@@ -207,6 +210,7 @@ def _slots(
     ranges = np.repeat(chosen, np.diff(first))
     np.add.at(change, low[ranges], 1)
     np.add.at(change, high[ranges], -1)
+    # +1 where a span begins and −1 behind its end: the sum counts the spans that cover a segment.
     there = np.cumsum(change)[:-1] > 0
     return np.where(there, np.cumsum(there) - 1, -1)
 
@@ -221,6 +225,8 @@ def _initialised(program: Program, buffer: str, edges: np.ndarray) -> np.ndarray
         ready[:] = not program.data
         for name in program.data:
             view = program.tensors[name]
+            # Segments are cut at the edges of spans and not of tensors: the first byte of each
+            # decides.
             ready |= (edges >= view.offset) & (edges < view.offset + view.nbytes)
     return ready
 
@@ -233,6 +239,7 @@ def _conflicts(
     for a, b, _ in conflicts.tolist():
         i, j = space.number[a], space.number[b]
         late, early = numbers.flat[i], numbers.flat[j]
+        # A finding names the earlier instruction of the program first.
         if i < j:
             i, j, late, early, a, b = j, i, early, late, b, a
         # One barrier removes all hazards between two instructions.

@@ -148,6 +148,7 @@ class _ChipReader(TomlReader):
         for key, inner in table.tables("buffer").items():
             if key == GM:
                 inner.reader.fail(inner.where, "GM must not be a buffer of a core: cores share it")
+            # Sizes are stated in KiB, or in bytes for small buffers.
             unit, scale = ("kib", 1024) if inner.has("kib") else ("bytes", 1)
             nbytes = inner.whole(unit, high=_BUFFER_BYTES // scale) * scale
             align = inner.whole("align", high=nbytes)
@@ -168,6 +169,7 @@ class _ChipReader(TomlReader):
         per_core = table.take("per_core", False)
         if not isinstance(per_core, bool):
             table.fail("per_core", "true or false")
+        # The engine's bound on the total time relies on this.
         if any(a > b for a, b in pairwise(totals)):
             table.fail("gb_per_s", "a list that does not fall: totals of 1, 2, … transfers")
         table.done()
@@ -218,6 +220,8 @@ class _ChipReader(TomlReader):
         rates = [gib * 2**30 for gib in table.numbers("gib_per_s")]
         if len(sizes) != len(rates) or any(size.denominator != 1 for size in sizes):
             table.fail("gib_per_s", f"a list of {len(sizes)} numbers, one for each of kib")
+        # Times and not rates are interpolated between the points: time is nearly linear in the
+        # size.
         points = [(int(s), s / r) for s, r in zip(sizes, rates, strict=True)]
         for (_, early), (size, late) in pairwise(points):
             if late < early:

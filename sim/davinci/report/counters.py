@@ -105,6 +105,7 @@ def _tables() -> dict[str, tuple[str, ...]]:
         arithmetic += [f"{p}_vec_fops"]
     memory = [f"{p}_{x}_bw(GB/s)" for p in ("aic", "aiv") for x in ("ub_to_gm", "gm_to_ub")]
     level0: list[str] = []
+    # The order of the columns is that of the files which msprof writes.
     for file, name, cube_alone in BANDWIDTHS.values():
         columns = memory if file == "Memory.csv" else level0
         columns += [f"{p}_{name}(GB/s)" for p in (("aic",) if cube_alone else ("aic", "aiv"))]
@@ -184,6 +185,7 @@ def meaning(column: str) -> str:
         raise ValueError(f"column must be one of those in TABLES, not {column!r}")
     if column in _MEANINGS:
         return _MEANINGS[column]
+    # The unit in parentheses is no part of the name that the endings describe.
     name = column.replace("(estimate)", "").partition("(")[0]
     for ending, text in _ENDINGS.items():
         if name.endswith(ending):
@@ -265,4 +267,5 @@ def _value(text: str) -> Any:
         number = float(text)
     except ValueError:
         return text
+    # Python reads 1_0 as 10, and "nan" as a number.
     return number if math.isfinite(number) and "_" not in text else text

@@ -126,6 +126,7 @@ class Report:
     @property
     def total_ps(self) -> int:
         """The total time in whole picoseconds, rounded to nearest."""
+        # A picosecond has 10⁶ attoseconds.
         return (self.times.total + 500_000) // 1_000_000
 
     def instructions(self) -> Iterator[tuple[int, CoreStream, Instruction]]:
@@ -153,6 +154,7 @@ class Report:
     def cores(self) -> list[list[int]]:
         """Return the streams that each core has run, by index: one, or the blocks of its rounds."""
         before = _predecessor_gangs(self.lowered, self.times).tolist()
+        # For each gang the first one that ran on its cores, which stands for them in all rounds.
         first: list[int] = []
         for gang, earlier in enumerate(before):
             first.append(first[earlier] if earlier >= 0 else gang)
@@ -176,6 +178,7 @@ class Report:
                 mine = (unit == u) & (end >= 0)
                 if not mine.any():
                     continue
+                # Sets and barriers wait for results as waits do for flags; none of them is work.
                 wait = mine & (kind != Kind.NORMAL)
                 rows.append(
                     UnitTime(
@@ -288,6 +291,7 @@ class Report:
         for u in self.units():
             shares = "".join(f"{x / total:>9.1%}" for x in (u.busy, u.active, u.waiting))
             rows[u.core].append(f"{u.unit.name:<6}{u.count:>9,}{shares}")
+        # Consecutive cores have a constant difference of index and place.
         counted = enumerate(self.streams)
         for _, group in groupby(counted, lambda x: (x[1].kind, x[1].index - x[0], rows[str(x[1])])):
             same = [stream for _, stream in group]
@@ -351,6 +355,7 @@ def _critical(lowered: Lowered, times: EngineTimes) -> list[CriticalStep]:
                 cause, why = latest, "flag"
         if why == "queue" and lowered.unit[i] != Unit.S:
             held = int(handed[i])  # if both reasons end at the same time, name the program queue
+            # The queue and the program queue held the instruction back for equally long.
             level = cause >= 0 and end[cause] == times.issued[i] and held >= 0
             if cause < 0 or end[cause] < times.issued[i] or (level and end[held] == end[cause]):
                 cause, why = held, "dispatch"
@@ -359,6 +364,8 @@ def _critical(lowered: Lowered, times: EngineTimes) -> list[CriticalStep]:
             begin, why = int(lowered.begin[core]), "launch"
             gang = int(gangs[lowered.gang[core]])
             if gang >= 0:
+                # A block of a later round begins when the last core of the gang before it has
+                # ended.
                 parts = [
                     np.arange(lowered.first[c], lowered.first[c + 1])
                     for c in np.flatnonzero(lowered.gang == gang)

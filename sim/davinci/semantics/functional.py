@@ -92,6 +92,8 @@ class Functional:
         """Return the buffers of a core."""
         key = (core.kind.name, core.index)
         if key not in self._memories:
+            # The device leaves buffers as they are at the start. Zeros make runs repeatable; the
+            # checks find reads of what nobody wrote.
             own = {b.name: np.zeros(b.nbytes, np.uint8) for b in core.kind.buffers.values()}
             self._memories[key] = Memory({GM: self.gm, **own})
         return self._memories[key]
@@ -197,6 +199,7 @@ def _compare_load(memory: Memory, instr: Instruction) -> None:
     if expected is None:
         return
     element = memory.at(instr.operands["src"], (), ())
+    # Bytes, so that −0 differs from +0 and a NaN equals itself: a branch may depend on either.
     if element.tobytes() != np.asarray(expected).astype(element.dtype).tobytes():
         shown = f"{element.item()!r}, not {np.asarray(expected).item()!r}"
         raise FunctionalError(instr, f"the loaded element is {shown}, which the program expects")

@@ -98,6 +98,7 @@ def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype
     inner = (width,) if len(shape) == 1 else (shape[1] * width, width)
     if stride >= 0:
         return memory.at(view, (repeat, *shape), (stride, *inner), dtype)
+    # A negative stride is a positive one from the last fractal on, read backwards.
     last = View(view.buffer, view.offset + (repeat - 1) * stride, dtype, (), ())
     if last.offset < 0:
         raise IndexError(f"byte {last.offset} is before the first")
@@ -116,6 +117,7 @@ def _matrix_out(memory: Memory, instr: Instruction) -> None:
     source = memory.at(src, (columns, m, 16), (f["src_stride"], 16 * width, width))
     values = _converted(memory, instr, np.ascontiguousarray(source))
     if f["relu"]:
+        # NumPy has no bf16: its codes are integers, whose top bit is the sign.
         values = vector.relu(values) if dst.dtype != "bf16" else np.where(values >> 15, 0, values)
     width = DTYPES[dst.dtype].itemsize
     if f["layout"] == "nz":
@@ -149,6 +151,7 @@ def _converted(memory: Memory, instr: Instruction, values: np.ndarray) -> np.nda
     if quant == "vector":
         columns = values.shape[0]
         view = instr.operands["scale"]
+        # 16 factors of 4 bytes for each column of fractals, the same in all rows.
         factor = memory.at(view, (columns, 1, 16), (64, 0, 4), "fp32")
     else:
         factor = np.float32(instr.fields["factor"])

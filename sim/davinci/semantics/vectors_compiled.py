@@ -153,6 +153,7 @@ def compiled(memory: Memory, instr: Instruction) -> bool:
     for start, block, step in places:
         if start % width or start < 0:
             return False
+        # The last byte of the last of 8 blocks of the last repeat. A compiled loop checks no index.
         reach = max(reach, start + BLOCK_BYTES * (7 * block + (repeat - 1) * step + 1))
     if reach > size:
         return False
@@ -216,6 +217,8 @@ def _to_half(bits):
     if magnitude < np.uint32(0x38800000):  # below 2^-14: subnormal
         if magnitude < np.uint32(0x33000000):  # below 2^-25
             return np.uint16(sign)
+        # In FP16's subnormal unit, 2^−24, the last bit of the significand has the weight 2^(e + 1):
+        # it moves down by −(e + 1) = 126 − field.
         shift = np.uint32(126) - (magnitude >> np.uint32(23))
         significand = (magnitude & np.uint32(0x7FFFFF)) | np.uint32(0x800000)
         kept = significand >> shift
@@ -224,6 +227,8 @@ def _to_half(bits):
         if rest > half or (rest == half and kept & np.uint32(1)):
             kept += np.uint32(1)
         return np.uint16(sign | kept)
+    # The field loses 127 − 15. The addition rounds the 13 bits that are dropped, ties to even, and
+    # a carry goes on into the field.
     rebased = magnitude - np.uint32(0x38000000)
     odd = (rebased >> np.uint32(13)) & np.uint32(1)
     return np.uint16(sign | ((rebased + np.uint32(0xFFF) + odd) >> np.uint32(13)))
@@ -233,6 +238,7 @@ def _to_half(bits):
 def _half(code, by_scalar, scalar, words, halves, table, on, repeat, places):
     """Carry out one instruction on FP16 codes; ``places`` are the strides of dst, src0 and src1."""
     dst, src0, src1 = Stride(*places[0]), Stride(*places[1]), Stride(*places[2])
+    # A repeat reads all its lanes before it writes any, as dst may be one of the sources.
     results = np.empty(128, np.uint16)
     scalar_code = _to_half(np.float32(scalar).view(np.uint32))
     for i in range(repeat):
@@ -327,6 +333,8 @@ def _function(code, singles, on, repeat, target, source):
                 x = singles[first + e]
                 if code == Code.EXP or code == Code.LN or code == Code.RSQRT:
                     value = _wide(code, np.float64(x))
+                    # Both bounds round to one FP32 number, so that the true value does as well;
+                    # else golden decides.
                     low, high = np.float32(value * _BELOW), np.float32(value * _ABOVE)
                     doubt |= (on[lane] and low < high) or high < low
                     results[lane] = np.float32(value)
@@ -340,6 +348,7 @@ def _function(code, singles, on, repeat, target, source):
                     results[lane] = x if x > 0 else np.float32(0)
                 if results[lane] != results[lane]:
                     codes[lane] = np.uint32(0x7FC00000)
+        # Nothing of this repeat has been written yet, since dst may be the source.
         if doubt:
             return i
         for block in range(8):

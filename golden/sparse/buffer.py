@@ -166,6 +166,7 @@ def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) 
     out: list[tuple[int, int, list[tuple[int, int]]]] = []
     refused_at = None
     for step, (arriving, _, leaving) in enumerate(schedule(size // width)):
+        # Rows of earlier steps as well: their late elements leave as soon as they arrive.
         for row in range((leaving + 1) * width if leaving is not None else 0):
             part, held[row] = held[row], []
             delivered[row] += len(part)
@@ -176,6 +177,8 @@ def csr_beats(columns: Sequence[Column], lanes: int, width: int, capacity: int) 
         for c in range(arriving * width, (arriving + 1) * width) if arriving is not None else ():
             for row, value in columns[c]:
                 if not held[row] and not delivered[row]:
+                    # The first element of a row reserves room for all of them, so that no row is
+                    # ever cut off.
                     fits = fits and space.reserve(row)
                 held[row].append((c, value))
         if not fits:

@@ -82,6 +82,7 @@ def _stream(node: Ewise, tensors: Tensors, begin: int, end: int, size: int) -> N
         cut = position not in function.whole
         operands.append(_part(whole, begin, end, size) if cut else whole)
     part = apply(function, tuple(operands))
+    # The number of features is known only from the first part.
     if begin == 0:
         tensors[node.out] = np.full((size, *part.shape[1:]), np.nan)
     tensors[node.out][begin:end] = part
@@ -121,6 +122,8 @@ def sweep(
     output = np.full((len(source), size), np.nan)
     flat = tensors[pair.first.vector].ndim == 1
     tensors[pair.first.out] = output[0] if flat else output.T
+    # Each row has its slots in the buffer, as many as it has elements; ``next_slot`` is the first
+    # free one.
     next_slot = view.row_start[:-1].copy()
     held_column = np.empty(view.nonzeros, np.int32)
     held_value = np.empty(view.nonzeros)
@@ -142,11 +145,15 @@ def sweep(
             inputs = np.full((lanes, size), np.nan)
             result = np.full((lanes, view.shape[1 if is_oei else 0]), second.identity)
         inputs[:, begin_at:end] = x[begin_at:end].reshape(end - begin_at, len(inputs)).T
+        # The second product of a stream uses the columns at once, as its matrix is the transposed
+        # one.
         if not is_oei:
             for lane, out in zip(inputs, result, strict=True):
                 scatter(*columns, lane, out, begin_at, end, *codes(second))
             continue
         held += hold(*columns, begin_at, end, next_slot, held_column, held_value)
+        # The rows of this step are used now and leave the buffer; their later elements come from
+        # the columns themselves.
         used = int((next_slot[begin_at:end] - view.row_start[begin_at:end]).sum())
         for lane, out in zip(inputs, result, strict=True):
             buffer = view.row_start, next_slot, held_column, held_value
@@ -204,6 +211,8 @@ def run_oei(
                 reads += pair is not None
                 position += 1
                 continue
+            # The pass writes names of two iterations; ``boundary`` and ``final`` say which are
+            # whose.
             local = dict(tensors)
             sweep(pair, local, matrices[pair.first.matrix], width=width, occupancy=occupancy)
             reads += 1

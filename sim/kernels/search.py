@@ -187,6 +187,8 @@ def _portion(
     problem: TilingSearch, source: tuple[str, str], tilings: Sequence[Tiling]
 ) -> list[int]:
     """Return the times of some tilings; ``source`` is the chip's file, which a worker lacks."""
+    # The text travels with the problem, as a worker on another machine has no chip file of the
+    # user's.
     chip = read_chip(*source)
     return [problem.time(chip, tiling) for tiling in tilings]
 
@@ -197,6 +199,7 @@ def _portions(problem: TilingSearch, chip: Chip, tilings: list[Tiling]) -> Itera
     The longest tilings come first, so that no process still works on a long part after all others
     have finished.
     """
+    # The time of a simulation is about proportional to its steps.
     sized = sorted(((steps_of(problem.plan(chip, t)), t) for t in tilings), reverse=True)
     problem.check_steps(sized[0][0], sum(steps for steps, _ in sized))
     part, steps = [], 0

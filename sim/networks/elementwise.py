@@ -106,6 +106,7 @@ def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
     """
     operands, steps = RECIPES[operation]
     pieces = ceil_div(elements, _PIECE)
+    # A short operation has one piece of its own size, in whole blocks.
     size = min(_PIECE, round_up(elements, 16))
     program = Program(chip, f"{operation} {elements}")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
@@ -122,6 +123,7 @@ def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Ste
     size = gy.shape[1:]
     ins = [[core.allocate("UB", size, "fp16", "in") for _ in gx] for _ in "01"]
     outs = [core.allocate("UB", size, "fp16", "out") for _ in "01"]
+    # A vector that some recipes need besides their result.
     room = core.allocate("UB", size, "fp16", "room")
     full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
     for piece in part:
@@ -130,6 +132,7 @@ def _stream(core: Core, gx: list[View], gy: View, part: range, steps: tuple[_Ste
                 core.copy(target, source[piece])
         with together(full.read(), done.write()) as (slot, out):
             for index, step in enumerate(steps):
+                # Each step reads the result of the one before.
                 if index:
                     core.pipe_barrier(V)
                 step(core, outs[out], ins[slot], room)
@@ -151,6 +154,7 @@ def layer_norm_instructions(rows: int, features: int) -> int:
 
 def _chunk(features: int) -> int:
     """Return the features of a piece, which divide all features."""
+    # 96 rows of 128 lanes are 24 KiB: two slots of x and of y, and both sums, fit UB.
     return max(d for d in range(1, 97) if features % d == 0)
 
 
@@ -186,12 +190,14 @@ def _normalise(core: Core, gx: View, gy: View, part: range, features: int) -> No
     squares = core.allocate("UB", (chunk, _LANES), "fp16", "squares")
     room = core.allocate("UB", (_LANES,), "fp16", "room")
     full, done = Ring(core, MTE2, V), Ring(core, V, MTE3)
+    # A repeat stride of 0 gives every row of 128 lanes the same row of statistics.
     broadcast = {"dst": (1, 8), "src0": (1, 8), "src1": (1, 0)}
     for piece in part:
         core.pipe_barrier(V)
         core.vdup(sums, 0.0)
         core.vdup(squares, 0.0)
         core.pipe_barrier(V)
+        # The rows do not fit the buffer, so that x is loaded twice.
         for second in (False, True):
             for number in range(chunks):
                 with full.write() as slot:
@@ -218,6 +224,7 @@ def _statistics(core: Core, sums: View, squares: View, room: View, features: int
     """Emit the mean of each lane into the first row of ``sums``, and 1/σ into that of squares."""
     many = sums.shape[0]
     while many > 1:
+        # An odd row in the middle stays as it is and takes part in the next halving.
         half = many // 2
         for view in (sums, squares):
             core.vadd(view[:half], view[:half], view[many - half : many])
@@ -227,10 +234,12 @@ def _statistics(core: Core, sums: View, squares: View, room: View, features: int
     core.vmuls(mean, mean, 1 / features)
     core.vmuls(square, square, 1 / features)
     core.pipe_barrier(V)
+    # σ² = E[x²] − E[x]².
     core.vmul(room, mean, mean)
     core.pipe_barrier(V)
     core.vsub(square, square, room)
     core.pipe_barrier(V)
+    # The usual ε of layer normalisations keeps 1/σ finite.
     core.vadds(square, square, 1e-5)
     core.pipe_barrier(V)
     core.vrsqrt(square, square)

@@ -200,11 +200,14 @@ def run(
         if layer in missing:
             times.append(LayerTime(layer, None))
             continue
+        # Layers that differ in their names alone take equal times.
         if layer.shape not in known:
             try:
                 with paused_collector():
                     program = build_baseline(layer, chip) if step == "baseline" else None
                     program = _timed(layer, chip) if program is None else program
+                    # Times do not depend on data, and the kernels pass the checks in their own
+                    # tests.
                     report = simulate(program, cube=None, checks=False)
                     known[layer.shape] = analyse(counters_of(report), thresholds)
             except ValueError as error:
@@ -245,6 +248,8 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
     complete_kind(chip)
     baseline = step == "baseline"
     if isinstance(layer, Conv):
+        # The baseline of a depthwise convolution is one on the Cube, with diagonal matrices as
+        # weights.
         if layer.kind == "depthwise" and not baseline:
             return depthwise_needs(_shape(layer), chip).instructions
         return dense_needs(conv_shape(layer) if baseline else _shape(layer), chip).instructions

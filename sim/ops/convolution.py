@@ -260,6 +260,7 @@ def _pads(
             raise UserError(f"padding must be int, two ints, 'valid' or 'same', not {padding!r}")
         if stride != (1, 1):
             raise UserError(f"stride must be 1 with padding 'same', not {stride!r}")
+        # An odd number of zeros has the larger half at the bottom and right, as in PyTorch.
         high, wide = ((k - 1) * d for k, d in zip(kernel, dilation, strict=True))
         return high // 2, high - high // 2, wide // 2, wide - wide // 2
     rows, columns = pair("padding", padding, 0)

@@ -94,6 +94,7 @@ def unfold(
     """
     x, single = batched("x", x)
     s = _shape(x.shape, kernel_size, dilation, padding, stride)
+    # A pixel is in up to ``taps`` patches.
     nbytes = 4 * x.nbytes * (s.taps + 1)
     done = run_tiled(
         "unfold",

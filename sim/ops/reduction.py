@@ -71,11 +71,12 @@ def _doublings(
     Parameters
     ----------
     limit : float
-        Inputs beyond ±most are replaced by it: FP16 does not distinguish the results.
+        Inputs beyond ±``limit`` are replaced by it: FP16 does not distinguish the results.
     """
 
     def split(x: np.ndarray) -> tuple[np.ndarray, Restore]:
         near = np.clip(x, -limit, limit)
+        # Halvings until an input is within the reach; ``restore`` doubles as often.
         count = np.ceil(np.log2(np.abs(near) / reach))
 
         def restore(y: np.ndarray) -> np.ndarray:
@@ -110,6 +111,7 @@ def _hyperbolic_sine(x: np.ndarray) -> tuple[np.ndarray, Restore]:
 def _logarithm(x: np.ndarray) -> tuple[np.ndarray, Restore]:
     """Use ln(1 + x) = q·ln 2 + ln(1 + r), with 1 + x = 2^q·(1 + r); −∞ at −1 and NaN below it."""
     significand, exponent = np.frexp(1 + x)
+    # frexp returns 0.5 … 1; a significand within √½ … √2 makes the argument smallest.
     low = significand < sqrt(0.5)
     argument = np.where(low, 2 * significand, significand) - 1
     q = exponent - low
@@ -151,6 +153,7 @@ _MIDDLE, _END = Fraction(11, 4), 4.0
 def _gelu_terms(order: int) -> tuple[Fraction, ...]:
     """Return the coefficients of x·Φ(x) about ``_MIDDLE``; the density φ has φ′ = −x·φ."""
     middle = float(_MIDDLE)
+    # Coefficients of φ about the middle: φ′ = −x·φ gives a recursion of two terms.
     density = [Fraction(exp(-middle * middle / 2) / sqrt(2 * pi))]
     for n in range(order):
         before = density[n - 1] if n else Fraction(0)

@@ -259,6 +259,7 @@ class Machine:
         if self.tilewise:
             d = self._tiles(op, a, indices, b, c)
         else:
+            # The whole matrices at once have the bits of the loop over tiles, which tests compare.
             d = self._compute(op, a, indices, b, c)
             self.counts += Counts.of(
                 len(a), b.shape[1], len(b), c=c is not None, sparse=indices is not None
@@ -292,6 +293,7 @@ class Machine:
         self._check(op, a, indices, b, c)
         deep = TILE if indices is None else DEEP
         (m, n), depth = (len(a), b.shape[1]), tiles(len(b), deep)
+        # Terms of these two change no bit of D.
         a_fill, b_fill = padding(op)
         # Padded sizes. A compressed A has TILE values a tile, although the tile is DEEP elements.
         a_columns, columns = TILE * depth, TILE * tiles(n)

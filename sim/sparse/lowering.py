@@ -32,6 +32,7 @@ def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> EngineP
     bounds, _ = _bounds(pattern, architecture)
     vectors, ewise_cycles = _vectors(pattern, architecture, sweep, bounds, arrays=2, steps=3)
     rate = architecture.bytes_per_cycle
+    # The results of a block column have ``side`` elements, the last one perhaps fewer.
     width = value * sweep.is_features
     return EngineProgram(
         pattern.col_first,
@@ -76,11 +77,15 @@ def product_steps(pattern: Pattern, architecture: Architecture, sweep: Sweep) ->
     stream = sweep.kind == "stream"
     bounds, col_bytes = _bounds(pattern, architecture)
     subs = len(bounds) - 1
+    # Entries of one nonzero each have no prefix of their own.
     work = pattern.col_work if len(pattern.col_work) > 1 else np.arange(pattern.entries + 1)
     nonzeros = np.diff(work[pattern.col_first[bounds]])
     loaded = np.diff(col_bytes[bounds])
+    # Steps behind the last load: the OS and the e-wise core, and in a stream the IS core and the
+    # write of the results.
     more = 4 if stream else 2
     table = np.zeros((subs + more, len(COLUMNS)), np.int64)
+    # Views by name, so that what is written to them is in the table.
     of = {name: table[:, column] for column, name in enumerate(COLUMNS)}
     of["vectors"][:], ewise_cycles = _vectors(
         pattern, architecture, sweep, bounds, arrays=1, steps=more
@@ -91,6 +96,7 @@ def product_steps(pattern: Pattern, architecture: Architecture, sweep: Sweep) ->
         of["is_operations"][3 : subs + 3] = nonzeros * sweep.is_features
         of["results"][-1] = architecture.value_bytes * sweep.is_features * pattern.elements
     for later in range(4 if stream else 2):
+        # A sub-tensor stays until the last core that needs it has passed.
         of["csc_space"][later : later + subs] += loaded
     moved = of["csc"] + of["vectors"] + of["results"]
     rate, pes = architecture.bytes_per_cycle, architecture.pes
@@ -133,6 +139,7 @@ def _sizes(first: np.ndarray, work: np.ndarray, nonzero: int, entry: int) -> np.
 
 def _prefix(first: np.ndarray, work: np.ndarray, nonzero: int, entry: int) -> np.ndarray:
     """Return the bytes of all columns (or rows) before each one."""
+    # Each entry has an index, and as many values as it has nonzeros.
     return (first if len(work) == 1 else work[first]) * nonzero + first * entry
 
 
@@ -158,6 +165,8 @@ def _bounds(pattern: Pattern, architecture: Architecture) -> tuple[np.ndarray, n
     bounds, n = [0], pattern.indices
     while bounds[-1] < n:
         first = bounds[-1]
+        # As many columns as have at most ``limit`` bytes together; one always fits
+        # (``_check_room``).
         last = int(np.searchsorted(col_bytes, col_bytes[first] + limit, "right")) - 1
         bounds.append(min(last, first + width, n))
     return np.array(bounds, np.int64), col_bytes
@@ -183,6 +192,8 @@ def _vectors(
     vectors = np.zeros(subs + steps, np.int64)
     vectors[:subs] = arrays * architecture.pointer_bytes * np.diff(bounds)
     vectors[:subs] += value * sweep.os_features * _first_uses(pattern, bounds)
+    # x is loaded with the columns, and the operands of operators one step later, before the e-wise
+    # core needs them; its results are written in the step in which it works.
     vectors[1 : subs + 1] += value * _spread(sweep.read, edges)
     vectors[2 : subs + 2] += value * _spread(sweep.written, edges)
     cycles = np.zeros(subs + steps, np.int64)
@@ -192,12 +203,15 @@ def _vectors(
 
 def _spread(total: int, edges: np.ndarray) -> np.ndarray:
     """Return whole shares of a total in proportion to the widths between the edges."""
+    # Python ints, because the products exceed 64 bits. Differences of rounded sums add up to the
+    # total.
     return np.diff(edges.astype(object) * total // int(edges[-1])).astype(np.int64)
 
 
 def _first_uses(pattern: Pattern, bounds: np.ndarray) -> np.ndarray:
     """Return the elements of x that each step loads, because it brings a row's first entry."""
     rows = np.flatnonzero(np.diff(pattern.row_first))
+    # Row r of the matrix is what meets element r of x: its first entry decides when x[r] is loaded.
     steps = np.searchsorted(bounds, pattern.row_cols[pattern.row_first[rows]], "right") - 1
     widths = np.minimum(pattern.side, pattern.elements - rows * pattern.side)
     return np.bincount(steps, widths, len(bounds) - 1).astype(np.int64)

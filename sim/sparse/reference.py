@@ -40,6 +40,8 @@ class _Machine:
             for r in column:
                 self.rows[r].append(c)
                 prefix = program.col_work
+                # An entry may be a block with several nonzeros; a prefix of one element means that
+                # none is.
                 weight = 1 if len(prefix) == 1 else int(prefix[position + 1] - prefix[position])
                 self.work[r, c] = weight
                 position += 1
@@ -93,6 +95,8 @@ class _Machine:
             r = max((r for r in self.csr_space if r >= low), default=-1)
             if r < 0:
                 return False
+            # An eligible row that is evicted must be loaded again, because the IS core needs it
+            # now.
             if r < self.eligible and self.chip[r]:
                 _append(self.lost, r)
             self.evicted += self.size(r, self.chip[r])
@@ -137,7 +141,10 @@ class _Machine:
             for r in self.columns[c]:
                 if c in self.chip[r] or c in self.consumed[r]:
                     continue
+                # A row that is needed now may displace all rows that are not; another one only rows
+                # behind it.
                 low = self.eligible if r < self.eligible else r + 1
+                # Entries are stored in order: one behind a gap is loaded again later, with its row.
                 if self.rest(r)[0] == c and self.reserve(r, low):
                     self.store(r, c)
                 elif r < self.eligible:
@@ -170,6 +177,7 @@ class _Machine:
             if spare < self.program.nonzero_bytes + self.program.entry_bytes:
                 break
             fetched += len(self.rows[r]) - len(self.rest(r))
+            # No row gets far ahead of the others: each takes at most the mean of the rows up to it.
             share = max(1, ceil_div(fetched, r - finished + 1))
             for c in self.rest(r)[:share]:
                 nbytes = self.size(r, [c])
@@ -190,6 +198,8 @@ class _Machine:
         if len(early) == len(column) or column[len(early)] != r:
             return
         if not early:
+            # Columns that are converted early take a quarter of the buffer at most, as a sub-tensor
+            # does.
             ahead = sum(v for k, v in self.csc_space.items() if k >= self.passed)
             whole = self.column_size(c, column)
             if whole > self.free() or ahead + whole > self.program.capacity // 4:
@@ -220,6 +230,7 @@ class _Machine:
         p, bounds = self.program, self.program.bounds.tolist()
         self.evicted = self.repacked = 0
         if 2 <= s < self.subs + 2:
+            # The OS core has used these columns in the last step.
             for c in range(bounds[s - 2], bounds[s - 1]):
                 del self.csc_space[c]
         following = bounds[min(max(s - 2, 0), self.subs)]
@@ -229,6 +240,7 @@ class _Machine:
             if any(c < self.passed for c in self.rest(r)):
                 _append(self.lost, r)
         self.eligible = following
+        # Before the loads, since a core uses in a step what was there when it began.
         ready = self.ready()
         csc = self.load_columns(bounds[s], bounds[s + 1]) if s < self.subs else 0
         reload = self.reload()
@@ -245,6 +257,7 @@ class _Machine:
             cycles = max(cycles, int(p.ewise_cycles[s]))
         if s >= self.subs + 2:
             cycles = max(cycles, -(-ready * p.is_features // p.pes))
+        # What the bandwidth of the step's cycles leaves over.
         prefetch = self.prefetch(cycles * p.rate // p.per - total)
         spaces = sum(self.csr_space.values()), sum(self.csc_space.values())
         held = sum(self.size(r, self.chip[r]) for r in range(self.n))

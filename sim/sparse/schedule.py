@@ -187,6 +187,7 @@ def schedule(
         more = limit is not None and iterations < limit
         return _sections(graph, shapes, matrices, count, fused, more)
 
+    # Two iterations are added at a time, so that the parity must be that of the run.
     direct = min(iterations, _UNROLLED - iterations % 2)
     counts = sections(direct)
     if iterations > direct:
@@ -196,6 +197,7 @@ def schedule(
             counts[section] += count * ((iterations - direct) // 2)
     confirm = ()
     if confirmations:
+        # A confirmation has its own products, and none of them shares a pass with an iteration's.
         again, known = _confirmation(graph, shapes, matrices)
         for section, count in _sections(again, known, matrices, 1, {}, False).items():
             counts[section] += count * confirmations
@@ -265,6 +267,8 @@ def _sections(
         if pair is None:
             place += 1
             continue
+        # A pair across the end of the run: its second product belongs to an iteration that may not
+        # come.
         last = pair.crosses and iteration == iterations - 1
         if pair.kind is None or (last and not more):
             place += 1
@@ -273,6 +277,7 @@ def _sections(
         seconds[iteration + pair.crosses, pair.next_position] = pair.kind
         if last:
             begun = pair.next_position + 1
+        # The second product of the pair is done in the same pass.
         place += 2
     operators, values, results = unrolled(graph, shapes, matrices, iterations, begun=begun)
     levels = _levels(operators, firsts, seconds)
@@ -306,6 +311,8 @@ def _levels(
             if operator.view and place in seconds:
                 level = levels[pair]
                 if there.get(operator.vectors[0], 0) > level:
+                    # The second product would read what a later sweep makes. The pair's first
+                    # product moves to that sweep, and all levels are computed anew.
                     late = there[operator.vectors[0]]
                     break
                 there[operator.output] = complete[operator.output] = level + 1
@@ -315,10 +322,12 @@ def _levels(
                 free = level + 1
                 if place in firsts:
                     pair = number
+                # Element by element in the same sweep, as a whole after it.
                 there[operator.output], complete[operator.output] = level, level + 1
             else:
                 level = max([need, *(there.get(name, 0) for name in operator.vectors)])
                 after = level + 1 if operator.swept else level
+                # A reduction is there after the last element only.
                 there[operator.output] = after if operator.reduces else level
                 complete[operator.output] = after
                 if not operator.swept:
@@ -340,6 +349,7 @@ def _gather(
 ) -> Counter[ScheduleSection]:
     """Return the sections from the operators of each sweep."""
     made: dict[str, tuple[int, bool]] = {}  # sweep that produces a vector, and if it is IS
+    # Results of the run are used after every sweep.
     last_use: dict[str, int] = dict.fromkeys(results, len(operators) + 1)
     by_level: dict[int, list[Operator]] = {}
     for operator, level in zip(operators, levels, strict=True):
@@ -371,6 +381,7 @@ def _gather(
                 )
                 for name in operator.vectors:
                     if made.get(name, (-1, False))[0] < begin:
+                        # True only as long as all readers are output-stationary products.
                         entering[name] = entering.get(name, True) and first
                         if operator.view and first:
                             inputs[name] = Gathered(operator.view, operator.operations)
@@ -415,6 +426,7 @@ def _sweep(
         if not first:  # the input of an OS product is loaded by the rows
             read.update(n for n in operator.vectors if made.get(n, (-1, False))[0] < level)
         leaves = operator.output_values and last_use.get(operator.output, -1) > level
+        # The IS core writes its own results, which the lowering counts.
         if leaves and not made[operator.output][1]:
             written.add(operator.output)
     return Sweep(

@@ -23,17 +23,20 @@ PAGERANK = Graph(
     given=("rank", "ones", "damping", "count", "tolerance"),
     setup=(
         Vxm("row_sum", "ones", transposed=True),
+        # A vertex without outgoing weight is dangling: it has no edges to share its rank among.
         ewise("dangling", "equal", "row_sum", 0.0),
         ewise("inverse", "div", 1.0, "row_sum"),
         ewise("share", "select", "dangling", 0.0, "inverse"),
         ewise("restart", "sub", 1.0, "damping"),
     ),
     body=(
+        # The rank of dangling vertices goes to all vertices, as do the jumps of the surfer.
         ewise("lost", "mul", "rank", "dangling"),
         reduce("lost_sum", "add", "lost"),
         ewise("damped", "mul", "damping", "lost_sum"),
         ewise("jumps", "add", "damped", "restart"),
         ewise("jump", "div", "jumps", "count"),
+        # Divided by the row's sum here, so that the matrix itself stays as it was given.
         ewise("scaled", "mul", "rank", "share"),
         Vxm("spread", "scaled"),
         ewise("followed", "mul", "spread", "damping"),
@@ -60,6 +63,7 @@ LABELPROP = Graph(
     body=(
         Vxm("gathered", "belief"),
         ewise("mean", "mul", "gathered", "share"),
+        # Known labels stay (a boundary condition), all others become the mean.
         ewise("next", "select", "labelled", "known", "mean"),
         ewise("change", "sub", "next", "belief"),
         ewise("size", "abs", "change"),
@@ -235,6 +239,7 @@ def gcn(a: Sparse, features: np.ndarray, weights: Sequence[np.ndarray]) -> Probl
         np.concatenate([a.row_values, np.ones(count)]),
         a.shape,
     )
+    # Every vertex has an edge to itself, so that no sum is 0.
     root = 1 / np.sqrt(np.bincount(whole.column_index, whole.row_values, minlength=count))
     scaled = root[whole.rows] * whole.row_values * root[whole.column_index]
     return Problem(gcn_graph(len(weights)), {"A": whole.with_values(scaled)}, given, 1)

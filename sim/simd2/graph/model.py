@@ -211,6 +211,7 @@ class Core:
         """
         # Loads of A and B; a compressed A has a B of two fragments. All other loads are those of C.
         operands = 2 * counts.mmo + counts.sparse
+        # Accumulators are FP32, whatever the operands are.
         results = counts.loads - operands + counts.stores
         moved = TILE * TILE * (operands * _BYTES[inputs] + results * 4)
         moved += counts.sparse * _INDEX_BYTES
@@ -286,8 +287,10 @@ def closure_counts(algorithm: str, vertices: int, iterations: int, *, block: int
     total = Counts()
     for begin in range(0, vertices, block):
         rows = min(block, vertices - begin)
+        # The block on the diagonal first: its paths within the block.
         for _ in range(most_iterations("leyzorek", rows)):
             total += Counts.of(rows, rows, rows)
+        # The block's row and column of blocks, then all other blocks with them.
         total += Counts.of(rows, vertices, rows) + Counts.of(vertices, rows, rows)
         if vertices > block:
             total += Counts.of(vertices, vertices, rows)
@@ -327,6 +330,7 @@ def estimate(
         check_int("iterations", iterations, 0, count)
         count = iterations
     counts = closure_counts(algorithm, vertices, count, block=block)
+    # Each iteration compares all distances with those before; Floyd and Warshall need no check.
     checked = 0 if algorithm == "floyd-warshall" else count * vertices**2
     return Estimate(
         vertices,

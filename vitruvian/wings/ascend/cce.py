@@ -126,6 +126,7 @@ def macros(texts: Sequence[str]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not _NAME.fullmatch(name):
             raise UserError(f"--define must be NAME or NAME=VALUE with a name of C, not {text!r}")
+        # As a C compiler does: -D NAME means NAME=1.
         values[name] = value if equals else "1"
     return values
 

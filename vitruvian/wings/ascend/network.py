@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         chip, network = load_chip(options.chip), _network(options.network)
         tell_compiling()
+        # The baseline has operators that the optimised network fuses: the bar counts its layers.
         shown = unfused(network) if options.step == "baseline" else network
         total = len(shown.layers)
         with Progress(network.name, total, bar=True, counts=True) as progress:

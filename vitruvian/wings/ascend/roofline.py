@@ -157,6 +157,7 @@ def _simulate(options: argparse.Namespace, chip: "Chip") -> int:
     from vitruvian.sim.papers.zhou25 import CASES
 
     name = options.target
+    # Some kernels have the name of a case study; a step says that the case study is meant.
     if name in CASES and (options.step is not None or name not in KERNELS):
         if options.cores is not None:
             raise UserError("--cores must be absent for a case study, which uses one core")
@@ -201,6 +202,7 @@ def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -
 
 
 def _console(options: argparse.Namespace) -> "Console":
+    # With --json -, standard output has the figures alone, so that other programs can read them.
     return open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=120)
 
 
@@ -260,6 +262,7 @@ def _cells(row: Any) -> tuple[str, ...]:
     shares = (f"{x * 100:.2f} %" for x in (row.utilisation, row.efficiency, row.time_ratio))
     used, efficiency, ratio = shares
     if not row.total:
+        # A component without work has no rate to compare with.
         used = efficiency = "–"
     active = f"{row.active_s * 1e6:,.3f} µs"
     return row.component.title, work or "–", rate, active, used, "=", efficiency, f"× {ratio}"

@@ -259,6 +259,7 @@ def _vertex(option: str, text: str, matrix: "Given") -> Any:
         if not text.isascii() or not text.isdigit():
             raise UserError(f"{option} must be a whole number, 0 or more, not {text!r}")
         return int(text)
+    # A list of edges may have vertices with numbers or texts as names; an option is always text.
     named = {str(name): name for name in matrix.vertices}
     return named.get(text, text)
 

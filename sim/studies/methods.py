@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import refusal
 from vitruvian.golden.fp import convert
 from vitruvian.golden.m3xu import operand_dtype
 from vitruvian.sim.studies.engine import Engine
@@ -226,5 +227,5 @@ def as_method(name: str) -> Method:
     by_plain_name = {key.lower().replace(" ", ""): method for key, method in METHODS.items()}
     method = by_plain_name.get(name.lower().replace(" ", ""))
     if method is None:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {name!r}")
+        raise ValueError(refusal("method", name, METHODS))
     return method

@@ -88,6 +88,24 @@ def _libraries() -> Iterable[str]:
     return ("vt45", "nangate45")
 
 
+def _tasks() -> Iterable[str]:
+    from vitruvian.sim.bench.exhaustive import tasks
+
+    return [task.name for task in tasks()]
+
+
+def _duplicates() -> Iterable[str]:
+    from vitruvian.sim.simd2.graph import DUPLICATES
+
+    return DUPLICATES
+
+
+def _precisions() -> Iterable[str]:
+    from vitruvian.hdl.cube import CONFIGS
+
+    return sorted({name for config in CONFIGS.values() for name in config.precisions})
+
+
 #: Names by command and attribute, or by attribute alone; wings register more.
 _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "graph problem": _problems,
@@ -96,6 +114,10 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "graph algorithm": _algorithms,
     "graph input": lambda: ("fp16", "fp32"),
     "graph backend": lambda: ("golden", "rtl"),
+    "graph duplicates": _duplicates,
+    "exhaustive task": _tasks,
+    "host accuracy": lambda: [name for name in _presets() if name != "exact"],
+    "host precision": _precisions,
     "preset": _presets,
     "machines names": _machines,
     "conformance machine": _machines,
@@ -184,7 +206,7 @@ def _values(name: str, given: argparse.Namespace) -> list[str]:
     found: dict[str, None] = {}
     for unit in _chosen([units] if isinstance(units, str) else units):
         option = unit.options.get(name)
-        # The help of an option that takes a name lists the names.
+        # The help of an option that takes a name lists the names; other words in it are remarks.
         if option is not None and " | " in option.help:
-            found |= dict.fromkeys(option.help.split(" | "))
+            found |= {word: None for word in option.help.split(" | ") if " " not in word}
     return list(found)

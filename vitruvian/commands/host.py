@@ -8,7 +8,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least, compiling
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
-from vitruvian.common.validate import shortened
+from vitruvian.common.validate import nearest, shortened
 from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Option, Variant
 from vitruvian.sim.host.problems import PROBLEMS
@@ -110,13 +110,14 @@ def _register_host(commands: Any) -> None:
 
 def _value(option: Option) -> Any:
     """Return an argument type for one value of an option of a unit."""
+    words = option.help.split(" | ")
 
     def read(text: str) -> Any:
         try:
             return option.read(text)
         except UserError:
             raise argparse.ArgumentTypeError(
-                f"must be {option.help}, not {shortened(text)}"
+                f"must be {option.help}, not {shortened(text)}{nearest(text, words)}"
             ) from None
 
     return read

@@ -7,7 +7,7 @@ from pathlib import Path
 from vitruvian.common.cache import cache_root, digest, storing
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
-from vitruvian.common.validate import shortened
+from vitruvian.common.validate import nearest, shortened
 from vitruvian.flows.asic import liberty
 from vitruvian.flows.asic.cells import nangate45, stages, vt45, writer
 
@@ -60,7 +60,8 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
         reserved = stem in (vt45.NAME, "nangate45")  # their baselines belong to other cells
         result = CellLibrary(Path(name).name if reserved else stem, Path(name))
     else:
-        raise UserError(f"liberty must be vt45, nangate45 or an existing file, not {name!r}")
+        hint = nearest(name, (vt45.NAME, "nangate45"))
+        raise UserError(f"liberty must be vt45, nangate45 or an existing file, not {name!r}{hint}")
     try:
         cells = result.cells.cells
     except liberty.LibertyError as error:

@@ -48,6 +48,38 @@ def _studies() -> Iterable[str]:
     return KERNELS
 
 
+def _methods() -> Iterable[str]:
+    from vitruvian.sim.studies import METHODS
+
+    return METHODS
+
+
+def _types() -> Iterable[str]:
+    from vitruvian.sim.kernels.tiling import DTYPES
+
+    return DTYPES
+
+
+def _output_types() -> Iterable[str]:
+    from vitruvian.sim.kernels.tiling import DTYPES
+
+    return dict.fromkeys(name for entry in DTYPES.values() for name in entry[2])
+
+
+def _kinds() -> Iterable[str]:
+    from vitruvian.sim.davinci import load_chip
+    from vitruvian.sim.davinci.chip.file import chip_names
+
+    kinds = dict.fromkeys(kind for chip in chip_names() for kind in load_chip(chip).kinds)
+    return [*kinds, "all"]
+
+
+def _steps() -> Iterable[str]:
+    from vitruvian.sim.networks.run import STEPS
+
+    return STEPS
+
+
 def _networks() -> Iterable[str]:
     from vitruvian.sim.networks import NETWORKS
 
@@ -58,16 +90,26 @@ def _networks() -> Iterable[str]:
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "chip": _chips,
     "cube": lambda: ("golden", "rtl", "fast", "none"),
+    "cce cube": lambda: ("golden", "rtl", "fast"),
+    "cce kind": _kinds,
     "kernel problem": _kernels,
     "trace problem": _kernels,
     "knn method": _selections,
     "knn metric": lambda: ("l2", "cosine", "cosine-product"),
     "taylor functions": _functions,
+    "taylor input": lambda: (),  # a file, not the format that other commands call input
     "taylor method": _evaluations,
     "tune kernel": lambda: ("matmul",),
+    "tune dtype": _types,
+    "tune output_dtype": _output_types,
+    "tune method": lambda: ("exhaustive", "guided"),
     "roofline target": _targets,
+    "roofline core": lambda: ("busiest", "all"),
     "studies name": _studies,
+    "studies methods": _methods,
+    "studies backend": lambda: ("golden", "rtl"),
     "network network": _networks,
+    "network step": _steps,
 }
 
 #: Endings of the files that may stand in the place of a name

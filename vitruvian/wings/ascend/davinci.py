@@ -408,17 +408,14 @@ def _cce(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.davinci.cce import build, build_mixed, read_file
 
-    if options.cube not in CUBES[:3]:
-        raise UserError(f"--cube must be one of {', '.join(CUBES[:3])}, not {options.cube!r}")
+    one_of("--cube", options.cube, CUBES[:3])
     check_outputs(options)
     tell_compiling()
     defines, include_path = macros(options.define), folders(options.include)
     try:
         chip = load_chip(options.chip)
-        if options.kind not in (None, "all", *chip.kinds):
-            raise UserError(
-                f"--kind must be one of {', '.join(chip.kinds)}, all, not {options.kind!r}"
-            )
+        if options.kind is not None:
+            one_of("--kind", options.kind, (*chip.kinds, "all"))
         kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
         # A kernel for several kinds of cores is read once for each, with the macros of that kind.
         kernels = {

@@ -12,7 +12,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands.options import add_chip, add_jobs, add_json, add_size, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import nearest, one_of
 from vitruvian.wings.ascend.davinci import tell_compiling
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def _tune(options: argparse.Namespace) -> int:
     from vitruvian.sim.kernels.tiling import DTYPES
 
     if options.kernel != "matmul":
-        raise UserError(f"KERNEL must be matmul, not {options.kernel!r}")
+        hint = nearest(options.kernel, ("matmul",))
+        raise UserError(f"KERNEL must be matmul, not {options.kernel!r}{hint}")
     one_of("--dtype", options.dtype, DTYPES)
     if options.method == "guided" and (options.jobs not in (None, 1) or options.scheduler):
         option = "--scheduler" if options.scheduler else "--jobs"

@@ -12,8 +12,17 @@ def _applications() -> Iterable[str]:
     return OPTIONS
 
 
+def _orders() -> Iterable[str]:
+    from vitruvian.sim.sparse.reordering import ORDERS
+
+    return ORDERS
+
+
 #: Names by command and attribute
-NAMES: dict[str, Callable[[], Iterable[str]]] = {"sparse application": _applications}
+NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "sparse application": _applications,
+    "sparse reorder": _orders,
+}
 
 #: Endings of the files that may stand in the place of a name
 FILES: dict[str, str] = {}

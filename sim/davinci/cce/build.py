@@ -76,6 +76,8 @@ def build(
     values = _values(program, kernel, arguments)
     functional = Functional(program, cube) if execute else None
     scheduler, tasks = Scheduler(), []
+    # In rounds, the next block finds the buffers of its core as new; without rounds they stay
+    # readable.
     rounds = blocks > chip.kind(kind).count
     for index in range(blocks):
         core = program.core(index, kind)
@@ -133,6 +135,8 @@ def build_mixed(
     for kernel in kernels.values():
         program.sources |= kernel.sources
     values = _values(program, first, arguments)
+    # These results only steer the control flow of the kernels; ``simulate`` computes those that
+    # count.
     functional = Functional(program, "fast")
     scheduler, tasks = Scheduler(), []
     for kind, kernel in kernels.items():
@@ -185,7 +189,9 @@ def _values(
             raise ValueError(
                 f"{parameter.name} must be an array with a dtype of the vector unit, or None"
             )
+        # NumPy has no bf16: its codes come as uint16, and the parameter says what they are.
         dtype = "bf16" if parameter.dtype == "bf16" else _NAMES[array.dtype]
         tensor = program.tensor(parameter.name, array.shape, dtype, array)
+        # Global memory begins above 0, so that no tensor has the address of a null pointer.
         values[parameter.name] = GM_BASE + tensor.offset
     return values

@@ -105,6 +105,7 @@ class CceKernel:
         values = self._values(arguments)
         machine = CceMachine(sink, block_idx, block_num, limit)
         machine.registers.update(registers or {})
+        # The stack of calls begins behind the variables of the outermost level.
         machine.top = round_up(self.unit.globals.size, 16)
         if machine.top > len(machine.memory):
             message = f"variables must fit {len(machine.memory)} bytes; they need {machine.top}"
@@ -157,6 +158,7 @@ def _fitting(value, name: str, type: Type):
         raise ValueError(f"{name} must be an integer, not {value!r}")
     size = 8 if not isinstance(type, Scalar) else type.size
     signed = isinstance(type, Scalar) and type.kind == "i"
+    # A pointer is an unsigned address of 8 bytes.
     low, high = (-(1 << 8 * size - 1), 1 << 8 * size - 1) if signed else (0, 1 << 8 * size)
     if not low <= value < high:
         raise ValueError(f"{name} must be {low} to {high - 1}, not {value!r}")
@@ -213,6 +215,7 @@ def read(
 
 def _parameter(name: str, type: Type) -> KernelParameter:
     inner = type.target if isinstance(type, Pointer) else type
+    # A pointer to a structure or to void takes bytes.
     dtype = inner.dtype if isinstance(inner, Scalar) else "uint8"
     return KernelParameter(name, dtype, isinstance(type, Pointer))
 
@@ -230,6 +233,7 @@ def read_file(path: str | Path, **options: Any) -> CceKernel:
         If the file cannot be read.
     """
     path = Path(path)
+    # As a C compiler does, files in quotes are looked for beside the source first.
     options.setdefault("directory", path.parent)
     try:
         text = source_text(path)

@@ -189,6 +189,7 @@ class Chip:
         # Programs have millions of instructions, but few distinct times.
         key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtypes(instruction))
         if op == "scalar":
+            # Work of the scalar unit has its time in its fields.
             key += (instruction.fields.get("cycles"), instruction.fields.get("text"))
         if key not in self._known:
             self._known[key] = self._timing(instruction)
@@ -222,6 +223,7 @@ class Chip:
             return ChipTiming(_atto(cube.init_s + cube.start_s + work.repeats * cube.step_s))
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
+        # The most special entry that the chip file has.
         lane = next(self.vector[name] for name in names if name in self.vector)
         return ChipTiming(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
 
@@ -229,6 +231,7 @@ class Chip:
         cycles = instruction.fields.get("cycles")
         if instruction.op == "scalar" and cycles is not None:
             return cycles * self.scalar["cycle"]
+        # Loads and stores of scalars have an entry by their name.
         text = instruction.fields.get("text", "") if instruction.op == "scalar" else instruction.op
         return self.scalar.get(text, self.scalar[""])
 

@@ -141,13 +141,18 @@ class Route:
         alone = self._alone(nbytes)
         data = alone
         if self.bursts and bursts and nbytes:
+            # The measurement has ``self.bursts`` bursts of each length: its time for this length of
+            # a burst is scaled to the number here. The latency occurs once in both.
             data = self._alone(nbytes * self.bursts // bursts) - self.latency_s
             data *= Fraction(bursts, self.bursts)
             alone = data + self.latency_s
         elif self.issue_s is not None:
+            # What the bus carries at full rate; the rest of the measured time is issue and latency.
             data = min(nbytes / self.rate.bytes_per_s, alone)
+        # Transfers that do not overlap occupy the unit to the last byte.
         if self.issue_s is None or not alone:
             return self.init_s, alone, Fraction(0)
+        # The parts add up to the measured time, however short that is.
         issue = min(self.issue_s, alone - data)
         return self.init_s + issue, data, alone - data - issue
 

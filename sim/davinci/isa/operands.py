@@ -82,6 +82,8 @@ class View:
     @property
     def span(self) -> "Span":
         """The bytes of all elements."""
+        # Axes that follow each other without a gap become one run, so that equal places have equal
+        # spans.
         axes = tuple(zip(self.shape, self.strides, strict=True))
         run, levels = _simplified(self.itemsize, axes)
         return Span(self.buffer, self.offset, run, levels)
@@ -118,6 +120,7 @@ class View:
             else:
                 if not -n <= k < n:
                     raise IndexError(f"index must be within an axis of {n}, not {k!r}")
+                # Python's remainder makes a negative index count from the end.
                 offset += (k % n) * stride
         kept = len(keys)
         shape, strides = (*shape, *self.shape[kept:]), (*strides, *self.strides[kept:])

@@ -58,6 +58,8 @@ class GatherSort(Vector):
         self._check_repeat("vgather", repeat)
         lanes = lanes_of(dst)
         mask = prefix(lanes) if mask == ALL else mask
+        # The offsets are data, which the builder does not see: without ``runs``, all of ``src``
+        # counts as read.
         read = (src.span,) if runs is None else tuple(Span(src.buffer, *run) for run in runs)
         levels = ((repeat, dst_repeat_stride * BLOCK_BYTES),)
         # Nothing is written above the highest enabled lane.
@@ -188,6 +190,7 @@ class GatherSort(Vector):
         reads = tuple(Span(src.buffer, start, n * PAIR_BYTES, levels) for start, n in lists)
         writes = Span(dst.buffer, dst.offset, repeat * total * PAIR_BYTES)
         views, fields = {"dst": dst, "src": src}, {"repeat": repeat, "lists": tuple(lists)}
+        # The time follows the pairs that are merged, and not the repeats of the instruction.
         passes = -(-repeat * total // _MERGED_PER_REPEAT)
         return self._vector("vmrgsort", views, fields, reads, (writes,), passes, _MERGED_PER_REPEAT)
 
@@ -262,6 +265,7 @@ class GatherSort(Vector):
             "dst_repeat_stride": dst_repeat_stride,
             "src_repeat_stride": src_repeat_stride,
         }
+        # Each of the 16 rows is one block in every repeat.
         reads, writes = (
             tuple(
                 Span(v.buffer, v.offset, BLOCK_BYTES, ((repeat, step * BLOCK_BYTES),))

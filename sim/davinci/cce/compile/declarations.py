@@ -120,6 +120,7 @@ class Declarations:
         else:
             variable = self._local(node.name, type)
         if node.init is None:
+            # Static variables begin as zeros, all others are indeterminate (C11, 6.7.9).
             steps = [_zeroing(variable)] if static else []
             if isinstance(type, Structure | Array):
                 steps += self._default_members(type, _lvalue(variable), 0, position)
@@ -144,6 +145,8 @@ class Declarations:
 
     def _local(self, name: str, type: Type) -> Variable:
         """Place a variable in the frame: in a slot if possible, otherwise in bytes."""
+        # A variable whose address nobody takes lives in a slot of the frame, which is faster than
+        # memory.
         plain = isinstance(type, Scalar | Pointer) and name not in self.context.addressed
         if plain or isinstance(type, Reference):
             return Variable(type, slot=self.context.frame.new_slot())
@@ -244,6 +247,8 @@ class Declarations:
             if isinstance(item, c_ast.InitList):
                 yield from self._listed(kind, lvalue, at, item)
                 continue
+            # A value without braces initialises the first number inside a nested structure or array
+            # (C11, 6.7.9).
             kind, at = next((leaf, at + inner) for leaf, inner in leaves(kind))
             get = converted(self.expressions.value(item), kind)
             yield _storing(lvalue, at, kind, get, position)

@@ -75,6 +75,7 @@ def assign(lvalue: LValue, type: Type, get: Callable, position: SourcePosition) 
     assert address is not None  # an lvalue has a slot or an address
 
     def store(f):
+        # The address comes first, as C leaves the order open and a kernel must give one result.
         at = address(f)
         value = get(f)
         f[MACHINE_SLOT].store(space, at, type, value, position)
@@ -136,6 +137,7 @@ def converted(expr: Expr, target: Type, *, explicit: bool = False) -> Callable:
     if source == target:
         return expr.get
     if isinstance(target, Pointer):
+        # The constant 0 is the null pointer of every memory.
         null = expr.constant == (0,)
         if isinstance(source, Pointer):
             if source.space != target.space and not null:
@@ -164,6 +166,7 @@ def cast(expr: Expr, target: Type) -> Expr:
     if target is VOID:
         return Expr(VOID, expr.get, expr.position)
     get = converted(decayed(expr), target, explicit=True)
+    # A constant needs no frame.
     known = None if expr.constant is None else (get([]),)
     return Expr(target, get, expr.position, known)
 
@@ -177,6 +180,7 @@ def folded(type: Type, operands: list[Expr], compute: Callable, position: Source
         return Expr(type, lambda f: compute(a(f)), position)
     b = operands[1].get
     if operands[1].constant is not None:
+        # x << 3 and the like are frequent in address computations: this saves a call for each.
         right = operands[1].constant[0]
         return Expr(type, lambda f: compute(a(f), right), position)
     return Expr(type, lambda f: compute(a(f), b(f)), position)
@@ -220,6 +224,7 @@ def offset_pointer(base: Expr, index: Expr, sign: str, position: SourcePosition)
         )
     if not isinstance(index.type, Scalar) or index.type.is_float:
         raise CceError(position, f"the offset of a pointer must be an integer, not {index.type}")
+    # Pointers move by elements, addresses by bytes.
     size = base.type.target.size * (1 if sign == "+" else -1)
     if size == 0:
         raise CceError(position, f"the elements of a {base.type} must have at least 1 byte")
@@ -287,6 +292,7 @@ def _apply_to_pointers(sign: str, left: Expr, right: Expr, position: SourcePosit
         size = left.type.target.size
         return folded(INT64, [left, right], lambda a, b: (a - b) // size, position)
     if sign == "+" and isinstance(right.type, Pointer):
+        # i + p is p + i.
         left, right = right, left
     if sign not in "+-" or not isinstance(left.type, Pointer):
         raise CceError(position, f"{sign} is not defined for {left.type} and {right.type}")

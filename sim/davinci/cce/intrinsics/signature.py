@@ -118,6 +118,8 @@ def select(
         If no signature fits; the message is about the one that fits the most arguments.
     """
     candidates = list(candidates)
+    # The number of arguments decides first, so that a message about types is about the right
+    # signature.
     counted = [c for c in candidates if c.fewest <= len(types) <= len(c.parameters)]
     if not counted:
         raise CceError(position, _count_message(candidates, len(types)))
@@ -128,6 +130,7 @@ def select(
         for number, (parameter, type) in enumerate(zip(candidate.parameters, types, strict=False)):
             problem = _mismatch(parameter, type, candidate, letters)
             if problem:
+                # The signature whose mistake comes latest is most likely the one that was meant.
                 problems.append((number, f"{candidate.name}: {parameter.name} {problem}"))
                 break
         if problem is None:
@@ -188,6 +191,7 @@ def _wrong_element(
     if dtype not in allowed:
         return f"must point to {' or '.join(allowed)}, not {dtype or target}"
     if len(letter) == 1:
+        # The first pointer with a letter decides its dtype for all others.
         letters[letter] = str(dtype)
     return None
 
@@ -216,6 +220,7 @@ def bind(
             bound[parameter.name] = Address(type.space, value, dtype)
             continue
         if parameter.kind == "u64":
+            # Negative constants are written for large unsigned fields, as −1 for all ones.
             value &= (1 << 64) - 1
         problem = _out_of_range(parameter, value)
         if problem:

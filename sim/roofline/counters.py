@@ -121,6 +121,7 @@ def counters_of(
     total = times.total - int(lowered.begin.min())
     components = components_of(report.chip, kind, len(chosen))
     fast = fast_operations(report.chip)
+    # A bus carries the transfers of all cores, whichever of them is analysed.
     counted = range(len(report.streams)) if buses else parts
     tallies = {c: _tally(report.chip, report.streams[c].instructions, fast) for c in counted}
     work = _work(report.chip, (tallies[c] for c in parts))
@@ -225,6 +226,7 @@ def _buses(report: Report, tallies: Iterable[_Tally]) -> list[Count]:
         return []
     (name,) = by_bus
     on_bus = lowered.bus >= 0
+    # A bus that one unit uses says nothing that the unit does not say.
     users = len(np.unique(core_of[on_bus] * len(Unit) + lowered.unit[on_bus]))
     if users < 2:
         return []

@@ -55,10 +55,12 @@ def savings(report: Report, analysis: Analysis) -> Savings:
 def _faster(lowered: Lowered, component: Component) -> Lowered:
     """Return a program with a component that is twice as fast."""
     if component.kind == ComponentKind.BUS:
+        # The rates of the paths stay, so that a transfer alone is as fast as before.
         return replace(lowered, totals=2 * lowered.totals)
     chosen = (lowered.unit == Unit[component.name]) & (lowered.kind == Kind.NORMAL)
 
     def halved(times: np.ndarray) -> np.ndarray:
+        # Whole attoseconds, rounded up: no time becomes 0.
         return np.where(chosen, (times + 1) // 2, times)
 
     return replace(

@@ -254,6 +254,7 @@ class Analysis:
         if self.savings is None or self.bound == Bound.PARALLELISM:
             return ""
         alone, promise = self.savings.alone[row.component.name], row.time_ratio / 2
+        # Half of the active time is the most that a component twice as fast can save.
         if alone >= PROMISED * promise:
             return ""
         title, others = row.component.title, self._others()
@@ -379,10 +380,12 @@ def _row(counters: Counters, count: Count) -> RooflineRow:
         if not 0 <= work < float("inf"):
             raise CounterError(f"{name}: work of {item} must be 0 or more, not {work!r}")
         ideal_s += work / component.ceilings[item]
+        # Two bytes that the vector unit moves count as a lane of FP16.
         moved = component.kind == ComponentKind.COMPUTE and "->" in item
         total += work / 2 if moved else work
     if not 0 <= count.active_s < float("inf"):
         raise CounterError(f"{name}: active time must be 0 s or more, not {count.active_s!r}")
+    # A profiler rounds the times that it writes, here two of them.
     slack = counters.resolution_s
     if count.active_s > counters.total_s * (1 + ROUNDING) + 2 * slack:
         raise CounterError(
@@ -402,6 +405,7 @@ def _row(counters: Counters, count: Count) -> RooflineRow:
         active_s=count.active_s,
         actual=total / counters.total_s,
         ideal=total / ideal_s if ideal_s else 0.0,
+        # Rounded times may exceed 1 by what was accepted above.
         utilisation=min(ideal_s / counters.total_s, 1.0),
         efficiency=min(ideal_s / count.active_s, 1.0) if count.active_s else 0.0,
         time_ratio=min(count.active_s / counters.total_s, 1.0),

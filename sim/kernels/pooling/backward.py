@@ -32,6 +32,7 @@ class Backward(Worker):
         image = self.buffers["image"][: height * width]
         if not self.first:
             emit.order(Unit.MTE3, Unit.V)
+        # Pixels that no window covers have the gradient 0.
         emit.fill(image, 0.0)
         if tile.count:
             self._gradient(block, tile)
@@ -54,6 +55,7 @@ class Backward(Worker):
             emit.order(Unit.MTE2, Unit.V)
             self.divide(gradient[: tile.count])
             emit.barrier()
+            # Each pixel of a window gets the same share, so that one part serves all positions.
             self._merge(tile, task.positions, [gradient] * len(task.positions))
             return
         for number, chunk in enumerate(self.plan.chunks(task)):
@@ -63,6 +65,7 @@ class Backward(Worker):
             emit.order(Unit.MTE2, Unit.V)
             for mask in masks:
                 part = mask[: tile.count]
+                # The gradient goes to the pixel that was the maximum, where the mask is 1.
                 emit.dense("vmul", dst=part, src0=part, src1=gradient[: tile.count])
             emit.barrier()
             self._merge(tile, chunk, masks)
@@ -160,6 +163,7 @@ class Backward(Worker):
                 src = part[row * columns : (row + 1) * columns]
                 self.emit.dense("vadd", dst=dst, src0=dst, src1=src)
             self.emit.barrier()
+        # The sums along H of this column of the kernel are complete.
         if y == p.kernel[0] - 1:
             image, width = self.buffers["image"], tile.columns.padded
             for line in range(tile.rows.padded):

@@ -67,6 +67,7 @@ class Pooling:
         for stride, count in zip(p.stride, (p.rows, p.columns), strict=True):
             if stride > MOST_STRIDE and count > 1:
                 raise ValueError(f"stride must be at most {MOST_STRIDE}, not {p.stride}")
+        # A window of padding alone would have no pixel, and so no maximum.
         if max(p.pad[:2]) >= p.extent[0] or max(p.pad[2:]) >= p.extent[1]:
             raise ValueError(f"pad must be smaller than the kernel, not {p.pad} for {p.extent}")
         task = PoolingTask(
@@ -79,6 +80,7 @@ class Pooling:
         if self.divisors is None or self.reduction != "avg":
             return None
         values = np.asarray(self.divisors).reshape(-1, 1)
+        # One divisor is a scalar of an instruction and needs no tensor.
         if (values == values[0]).all():
             return None
         return np.repeat(values, 16, axis=1).astype(np.float16)

@@ -106,6 +106,7 @@ class Emitter:
         self, dst: View, src: View, rows: int, pixels: int, dst_step: int, src_step: int
     ) -> None:
         """Emit copies of ``rows`` bursts; the steps from burst to burst are in pixels."""
+        # Rows without gaps on both sides are one long burst.
         if rows == 1 or dst_step == src_step == pixels:
             rows, pixels = 1, rows * pixels
         for first, bursts in pieces(rows, MOST_BURSTS):

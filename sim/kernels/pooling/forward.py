@@ -55,11 +55,13 @@ class Forward(Worker):
         self._load(block, tile)
         if not self.first:
             emit.order(Unit.MTE3, Unit.V)
+        # The chunks are reduced into this value one after the other.
         emit.fill(out, self.initial)
         for chunk in chunks:
             self._by_position(tile, chunk, held)
             self._reduce(tile, chunk, out)
         if task.argmax:
+            # No pixel of any window has been marked yet.
             emit.fill(self.buffers["left"][:held], 1.0)
             for chunk in chunks:
                 if len(chunks) > 1:
@@ -91,6 +93,7 @@ class Forward(Worker):
         else:
             image = self.buffers["image"]
             padded = rows.padded, columns.padded
+            # Without an edge there is no padding to fill in, and the load overwrites every pixel.
             if padded != (rows.length, columns.length):
                 emit.fill(image[: padded[0] * padded[1]], self.padding)
                 emit.order(Unit.V, Unit.MTE2)
@@ -214,6 +217,7 @@ class Forward(Worker):
         image, width = self.buffers["image"], tile.columns.padded
         if p.stride[1] == 1:
             for x in range(p.kernel[1]):
+                # Rows of pixels that no window covers are left out, if windows have gaps.
                 for line, number in _runs(used):
                     dst, at = behind(lines, line * columns), line * width + x * p.dilation[1]
                     pixels = (behind(image, at), BlockRows(width))

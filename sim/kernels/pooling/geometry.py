@@ -133,9 +133,11 @@ def backward_axis(whole: Patches, axis: int, limit: int) -> list[AxisTile]:
         edges = [0, *(edge for edge in starts if 0 < edge < size), size]
     found = []
     for begin, end in pairwise(edges):
+        # The first window whose last pixel is at ``begin`` or behind it.
         first = max(0, ceil_div(begin + before - extent + 1, stride))
         last = min(count, (end - 1 + before) // stride + 1)
         if first >= last:
+            # Pixels between windows that have gaps.
             found.append(AxisTile((0, 0), (begin, end), (0, 0)))
             continue
         start, stop = first * stride - before, (last - 1) * stride - before + extent

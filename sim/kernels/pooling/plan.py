@@ -57,6 +57,7 @@ class PoolingTask:
         """The positions in the kernel, in the order in which the kernel handles them."""
         kh, kw = self.patches.kernel
         if self.backward and self.method == "xy":
+            # Columns of the kernel outside: their sums along H share one buffer.
             return [(y, x) for x in range(kw) for y in range(kh)]
         return [(y, x) for y in range(kh) for x in range(kw)]
 
@@ -111,7 +112,7 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
     p, positions = task.patches, len(task.positions)
     axis = backward_axis if task.backward else forward_axis
-    # ``most`` of an axis counts windows forward; backward it counts pixels, or strides if windows
+    # ``limit`` of an axis counts windows forward; backward it counts pixels, or strides if windows
     # have gaps.
     lengths = (p.height, p.width) if task.backward else (p.rows, p.columns)
 
@@ -152,6 +153,7 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
 
 def _largest(attempt: Callable[[int], _Fit | None], limit: int) -> _Fit | None:
     """Return the cuts of the largest number for which there are some, by bisection."""
+    # If the smallest number does not fit, no larger one does.
     best = attempt(1)
     low, high = 1, limit if best else 1
     while low < high:
@@ -168,6 +170,7 @@ def _holds_positions(task: PoolingTask) -> bool:
     """Return True if the kernel has a buffer with a part for each position of the kernel."""
     if task.backward:
         return task.reduction == "max"
+    # The other methods reduce pixels where they are, and need room for masks alone.
     return task.method in ("im2col", "expansion") or task.argmax
 
 
@@ -185,11 +188,13 @@ def _sizes(
     padded_rows, padded_columns = maximum("padded")
     height, width = maximum("length")
     of_image = padded_rows * padded_columns
+    # Im2Col writes whole fractals of 16 windows.
     by_position = fractals if task.method == "im2col" else windows
     sizes: dict[str, int] = {"windows": by_position}
     if _holds_positions(task):
         sizes["positions"] = chunk * by_position
     if task.method == "xy":
+        # The windows of each row of pixels, between the reductions along W and along H.
         sizes["rows"] = padded_rows * columns
     if task.method != "im2col":
         sizes["image"] = of_image
@@ -206,6 +211,7 @@ def _sizes(
                 sizes["bits"] = rows * ceil_div(columns, PER_REPEAT)
             else:
                 sizes["bits"] = rows * (columns // 2 + 1)
+        # The operands of the mask: 1 where no earlier pixel was the maximum, and zeros to select.
         sizes["left"] = by_position
         sizes["zero"] = PER_REPEAT
     if task.reduction == "avg":

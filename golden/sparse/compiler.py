@@ -90,6 +90,7 @@ class _ProgramBuilder:
         """Return a free register."""
         if not self.free:
             raise ValueError(f"nodes must need at most {self.limit} registers, not more")
+        # The lowest number first, so that a program uses as few registers as it can.
         self.free.sort()
         self.most = max(self.most, self.free[0] + 1)
         return self.free.pop(0)
@@ -151,6 +152,7 @@ class _TensorNames:
                 float(operand).hex(), (float(operand), _Value(scalar=True))
             )[1]
         if operand not in self.current:
+            # The first read of a tensor that nothing has written: it comes from outside.
             value = _Value(scalar=operand in self.scalars)
             self.external[operand] = self.current[operand] = value
         return self.current[operand]
@@ -176,6 +178,7 @@ def _resolve(nodes: Sequence[Node], names: _TensorNames) -> list[_CompiledStep]:
         folded = isinstance(node, Reduce) or any(value.folded for value in operands)
         if isinstance(node, Reduce) and operands[0].scalar:
             raise ValueError(f"reductions must have a vector, not {node!r}")
+        # A fold is complete after the last step, when all elements of the vectors have passed.
         if folded and not scalar:
             raise ValueError(f"vectors must not need a reduction of the same pass, as {node!r}")
         out = _Value(scalar=scalar, folded=folded)
@@ -230,6 +233,7 @@ def compile_nodes(
         raise ValueError(f"vector must be a vector, not the scalar {vector!r}")
     body = [step for step in steps if not step.out.scalar]
     folds = [step for step in steps if isinstance(step.node, Reduce)]
+    # Uses are counted before, so that a register is free again after the last of them.
     for value in (*(v for step in (*body, *folds) for v in step.operands), *ends.values()):
         value.uses += 1
     b = _ProgramBuilder(lanes, registers, list(range(registers)))
@@ -279,9 +283,11 @@ def _compile_prologue(
         constants.append(operand)
     for step in folds:
         step.out.register = b.take()
+        # A fold begins with the identity of its operation in every lane.
         b.emit("load", step.out.register, 1)
         constants.append(FOLDS[step.node.function])
     for step in steps:
+        # Scalars that depend on a fold have to wait for the epilogue.
         if step.out.scalar and not step.out.folded:
             assert isinstance(step.node, Ewise)
             b.compute(step.node, step.operands, step.out)
@@ -355,8 +361,10 @@ def _compile_body(
             continue
         b.compute(step.node, step.operands, step.out)
         store(step.out)
+        # Nobody reads this value; its register must not stay taken.
         if not step.out.uses and not any(end is step.out for end in ends.values()):
             b.free.append(_register(step.out))
+    # Vectors that are stored as they were loaded.
     for value in {id(end): end for end in ends.values()}.values():
         if id(value) in sources:
             load(value)

@@ -116,6 +116,7 @@ def finish(
     failure = next(failed, None)
     stopped = graph.stop is None or bool(tensors[graph.stop])
     values = {name: np.asarray(tensors[name]) for name in graph.results}
+    # A confirmation reads the matrix for its own products.
     reads += confirmations * sum(isinstance(node, Vxm) for node in graph.confirm)
     converged = stopped and failure is None
     return Run(values, iterations, converged, failure, reads, confirmations)

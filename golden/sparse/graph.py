@@ -166,6 +166,8 @@ class Graph:
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
+        # Nodes run in this order, so that one pass over them finds every tensor that is read too
+        # early.
         known = set(self.given)
         for node in (*self.setup, *self.body, *self.confirm):
             for name in inputs(node):

@@ -125,6 +125,8 @@ def knn(
     one_of("method", method, METHODS)
     shape, operands = search(train, query, k, metric, refine)
     tile = largest_tile(shape, chip, method)
+    # A large search is not simulated instruction by instruction; the fast model has the same
+    # results.
     if not report and method == "selb" and _is_large(shape, chip):
         best, run = fast_golden.knn(*operands, shape.k, tile=tile), None
     else:
@@ -188,6 +190,7 @@ def search(
     if k > len(train):
         raise UserError(f"k must be at most the {len(train)} training points, not {k}")
     if refine is not None:
+        # The chip selects more candidates than the user wants; the host has the last word.
         k = min(k + check_int("refine", refine, 0), len(train))
     shape = KnnShape(len(query), len(train), train.shape[1], int(k), metric)
     return shape, prepared(query, train, metric)

@@ -368,6 +368,7 @@ def max_pool2d_backward(
         mask = windows.mask_of(patches, indices, shape, single)
     run = _run(pooling, chip, report, dy=grad_output, mask=mask)
     dx = unpack(run.outputs["dx"], x.shape[1])
+    # Gradients of windows without a pixel, which the kernel does not see.
     windows.add_of_empty_windows(dx, grad_output, patches)
     return returned((dx[0] if single else dx,), run if report else None)
 

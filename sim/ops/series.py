@@ -131,6 +131,7 @@ def taylor(
     instance = built(plan.functions, plan.inputs, order, method, chip_of(chip), cores)
     run = execute(instance.program, checks=bool(report))
     y = plan.results(instance.views["y"](run.outputs["y"]))
+    # The warnings compare with float64, whatever the cause: order, coefficients or rounding.
     texts = inaccuracies(plan, y, order, method)
     if method != "cordic":
         texts = [*divergence(plan.unreduced, x, order), *texts]
@@ -261,5 +262,6 @@ def _errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
     # The smallest number that FP16 rounds to infinity.
     near, bound = np.clip(found, -65520, 65520), np.clip(exact, -65520, 65520)
     errors = np.abs(near - bound) / np.maximum(1, np.abs(bound))
+    # Where the function has no value, a NaN is the right result.
     both = np.isnan(near) & np.isnan(bound)
     return np.where(both, 0, np.where(np.isnan(errors), np.inf, errors))

@@ -124,6 +124,7 @@ def dictionary(t1_ms, t2_ms, sequence: Sequence, gemm, *, dtype: Any = np.comple
     for p, (flip, phase) in enumerate(zip(sequence.flips, sequence.phases, strict=True)):
         pulse = np.ascontiguousarray(rf_matrix(flip, phase).T, dtype)
         state = gemm(state.reshape(-1, 3), pulse).reshape(state.shape)
+        # Order 0 of F⁺ is what a coil measures; it decays with T2 until the echo.
         signals[:, p] = state[:, 0, 0] * echo
         _relax(state, sequence.repetition_ms, t1, t2)
         _spoil(state)
@@ -144,6 +145,7 @@ def _spoil(state) -> None:
     """Apply the gradient: shift F⁺ up and F⁻ down by one order; F⁻₁ becomes F⁺₀."""
     state[:, 1:, 0] = state[:, :-1, 0].copy()
     state[:, :-1, 1] = state[:, 1:, 1].copy()
+    # Nothing comes from orders beyond those that the model keeps.
     state[:, -1, 1] = 0
     state[:, 0, 0] = state[:, 0, 1].conj()
 
@@ -203,8 +205,10 @@ def _match(size: int, options: RunOptions) -> Study:
     t1, t2 = tissues(size)
     sequence = Sequence.lobes(120)
     atoms = dictionary(t1, t2, sequence, NumPy(), dtype=np.complex128)
+    # Unit norm, so that the score compares shapes of signals and not their strengths.
     atoms = (atoms / np.linalg.norm(atoms, axis=1, keepdims=True)).astype(np.complex64)
     voxel_t1 = np.exp(random.uniform(np.log(100), np.log(3000), VOXELS))
+    # A tissue has T2 < T1.
     voxel_t2 = np.minimum(np.exp(random.uniform(np.log(10), np.log(300), VOXELS)), voxel_t1 / 2)
     signals = dictionary(voxel_t1, voxel_t2, sequence, NumPy(), dtype=np.complex128)
     noise = random.standard_normal((*signals.shape, 2)).view(np.complex128)[..., 0]

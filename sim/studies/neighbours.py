@@ -79,6 +79,7 @@ def wrong_share(neighbours, distances) -> float:
 def _true_distances(x, y) -> np.ndarray:
     """Return the distances in float64, computed from differences, so that no norms cancel."""
     x, y = x.astype(np.float64), y.astype(np.float64)
+    # Row by row, as all differences at once would take much memory.
     return np.stack([np.square(row - y).sum(axis=1) for row in x])
 
 
@@ -92,6 +93,7 @@ def _knn(size: int, options: RunOptions) -> Study:
         return 100 * wrong_share(nearest(distances, NEIGHBOURS), reference)
 
     def extras(distances, gemm):
+        # Norms of what the product saw cancel better against 2·x·y than norms of the data.
         rounded = squared_distances(queries, points, gemm, norms_of=gemm.seen)
         shrunk = squared_distances(queries * small, points * small, gemm)
         return {
@@ -152,6 +154,7 @@ def kmeans(x, centres, gemm, *, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     labels = _labels(x, centres, gemm)
     for _ in range(rounds):
         for cluster in range(len(centres)):
+            # A mean of no points would be NaN, and the cluster would be lost.
             if (labels == cluster).any():
                 centres[cluster] = x[labels == cluster].mean(axis=0, dtype=np.float64)
         labels = _labels(x, centres, gemm)

@@ -268,6 +268,7 @@ class StudyKernel:
             except ValueError as error:
                 refused[name] = error
         accepted = tuple(name for name in options.methods if name not in refused)
+        # Methods that the user named are an error; default ones are left out with a note.
         if refused and ("methods" in changes or not accepted):
             raise next(iter(refused.values()))
         return replace(options, methods=accepted, left_out=tuple(refused))

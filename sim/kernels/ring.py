@@ -76,7 +76,10 @@ def uses_of(keys: Iterable[Hashable], slots: int) -> list[Use]:
         loads.append(slot is None)
         waits.append(slot is None and len(held) == slots)
         if slot is None:
+            # A dict keeps the order of insertion, so that its first key is the least recently used
+            # one.
             slot = held.pop(next(iter(held))) if len(held) == slots else len(held)
+            # The content before is done for: its last use tells the source that the slot is free.
             if waits[-1]:
                 releases[last[slot]] = True
         held[key], last[slot] = slot, index
@@ -118,6 +121,7 @@ class SlotAccess:
         return self.slot
 
     def __exit__(self, kind: object, *rest: object) -> None:
+        # After an exception the program is not complete, and no flag would help.
         if kind is None and self.signals is not None:
             self.core.set_flag(*self.signals)
 
@@ -188,6 +192,7 @@ class Ring:
     ) -> None:
         self.core, self.slots, self.first = core, slots, first
         self.source, self.target = source, target
+        # With a unit between, the source signals to it, and it signals to the target.
         self.after_source = target if through is None else through
         self.before_target = source if through is None else through
         self.through = through
@@ -248,6 +253,7 @@ class Ring:
 
 def _free_flags(rings: Sequence[Ring]) -> Iterator[tuple[Core, Flag]]:
     """Yield the flags that say that slots are free: those of slot 0 of all rings first."""
+    # Slot 0 of each ring is needed before slot 1 of any of them.
     for slot in range(max(ring.free_flags for ring in rings)):
         for ring in rings:
             if slot < ring.free_flags:

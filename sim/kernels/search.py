@@ -388,6 +388,7 @@ def guided(
         if watch is not None:
             watch(len(timed), limit)
         fastest = min(c.atto for c in timed)
+        # No tiling that is left can be faster than its bound.
         proved = all(bound(j) >= fastest for j in left)
     best = tuple(sorted(timed, key=_rank)[:keep])
     return Tuned(best, len(timed), len(tilings), proved)
@@ -447,6 +448,7 @@ def tune(
     sources = [*kernels.glob("*.py"), *core.glob("*.py")]
     for folder in ("checks", "chip", "isa", "program", "timing"):
         sources += (core / folder).glob("*.py")
+    # A change of any source that computes times makes old results stale.
     texts = [path.read_text(encoding="utf-8") for path in sorted(sources)]
     text, _ = chip_text(problem.chip)
     key = digest("tune", method, repr(astuple(problem)), text, *texts)

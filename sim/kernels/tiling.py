@@ -147,6 +147,7 @@ def plan(
     kind = complete_kind(chip)
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
+    # Each of the b_num control flows of Alg. 3 has a flag register of its own.
     b_num_limit = min(8, chip.event_registers)
     if not 1 <= tiling.b_num <= b_num_limit:
         raise ValueError(f"bNum must be 1 … {b_num_limit}, not {tiling.b_num!r}")
@@ -171,6 +172,7 @@ def plan(
                 f"{contents} must fit the {size[memory]} bytes of {memory}, "
                 f"not take {need}: {tiling}"
             )
+    # Two tiles of C let V empty one while the Cube fills the other.
     twice = tiling.b_num > 1 and 2 * c * 4 <= size["L0C"] and 2 * c * c_bytes <= size["UB"]
     across = _deal(m, n, cores)
     keep = _keep(m, k, n, across, tiling.b_num, size["L1"])

@@ -63,6 +63,8 @@ def clocks(first, unit, kind, need_first, need, across):
             base = q - q % QUEUES if across else 0
             while head[q] >= 0:
                 i = head[q]
+                # An instruction is issued after the last one that the program queue executed
+                # itself.
                 if handed[i] >= 0 and not done[handed[i]]:
                     break
                 if kind[i] == _WAIT:
@@ -86,6 +88,7 @@ def clocks(first, unit, kind, need_first, need, across):
                         p = previous[c * QUEUES + u]
                         if p >= 0:
                             clock[i] = np.maximum(clock[i], clock[p])
+                # The instruction itself, and with it all before it in its queue.
                 clock[i, base + on[i]] = place[i]
                 settled[i] = _settled(
                     (need_first, need),
@@ -126,8 +129,10 @@ def _settled(needs, known, kind, i, previous, handed, own):
     """
     need_first, need = needs
     clock, settled, place = known
+    # A barrier waits for all earlier instructions of its queue, and counts itself.
     if kind >= _BARRIER:
         return place[i]
+    # A zero of the type of ``place``, which Numba needs.
     ended = settled[previous] if previous >= 0 else place[i] - place[i]
     if handed >= 0:
         ended = max(ended, clock[handed, own])
@@ -323,6 +328,7 @@ def sweep(accesses, memory, ordering, column, wide, ordered, begin, end, limit):
                     known_some = 1
                 elif lacking < 0:
                     lacking = g
+                # After the comparison, so that an instruction does not conflict with itself.
                 latest[s, column[queue[i]], mine] = a
         if lacking >= 0 and missing < limit:
             unknown[missing, 0], unknown[missing, 1] = a, lacking

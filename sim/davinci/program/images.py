@@ -164,6 +164,8 @@ def _runs(
     for group, rows, columns, inside in _steps(
         patches, position, kernel_position, channel, repeat, mode
     ):
+        # Pixels outside of the image are padding, which no memory holds: only those inside are
+        # read.
         lines: dict[int, list[int]] = {}
         for row, column in zip(rows[inside].tolist(), columns[inside].tolist(), strict=True):
             lines.setdefault(row, []).append(column)
@@ -173,6 +175,8 @@ def _runs(
             first = group * size + row * patches.width + places[0]
             if not fresh:
                 start, ((count, _), (length, _)) = items[-1]
+                # Rows of windows at equal distances and of equal length become one item with one
+                # more row.
                 if length == len(places) and first == start + count * down:
                     items[-1] = (start, ((count + 1, down), (length, step)))
                     continue

@@ -191,6 +191,7 @@ class Vector(Builder):
         mask: int = ALL,
     ) -> Instruction:
         """Make an instruction of the vector unit; its work is the enabled lanes of all repeats."""
+        # Disabled lanes take time, but they are no work.
         enabled = lanes if mask == ALL else mask.bit_count()
         # The work of a conversion counts for the wider one of its two dtypes.
         widest = max([v.dtype for v in operands.values()], key=dtype_bytes, default="")

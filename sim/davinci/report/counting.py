@@ -142,6 +142,7 @@ def _arithmetic(core: _Core) -> Row:
     if Unit.V in core.kind.units:
         row[f"{p}_vec_ratio"] = core.ratio(core.busy[Unit.V])
         named = {d: busy[Unit.V, d] for d in VECTOR_DTYPES}
+        # The time of all other dtypes, so that the columns add up to the busy time of the unit.
         named["misc"] = core.busy[Unit.V] - sum(named.values())
         row |= {f"{p}_vec_{d}_ratio": core.ratio(atto) for d, atto in named.items()}
         row[f"{p}_vec_fops"] = core.fops(Unit.V)
@@ -167,6 +168,7 @@ def _memory(report: Report, core: _Core) -> Row:
         if route is None or not ends <= set(kind.buffers):
             continue
         row[amount_column(path)] = core.nbytes[path] / 1024
+        # What the path could have moved while the core ran.
         full = float(route.rate.bytes_per_s) * core.time / ATTO
         row[usage_column(path)] = round(100 * core.nbytes[path] / full, 6) if full else 0.0
     return row
@@ -206,6 +208,7 @@ def _summary(report: Report, cores: Sequence[_Core]) -> Row:
             continue
         time = sum(core.time for core in group)
         start = "" if coupled else f"{p}_"
+        # Times are means over the cores, cycles are sums, as in msprof.
         row["aicore_time(us)" if p == "aic" else "aiv_time(us)"] = _micro(time / len(group))
         row[f"{start}total_cycles"] = round(time / ATTO * clock)
         for unit in group[0].kind.units:

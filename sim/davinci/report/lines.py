@@ -104,6 +104,7 @@ def source_lines(
     busy, waiting = total(busy_times(lowered, times), ran), total(times.end - times.start, waited)
     nbytes, latest = total(moved, ran), total(critical, ran)
     on = np.zeros(len(places), np.int64)
+    # A bit for each unit that some instruction of the line ran on.
     np.bitwise_or.at(on, place, np.left_shift(1, lowered.unit.astype(np.int64)))
     sources = ProgramSources(texts)
     rows = []

@@ -45,12 +45,14 @@ def _by_lanes(
     f = instr.fields
     key: tuple = (names, f["repeat"], f["mask"])
     for name, view in instr.operands.items():
+        # What the windows depend on: a loop repeats few of these thousands of times.
         key += (view.offset, view.dtype, f[name + _BLOCK], f[name + _STEP])
     plan = memory.plans.get(key)
     if plan is None:
         if len(memory.plans) >= _MOST_PLANS:
             memory.plans.clear()
         plan = memory.plans[key] = _plan(memory, instr, names)
+    # Repeats that read what earlier ones write must run one after the other.
     if not plan:
         _stepwise(memory, instr, names, compute)
         return
@@ -165,6 +167,7 @@ def _compare(memory: Memory, instr: Instruction) -> None:
     if instr.op == "vcmp":
         on = enabled(mask, lanes)
         for row in bits:
+            # Each repeat overwrites the register, so that the last one remains.
             memory.compared[:lanes] = (
                 row if on is None else np.where(on, row, memory.compared[:lanes])
             )
@@ -187,6 +190,7 @@ def _vsel(memory: Memory, instr: Instruction) -> None:
     pairs = iter(bits)
 
     def choose(a, b):
+        # All repeats at once, or one by one if they overlap.
         now = bits if len(a) == len(bits) else next(pairs)
         return vector.select(now, a, b)
 
@@ -200,6 +204,7 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
     low, high = src.offset, src.offset + BLOCK_BYTES * ((repeat - 1) * step + 7 * block + 1)
     end = dst.offset + (repeat - 1) * f["dst_repeat_bytes"] + 8 * BLOCK_BYTES
     apart = dst.buffer != src.buffer or end <= low or high <= dst.offset
+    # If source and results overlap, a later repeat may read an earlier result.
     pieces = [(0, repeat)] if apart else [(i, 1) for i in range(repeat)]
     on = enabled(f["mask"], lanes)
     for first, count in pieces:
@@ -233,6 +238,7 @@ def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple
     best, lanes = extreme(values, mask)
     if order == "index":  # without the value, the index is a word of 32 bits
         return lanes.astype(np.uint32)[:, None], mask.any(keepdims=True)
+    # The lane's number is stored as an integer in an element of the same size.
     index = lanes.astype(f"u{values.dtype.itemsize}").view(values.dtype)
     columns = {
         "value_index": (best, index),
@@ -275,6 +281,7 @@ def _vnchwconv(memory: Memory, instr: Instruction) -> None:
                 for v in sources
             ]
         )
+        # Eight columns of 16 elements of 32 bits fill 16 rows of one block, two for each column.
         transposed = rows.T.reshape(16, per)
         for view, row in zip(targets, transposed, strict=True):
             place = _moved(view, i, f["dst_repeat_stride"])

@@ -172,8 +172,10 @@ class ConvShape:
 
     def _tile(self, rows: tuple[int, int], columns: tuple[int, int]) -> ConvTile:
         p = self.patches
+        # What the windows cover beyond the image becomes the padding of the tile.
         top, first, last, below = _needed(rows, p.stride[0], p.extent[0], p.pad[0], p.height)
         left, west, east, right = _needed(columns, p.stride[1], p.extent[1], p.pad[2], p.width)
+        # Whole rows are one burst, see ``reach``.
         if columns == (0, p.columns):
             west, east = 0, p.width
         patches = Patches(

@@ -90,6 +90,7 @@ def _time(node: Ewise | Reduce, times: dict[str, int]) -> tuple[int, str | None]
         return (_BEFORE, None) if latest == _BEFORE else (_AFTER, node.out)
     for position in FUNCTIONS[node.function].whole:
         name = node.inputs[position]
+        # This operand is needed as a whole, and is whole only after the pass.
         if isinstance(name, str) and times.get(name, _BEFORE) == _STREAMED:
             return _AFTER, name
     return latest, None
@@ -120,6 +121,7 @@ def analyse(graph: Graph, position: int) -> Pair:
     boundary: dict[str, str] = {}
     for node in between:
         if node is None:
+            # These names are the state if the run ends here.
             boundary = dict(names.current)
         elif isinstance(node, Swap):
             names.swap(node)
@@ -127,11 +129,13 @@ def analyse(graph: Graph, position: int) -> Pair:
             operands = tuple(names.read(x) if isinstance(x, str) else x for x in node.inputs)
             node = replace(node, inputs=operands)
             time, cause = _time(node, times)
+            # The first cause of a delay is told, and not the last tensor that it reaches.
             source = next((causes[name] for name in inputs(node) if name in causes), cause)
             original, node = node.out, replace(node, out=names.write(node.out))
             times[node.out] = time
             if time == _AFTER:
                 causes[node.out] = source if source and source != original else node.out
+            # The three lists have the order of the pass: before, row by row, after.
             parts[time].append(node)
     second = replace(tail, vector=names.read(tail.vector))
     second = replace(second, out=names.write(tail.out))

@@ -81,5 +81,6 @@ def held_elements(matrix: Sparse, *, width: int = 1, eager: bool = False) -> Hel
     steps = ceil_div(size, width)
     loads, uses = (np.zeros(steps + 1, np.int64) for _ in range(2))
     count_lives(matrix.row_start, matrix.column_index, width, eager, loads, uses)
+    # What has been loaded and not yet used at the end of each step.
     after_use = np.cumsum(loads - uses)[:steps]
     return Held(matrix.nonzeros, after_use, after_use + uses[:steps])

@@ -118,6 +118,7 @@ def run(program):
         last_result,
     ) = program
     n, subs = len(col_first) - 1, len(bounds) - 1
+    # Columns that are converted ahead of their step take a quarter of the buffer at most.
     quarter = capacity // 4
     row_next = row_first[:-1].astype(np.int64)
     row_done = row_next.copy()  # the first entry that the IS core has not consumed
@@ -138,6 +139,7 @@ def run(program):
         col_left[c] = col_first[c + 1] - col_first[c]
         if col_left[c] == 0:
             results += result if c < n - 1 else last_result
+    # Rows that were lost may need steps behind the last sub-tensor; the table grows if they do.
     table = np.zeros((subs + 16, len(COLUMNS)), np.int64)
     passed = 0  # columns below this one have been loaded
     eligible = 0  # rows below this one have their element of the e-wise result
@@ -177,6 +179,7 @@ def run(program):
             need = 0
             for c in range(first, last):
                 size = _size(col_work, nonzero_bytes, entry_bytes, col_first[c], col_first[c + 1])
+                # A column of which entries were prefetched has its space already.
                 if col_next[c] > col_first[c]:
                     state[_AHEAD] -= size
                 else:
@@ -332,6 +335,7 @@ def run(program):
                     marked[r] = True
                     marks[state[_MARKED]] = r
                     state[_MARKED] += 1
+            # The quota ended within the row, which stays the first of the queue.
             if i < row_next[r]:
                 break
             _pop(queue, queued, state, _QUEUE_HEAD)

@@ -90,6 +90,7 @@ class _Unrolling:
         self.parts: list[_OperatorPart] = []
         for position, node in enumerate(graph.setup):
             self.execute(node, -1, position)
+        # The setup defines names and shapes; its operators run before the measurement.
         self.parts.clear()
 
     def is_vector(self, name: str) -> bool:
@@ -105,12 +106,14 @@ class _Unrolling:
             return
         operands = self.operands(node)
         if isinstance(node, Ewise) and node.function == "copy" and isinstance(operands[0], str):
+            # A copy is another name for a tensor and moves no data.
             self.current[node.out] = operands[0]
             return
         output = f"{node.out}@{iteration}.{position}"
         shape = self.shape(node, operands)
         names = list(dict.fromkeys(name for name in operands if isinstance(name, str)))
         fixed = set(self.fixed(node, operands))
+        # Vectors are read element by element; scalars and small tensors must be there as a whole.
         vectors = tuple(n for n in names if n not in fixed and self.is_vector(n))
         whole = tuple(name for name in names if name not in vectors)
         self.current[node.out] = output
@@ -148,6 +151,7 @@ class _Unrolling:
         if isinstance(node, Reduce):
             if node.function == "least_squares":
                 return (len(operands) - 1,)
+            # All other reductions give one number for all vertices.
             return shapes[0][1:] if node.function == "gram" else ()
         if node.function == "rows_by":
             return (shapes[0][0], *shapes[1][1:])
@@ -163,6 +167,7 @@ class _Unrolling:
         """Return the operations of processing elements; of a product, for each nonzero."""
         shapes = self.operand_shapes(operands)
         if isinstance(node, Vxm):
+            # One operation for each nonzero and each feature of the vector.
             return _count(shapes[0][1:])
         largest = max(map(_count, shapes))
         if isinstance(node, Ewise):
@@ -211,6 +216,7 @@ def unrolled(
     for iteration in range(iterations):
         for position, node in enumerate(graph.body):
             run.execute(node, iteration, position)
+    # Before the nodes of the iteration that has only begun, which must not change the results.
     results.update(run.current[name] for name in graph.results if name in run.current)
     for position, node in enumerate(graph.body[:begun]):
         run.execute(node, iterations, position)
@@ -284,6 +290,7 @@ def _joined(
             operations=operations,
         )
         if part.position in inner and part.output not in results:
+            # An inner expression needs no memory: its only user reads its operands instead.
             pending[part.output] = part
             continue
         node = part.node

@@ -52,6 +52,7 @@ _RESIDUAL: tuple[Node, ...] = (
 _SETUP: tuple[Node, ...] = (
     *_RESIDUAL,
     *_dot("bb", "b", "b"),
+    # ‖b‖²·tolerance², as squared norms are compared and no root is needed.
     ewise("small", "mul", "bb", "tolerance"),
     ewise("small", "mul", "small", "tolerance"),
     *_STOP,
@@ -85,6 +86,7 @@ CG = Graph(
         *_dot("rr_next", "r", "r"),
         ewise("beta", "div", "rr_next", "rr"),
         *_axpy("p", "r", "beta", "p"),
+        # The norm of the next residual is that of the next iteration.
         Swap("rr", "rr_next"),
         *_STOP,
         ewise("indefinite", "not", "positive"),
@@ -138,6 +140,7 @@ BICGSTAB = Graph(
         ewise("still", "equal", "omega", 0.0),
         ewise("zero", "or", "orthogonal", "still"),
         ewise("zero", "or", "zero", "flat"),
+        # A NaN differs from itself.
         ewise("number", "equal", "rr", "rr"),
         ewise("no_number", "not", "number"),
         ewise("broken", "or", "zero", "no_number"),

@@ -83,6 +83,7 @@ def simulate(
     periods = _periods(program, chip, cube) if hasattr(cube, "period_s") else None
     tell_on_terminal()
     tell = progress or _quiet
+    # Millions of new objects that all stay would make Python's collector run again and again.
     with paused_collector():
         tell("preparing", 0, 1)
         lowered, streams = lower(program, chip, offsets_s=offsets_s, mmad_periods_s=periods)
@@ -134,6 +135,7 @@ def _data(
     core_of = np.repeat(np.arange(len(cores)), np.diff(lowered.first)).tolist()
     first = lowered.first.tolist()
     left = np.diff(lowered.first).tolist()
+    # An instruction takes effect at its end; of equal ends, the one that started first comes first.
     for done, i in enumerate(np.lexsort((times.start, times.end)).tolist()):
         if done % _REPORTED == 0:
             tell("computing data", done, len(lowered))

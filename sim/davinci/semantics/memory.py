@@ -91,6 +91,7 @@ def window(
     try:
         return np.ndarray(shape, dtype, array, offset, strides)
     except (ValueError, TypeError, OverflowError):
+        # Only the message needs the reach; NumPy has found the mistake at no cost.
         low = high = offset
         for count, stride in zip(shape, strides, strict=True):
             reach = (count - 1) * stride

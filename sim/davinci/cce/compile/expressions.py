@@ -161,6 +161,7 @@ class ExpressionCompiler:
         """Compile a name. Inside a method, members shadow names outside of the function."""
         structure = self.self_structure() if node.name != SELF else None
         local_scopes = self.context.symbols.scopes[1:]
+        # A local variable of the method hides a member of its name.
         if structure is not None and not any(node.name in scope for scope in local_scopes):
             itself = c_ast.ID(SELF, node.coord)
             if node.name == "this":
@@ -249,6 +250,7 @@ class ExpressionCompiler:
         if sign == "-":
             if type.is_float:
                 return folded(type, [expr], lambda x: -x, position)
+            # 0 − x wraps as C's subtraction does.
             minus = binary("-", type, position)
             return folded(type, [expr], lambda x: minus(0, x), position)
         if sign == "~" and not type.is_float:
@@ -280,9 +282,11 @@ class ExpressionCompiler:
         if isinstance(yes.type, Scalar) and isinstance(no.type, Scalar):
             type: Type = yes.type if yes.type == no.type else common(yes.type, no.type)
         else:
+            # A null pointer takes the type of the other branch.
             type = no.type if yes.constant == (0,) else yes.type
         yes, no = _implicitly(yes, type), _implicitly(no, type)
         if test.constant is not None:
+            # The result of a conditional is a value and not a variable.
             return (yes if test.constant[0] else no)._replace(lvalue=None)
         choose, a, b = test.get, yes.get, no.get
         return Expr(type, lambda f: a(f) if choose(f) else b(f), position)

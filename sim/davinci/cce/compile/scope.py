@@ -184,6 +184,7 @@ class SymbolTable:
     def _enumerators(self, node: c_ast.Enum, count: Callable) -> None:
         value = 0
         for item in node.values.enumerators:
+            # Enumerators without a value count on from the one before.
             value = value if item.value is None else count(item.value)
             get = (value,)
             self.scopes[0][item.name] = Variable(INT, constant=get)
@@ -208,6 +209,8 @@ class SymbolTable:
             if parts > _PARTS:
                 raise CceError(position, f"a structure must have at most {_PARTS} numbers")
             if isinstance(node, c_ast.Struct):  # members of a union stay at offset 0
+                # Members are aligned as a C compiler aligns them, since kernels copy structures as
+                # bytes.
                 offset = round_up(offset, kind.align)
             # The members of an unnamed structure are members of the outer one.
             if item.name is None and isinstance(kind, Structure):

@@ -152,6 +152,7 @@ def integer(words: list[str]) -> Scalar | None:
     counts = {w: words.count(w) for w in words}
     if set(words) - {"signed", "unsigned", "char", "short", "int", "long"}:
         return None
+    # The device's data model is LP64: long has 8 bytes.
     size = 1 if "char" in counts else 2 if "short" in counts else 8 if "long" in counts else 4
     return Scalar("u" if "unsigned" in counts else "i", size, " ".join(words))
 
@@ -189,11 +190,13 @@ def common(a: Scalar, b: Scalar) -> Scalar:
         if not (a.is_float and b.is_float):
             return a if a.is_float else b
         if a.kind != b.kind and a.size == b.size == 2:
+            # Neither of the two 16-bit formats holds all numbers of the other.
             return FLOAT
         return a if a.size >= b.size else b
     a, b = promoted(a), promoted(b)
     if a.size != b.size:
         return a if a.size > b.size else b
+    # Of two equally large types, the unsigned one wins.
     return a if a.kind == "u" else b
 
 
@@ -303,6 +306,7 @@ def converter(source: Type, target: Type) -> Callable | None:
     wrap = _to_integer(target)
     if source.is_float:
         return lambda value: wrap(_truncated(value))
+    # All values of a smaller type are in range, unless a negative one becomes unsigned.
     fits = source.size < target.size and (source.kind == "u" or target.kind == "i")
     same = source.size == target.size and source.kind == target.kind
     return None if fits or same else wrap

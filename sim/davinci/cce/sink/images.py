@@ -28,6 +28,7 @@ def _patches(
     if word is None:
         sink.fail(call, f"the image must have been described by {register}")
     word = int(word)
+    # The register: width and height in 16 bits each, then the padding in 8 bits each.
     left, right, top, bottom = (word >> bit & 0xFF for bit in (32, 40, 48, 56))
     try:
         return Patches(
@@ -87,6 +88,7 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
     """
     a = call.arguments
     c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
+    # ``filter_h`` and ``filter_w`` are the ninth bits of the kernel's sizes.
     kernel = (a["kernel_h"] + 256 * a["filter_h"], a["kernel_w"] + 256 * a["filter_w"])
     if a["transpose"]:
         sink.fail(call, "transpose must be 0; transposed patches are not modelled")
@@ -106,6 +108,7 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
     first, last = a["pos_k"] // c0, (a["pos_k"] + a["step_k"]) // c0
     dst = a["dst"]
     for row in range(0, a["step_m"], ROWS):
+        # The eight bits of a repeat do not reach further.
         for start in range(first, last, MAX_REPEAT):
             channel, place = divmod(start, places)
             count = min(last - start, MAX_REPEAT)

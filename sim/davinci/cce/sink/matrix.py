@@ -18,6 +18,7 @@ def _load(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     src: Address = a["src"]
     src = src._replace(address=src.address + a["base_idx"] * FRACTAL_BYTES)
+    # Address mode 1 counts the source's fractals downwards.
     sign = -1 if a.get("addr_mode") else 1
     sink.core.load(
         sink.view(a["dst"], ()),
@@ -63,8 +64,10 @@ def _to_bias(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if a["convert"]:
         sink.fail(call, "a conversion on the way to the bias buffer is not modelled")
+    # A transfer of nothing is allowed and has no instruction.
     if not a["len_burst"]:
         return
+    # Kernels give the address as a pointer or as an integer.
     start = a["dst"].address if isinstance(a["dst"], Address) else a["dst"]
     size = 64 * a["len_burst"]
     sink.core.copy(
@@ -95,6 +98,7 @@ def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
     if not a["m"] or not a["k"] or not a["n"]:
         return
     init, bias = ("zero" if a["init"] else "accumulate"), None
+    # A product that begins with zeros reads no C, wherever that would come from.
     if a.get("c_matrix_source") and not a["init"]:
         if "bias" not in a:
             sink.fail(call, "C from the bias buffer needs the form with a bias argument")
@@ -179,6 +183,8 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     if quant not in _PLAIN + _BY_ONE:
         sink.fail(call, f"quant_pre {quant} is not modelled")
     out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
+    # Three fields of 16 bits: the number of matrices, and the steps from one to the next in L0C and
+    # in the target.
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
     factor = None

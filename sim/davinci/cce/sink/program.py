@@ -69,6 +69,8 @@ class ProgramSink(SinkContext):
 
     def issue(self, call: IntrinsicCall) -> None:
         """Append an intrinsic; a repeated call in the same state reuses its instructions."""
+        # All that an instruction depends on besides its arguments; ``version`` counts the changes
+        # of the control registers.
         state = (self.mask, self.counting, self.atomic, self.compared, self.version)
         # The name is part of the key, because all intrinsics of a macro have one position.
         key = (call.name, call.position, state, *call.arguments.values())
@@ -94,6 +96,7 @@ class ProgramSink(SinkContext):
         else:
             self._control(call)
         now = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        # A call that changes the state itself has other instructions the next time.
         if now == state and len(self.known) < _MOST_KNOWN:
             self.known[key] = self.core.instructions[self.done :]
         fresh = self.core.instructions[self.done :]
@@ -123,6 +126,7 @@ class ProgramSink(SinkContext):
         except IndexError as error:
             raise CceError(position, f"{who} reaches outside {source.space}: {error}") from None
         if source.dtype == "bf16":
+            # bf16 is the upper half of FP32.
             values = (values.astype(np.uint32) << 16).view(np.float32)
         return values.tolist()
 
@@ -198,6 +202,7 @@ class ProgramSink(SinkContext):
 
     def _atomic(self, what: str) -> None:
         dtypes = {"f32": "fp32", "f16": "fp16", "s32": "int32", "s16": "int16", "s8": "int8"}
+        # Dtype and operation are set by separate calls; each leaves the other as it is.
         if what == "none":
             self.atomic = ("", "add")
         elif what in dtypes:
@@ -221,6 +226,7 @@ class ProgramSink(SinkContext):
     def _cross_wait(self, call: IntrinsicCall) -> None:
         """Wait in the mode in which this core sets the flag, else for cores of the other kind."""
         register = call.arguments["register"]
+        # The intrinsic that waits has no mode.
         mode = int(self.registers.get(f"cross {register}", 2))
         unit = Unit[call.arguments.get("unit", "S")]
         self.core.cross_wait(unit, register, ("kind", "group", "others")[mode])

@@ -63,6 +63,7 @@ class Scheduler:
         try:
             open_ = dict.fromkeys(self.tasks.values())  # in order; most tasks end in their turn
             while open_:
+                # If no core can go on, the first one runs on without its flag, see above.
                 task = next((t for t in open_ if self._can_go(t)), next(iter(open_)))
                 self._turn(task)
                 if task.error is not None:
@@ -84,6 +85,7 @@ class Scheduler:
         task = self.tasks[core]
         task.waits[mode, register] += 1
         task.needs = mode, register
+        # Give way to the other cores: this thread sleeps until the scheduler gives it a turn.
         if len(self.tasks) > 1 and not self._can_go(task):
             self.back.release()
             task.go.acquire()
@@ -94,6 +96,7 @@ class Scheduler:
     def _turn(self, task: _Task) -> None:
         """Run one kernel until it waits or ends."""
         if task.thread is None:
+            # Settings such as NumPy's error state belong to a context, which a new thread lacks.
             context = copy_context()
             task.thread = threading.Thread(target=context.run, args=(self._work, task), daemon=True)
             task.thread.start()
@@ -118,6 +121,7 @@ class Scheduler:
             return True
         mode, _ = task.needs
         count = task.waits[task.needs]
+        # A core that ended without an instruction takes no part, as in ``lowering``.
         there = [t for t in self.tasks.values() if not t.done or t.core.instructions]
         near = [t for t in there if mode == "kind" or t.group == task.group]
         same = [t for t in near if t.core.kind is task.core.kind]

@@ -90,6 +90,7 @@ def _pieces(sink: SinkContext, call: IntrinsicCall, lanes: int):
     if not sink.counting:
         repeat = call.arguments["repeat"]
         if repeat:
+            # The register has 128 bits; elements of 32 bits have 64 lanes.
             yield 0, repeat, sink.mask & ((1 << lanes) - 1)
         return
     whole, rest = divmod(sink.mask & 0xFFFFFFFF, lanes)
@@ -151,6 +152,8 @@ def _select(sink: SinkContext, call: IntrinsicCall) -> None:
     views, strides = _operands(sink, call, ["dst", "src0", "src1"])
     bits = sink.view(sink.compared, (16,), "uint8")
     for first, repeat, mask in _pieces(sink, call, lanes_of(*views.values())):
+        # The register holds the bits of one repeat, so that each repeat is an instruction of its
+        # own.
         for i in range(first, first + repeat):
             moved = [_moved(v, i, strides[n][1]) for n, v in views.items()]
             sink.core.vsel(*moved, bits=bits, repeat=1, mask=mask, strides=strides)

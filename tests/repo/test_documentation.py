@@ -8,9 +8,17 @@ import pytest
 UNITS = ("bus", "cube", "fp", "m3xu", "scu", "serial", "simd2/unit", "sparse_cores", "vector")
 HEADINGS = ["Theory of operation", "Ports", "Timing", "Programmer's view", "Verification", "Cost"]
 
+#: Pages of models, simulators and kernels, which have the parts that exist, in this order.
+MODELS = (
+    *("cce", "convolution", "cubefx", "davinci", "davinci_kernels", "formats", "kselection"),
+    *("machines", "pooling", "probe", "roofline", "selbknn", "series", "sparse_algebra"),
+    *("sparse_machine", "studies"),
+)
+PARTS = ["What it computes", "Programmer's view", "Timing", "Verification", "Results"]
+
 #: Lines of a decision record, and words of all pages together (as ``wc -w`` counts them). The
 #: words are those that were reached; a page that is longer needs another one that is shorter.
-MOST_LINES, MOST_WORDS = 60, 112_000
+MOST_LINES, MOST_WORDS = 60, 108_000
 
 
 def headings(text: str) -> list[str]:
@@ -22,6 +30,12 @@ def headings(text: str) -> list[str]:
 @pytest.mark.parametrize("name", UNITS)
 def test_the_page_of_a_unit_follows_the_template(root, name):
     assert headings((root / "docs" / "units" / f"{name}.md").read_text()) == HEADINGS
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_page_of_a_model_has_its_parts_in_order(root, name):
+    found = headings((root / "docs" / "units" / f"{name}.md").read_text())
+    assert found[0] == PARTS[0] and found == [part for part in PARTS if part in found]
 
 
 def test_a_heading_in_a_block_is_none():

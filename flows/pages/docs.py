@@ -6,11 +6,11 @@ tables from the components themselves (names, directions and widths from their s
 descriptions from their docstrings); for ``source`` of a component its RTL, for ``verilog`` of a
 unit the Verilog of its first configuration, for ``excerpt`` of a unit the beginning of the Verilog
 of its default configuration; for ``instructions`` of some machines their rows, and for ``example``
-of a row a worked example. `picture` draws the pictures that come from tables of the project.
+of a row a worked example; for ``decisions`` of a folder the list of its records, from their first
+lines. `picture` draws the pictures that come from tables of the project.
 
-Two parts are kept in the files, where a reader of the repository needs them: the rooms of
-``docs/architecture.md``, from the first lines of the packages, and the list of decisions of
-``docs/contents.md``, from the first lines of the records. `update` writes what stands between
+One part is kept in its file, where a reader of the repository needs it: the rooms of
+``docs/architecture.md``, from the first lines of the packages. `update` writes what stands between
 ``<!-- rooms -->`` and ``<!-- /rooms -->``.
 """
 
@@ -76,13 +76,13 @@ _KEPT_PICTURES: dict[str, Callable[[], str]] = {"overview.svg": overview.draw}
 _EXCERPT = 5
 
 _MARK = re.compile(
-    r"^<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example): "
-    r"(\S+) -->$",
+    r"^<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example"
+    r"|decisions): (\S+) -->$",
     re.MULTILINE,
 )
 
 #: Parts that are kept in the files.
-_KEPT: dict[str, Callable[[Path], str]] = {"rooms": rooms.table, "decisions": rooms.decisions}
+_KEPT: dict[str, Callable[[Path], str]] = {"rooms": rooms.table}
 
 
 def filled(page: str) -> str:
@@ -155,11 +155,12 @@ def generate(kind: str, package: str) -> str:
     ----------
     kind : str
         ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"``, ``"verilog"``,
-        ``"excerpt"``, ``"instructions"`` or ``"example"``.
+        ``"excerpt"``, ``"instructions"``, ``"example"`` or ``"decisions"``.
     package : str
         Package whose components are described, for example ``"hdl.fp"``; for ``"source"`` a
         component, for ``"verilog"`` and ``"excerpt"`` a unit, for ``"instructions"`` machines with
-        commas between them, and for ``"example"`` a row of the table of machines.
+        commas between them, for ``"example"`` a row of the table of machines, and for
+        ``"decisions"`` the folder of the records.
 
     Raises
     ------
@@ -176,6 +177,8 @@ def generate(kind: str, package: str) -> str:
         return pages.instructions(package) if kind == "instructions" else pages.worked(package)
     if kind == "excerpt":
         return _excerpt(package)
+    if kind == "decisions":
+        return f"\n{rooms.decisions(ROOT / package)}\n"
     if kind in ("source", "verilog"):
         return _source(package) if kind == "source" else _verilog(package)
     parts = []

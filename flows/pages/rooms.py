@@ -102,17 +102,25 @@ def floors(root: Path) -> dict[str, int]:
 
 
 def table(root: Path) -> str:
-    """Return a Markdown table of all packages with their floors."""
+    """Return a Markdown table of all packages with their floors.
+
+    A package below the second level has no row: the row of the one that contains it names it.
+    """
     levels = floors(root)
-    rows = []
+    rows: dict[str, list[str]] = {}
     for name, line in packages(root).items():
+        outer = "/".join(name.split("/")[:2])
+        if name != outer:
+            rows[outer][3] += f", `{name.removeprefix(outer + '/')}` {levels[name]}"
+            continue
         line = re.sub(r"``([^`]*)``", r"`\1`", line)
-        rows.append([f"`{name}`", str(levels[name]), line])
-    return markdown((["package", "floor", "what it is"], rows))
+        rows[name] = [f"`{name}`", str(levels[name]), line, ""]
+    cells = [[*row, inside.removeprefix(", ")] for *row, inside in rows.values()]
+    return markdown((["package", "floor", "what it is", "inside, with floors"], cells))
 
 
-def decisions(root: Path) -> str:
-    """Return a Markdown table of the decision records, from their headings.
+def decisions(folder: Path) -> str:
+    """Return a Markdown table of the decision records of a folder, from their headings.
 
     Raises
     ------
@@ -120,7 +128,7 @@ def decisions(root: Path) -> str:
         If the heading of a record does not begin with the number of its file.
     """
     rows = []
-    for path in sorted((root / "docs" / "decisions").glob("*.md")):
+    for path in sorted(folder.glob("*.md")):
         heading = path.read_text(encoding="utf-8").partition("\n")[0]
         match = re.fullmatch(r"# (\d{4}) (.+)", heading)
         if match is None or match[1] != path.name[:4]:

@@ -47,8 +47,20 @@ def test_a_stale_table_of_rooms_is_reported_and_regenerated(tmp_path, monkeypatc
     assert docs.update(tmp_path, check=True) == [file, picture] and "former" in file.read_text()
     assert docs.update(tmp_path) == [file, picture]
     text = file.read_text()
-    assert "| `golden` | 0 | Models |\n| `hdl` | 1 | Hardware |\n" in text and "former" not in text
+    assert "| `golden` | 0 | Models |  |\n| `hdl` | 1 | Hardware |  |\n" in text
+    assert "former" not in text
     assert text.endswith("<!-- /rooms -->\nend\n") and docs.update(tmp_path) == []
+
+
+def test_a_package_below_the_second_level_stands_in_the_row_of_its_outer_one(tmp_path):
+    for name in ("sim", "sim/bench", "sim/bench/cube", "sim/bench/fp"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f'"""The package {name}."""\n')
+    (tmp_path / "sim" / "bench" / "fp" / "a.py").write_text(
+        "from vitruvian.sim.bench.cube import c\n"
+    )
+    last = rooms.table(tmp_path).splitlines()[-1]
+    assert last == "| `sim/bench` | 0 | The package sim/bench | `cube` 0, `fp` 1 |"
 
 
 def test_packages_that_import_in_a_cycle_have_no_floor(tmp_path):
@@ -64,10 +76,10 @@ def test_a_decision_without_its_number_is_refused(tmp_path):
     folder = tmp_path / "docs" / "decisions"
     folder.mkdir(parents=True)
     (folder / "0001-a.md").write_text("# 0001 Why A\n")
-    assert "| 0001 | [Why A](decisions/0001-a.md) |" in rooms.decisions(tmp_path)
+    assert "| 0001 | [Why A](decisions/0001-a.md) |" in rooms.decisions(folder)
     (folder / "0002-b.md").write_text("# Why B\n")
     with pytest.raises(ValueError, match=r"0002-b\.md must begin with '# 0002 ', not '# Why B'"):
-        rooms.decisions(tmp_path)
+        rooms.decisions(folder)
 
 
 def test_the_area_picture_shows_the_stored_ratios(monkeypatch, tmp_path):

@@ -62,7 +62,12 @@ RANKED: tuple[tuple[tuple[str, ...], str, dict[str, Any], tuple[int, ...]], ...]
 TABLES = ("presets", "ranks", "multipliers", "designs")
 
 #: Tables that the page shows from a CSV file; the others stand in its Markdown.
-FILES = {"presets": "fpga_routed", "ranks": "fpga_ranks", "multipliers": "fpga_dsp"}
+FILES = {
+    "presets": "fpga_routed",
+    "left out": "fpga_left_out",
+    "ranks": "fpga_ranks",
+    "multipliers": "fpga_dsp",
+}
 
 
 @dataclass(frozen=True)

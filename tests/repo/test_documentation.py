@@ -12,6 +12,7 @@ HEADINGS = ["Theory of operation", "Ports", "Timing", "Programmer's view", "Veri
 MODELS = (
     *("cce", "convolution", "cubefx", "davinci", "davinci_kernels", "formats", "kselection"),
     *("machines", "pooling", "probe", "roofline", "selbknn", "series", "sparse_algebra"),
+    *("silicon", "simd2", "simd2/contract", "simd2/cycles", "simd2/graph", "simd2/machine"),
     *("sparse_machine", "studies"),
 )
 PARTS = ["What it computes", "Programmer's view", "Timing", "Verification", "Results"]

@@ -142,7 +142,7 @@ def path_table(row: AreaRow, target: int) -> tuple[list[str], list[list[str]]]:
 def show(table: tuple[list[str], list[list[str]]], *, title: str, note: str = "") -> None:
     """Print a table on standard output, with columns of numbers aligned to the right."""
     header, rows = table
-    print_table(open_console(plain_width=200), header, rows, title=title, note=note or None)
+    print_table(open_console(), header, rows, title=title, note=note or None)
 
 
 def markdown(table: tuple[list[str], list[list[str]]]) -> str:

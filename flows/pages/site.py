@@ -6,28 +6,36 @@
 - A line that is nothing but a link to a CSV file becomes the table of that file. The first row of
   the file is the header.
 - A part of `flows.pages.docs` that is generated, as ``<!-- ports: hdl.fp -->``, is put in.
-- A picture ``NAME.svg`` that a page shows and that is not in Git is drawn: from the chart
-  ``NAME.json`` beside the page (`vitruvian.common.charts`), or by the function that
-  `flows.pages.docs` has for the name.
+- A picture ``NAME.svg`` that a page shows and that is not in Git is drawn: from the data in
+  ``NAME.json`` beside the page, which is a chart (`vitruvian.common.charts`) unless its ``kind`` is
+  one of ``DRAWN``, or by the function that `flows.pages.docs` has for the name.
 - The navigation has every decision record, in the place of ``decisions/*.md``.
 """
 
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from vitruvian.common import charts
+from vitruvian.common import charts, timing_diagram
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.common.wings import registered
+from vitruvian.flows.fpga import floorplan
 from vitruvian.flows.pages import docs
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+
+#: Kind of a picture's data -> function that returns its SVG text.
+DRAWN: dict[str, Callable[[Any], str]] = {
+    "chart": charts.draw,
+    "floorplan": floorplan.draw,
+    "timing diagram": timing_diagram.draw,
+}
 
 _PART = re.compile(r"^<!-- part: (\w+) -->\n(.*?)^<!-- /part -->$", re.MULTILINE | re.DOTALL)
 _SHOWN = re.compile(r"<!-- readme: (\w+)(?: (\d+))? -->")
@@ -116,7 +124,8 @@ def picture(path: Path) -> str:
     """
     chart = path.with_suffix(".json")
     if chart.exists():
-        return charts.draw(json.loads(chart.read_text(encoding="utf-8")))
+        document = json.loads(chart.read_text(encoding="utf-8"))
+        return DRAWN[one_of("kind", document.get("kind", "chart"), DRAWN)](document)
     drawn = docs.picture(path.name)
     if drawn is None:
         raise UserError(f"picture must have a chart {chart.name} or a function, not {path.name!r}")

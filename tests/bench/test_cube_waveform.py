@@ -1,7 +1,9 @@
 """The picture in the matrix unit's documentation shows the current behaviour of the unit."""
 
+import json
+
+from vitruvian.common.timing_diagram import WaveRow, draw, text
 from vitruvian.sim.bench.cube.waveform import PICTURE, read_vcd, rows, simulate
-from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 
 VCD = """$timescale 1ps $end
 $scope module TOP $end
@@ -30,7 +32,7 @@ b110 "
 def test_the_picture_is_up_to_date():
     """Run ``python -m vitruvian.sim.bench.cube.waveform`` if this test fails."""
     drawn = rows(simulate())
-    assert draw(drawn) == PICTURE.read_text()
+    assert text(drawn) == PICTURE.read_text()
     by_label = {row.label: row.values for row in drawn}
     # The beat that accumulates waits for the one before; its result comes after the latency, 3.
     assert by_label["i.ready"][:3] == [1, 0, 1]
@@ -42,5 +44,6 @@ def test_values_are_those_before_the_edge():
 
 
 def test_equal_words_share_a_box():
-    picture = draw([WaveRow("bit", [0, 1, 1]), WaveRow("word", ["a", "a", None])])
+    rows = [WaveRow("bit", [0, 1, 1]), WaveRow("word", ["a", "a", None])]
+    picture = draw(json.loads(text(rows)))
     assert picture.count(">a<") == 1 and picture.startswith("<svg ")

@@ -66,9 +66,9 @@ def _print(options: argparse.Namespace, header: Sequence[str], lines: list[list[
     from vitruvian.flows.asic.report import document
 
     to_stdout = "-" in (options.json, options.markdown)
-    console = open_console(sys.stderr if to_stdout else None, plain_width=200)
+    console = open_console(sys.stderr if to_stdout else None)
     right = [name for name in header[1:] if name != _NAMES]
-    print_table(console, header, lines, right=right, wrap=True)
+    print_table(console, header, lines, right=right)
     if options.markdown == "-":
         sys.stdout.write(document((list(header), lines), "-"))
     elif options.markdown:

@@ -207,7 +207,16 @@ def _job(
             folder / f"{work.name}.v": f"{work.unit_text}\n{work.top_text}",
             folder / f"{work.name}.pins": pins,
         }
-    return line, files, floorplan.draw(work, best) if options.svg else None
+    return line, files, _picture(work, best, options) if options.svg else None
+
+
+def _picture(
+    work: place.BoardDesign, routed: place.RoutedDesign, options: argparse.Namespace
+) -> str:
+    """Return the floorplan as SVG, or its data if the name of the file ends in ``.json``."""
+    document = floorplan.plan(work, routed)
+    data = options.svg.lower().endswith(".json")
+    return floorplan.text(document) if data else floorplan.draw(document)
 
 
 def _meets_clock(

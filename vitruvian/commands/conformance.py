@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
         wrong.append({"implementation": name, "rows": int(differs.size), "first": first})
     passing = [row["implementation"] for row in wrong if not row["rows"]]
     digest = checksum(vectors)
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=100)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     line = f"{machine.stem}: {len(vectors.d)} rows, SHA-256 {digest}"
     console.print(line, markup=False, soft_wrap=True)
     cells = [[str(value) for value in row.values()] for row in strata]

@@ -1,12 +1,11 @@
 """The command ``exhaustive``, which compares RTL and golden on every input of small units."""
 
 import argparse
+import sys
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_jobs, add_json, at_least, compiling, refuse_others
@@ -14,6 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path, reason_of
 from vitruvian.common.interrupt import at_hard_end
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console
 from vitruvian.common.validate import refusal
 from vitruvian.common.workers import WorkerKilled
 from vitruvian.sim.verify.check import Outcome
@@ -115,7 +115,7 @@ def _exhaustive(options: argparse.Namespace) -> int:
     if options.json:
         write_json(options.json, as_json(list(outcomes.values())))
     if missing:
-        console = Console(stderr=options.json == "-", highlight=False)
+        console = open_console(sys.stderr if options.json == "-" else sys.stdout)
         estimate = f", about {minutes:.0f} minutes" if minutes else ""
         console.print(f"{missing:,} inputs are left{estimate}; the same command goes on with them")
     return code

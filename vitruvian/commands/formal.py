@@ -83,13 +83,13 @@ def _formal(options: argparse.Namespace) -> int:
         raise UserError("--every must come with --balance")
     proofs = matching(options.proof)
     to_stdout = "-" in (options.json, options.markdown)
-    console = open_console(sys.stderr if to_stdout else None, plain_width=200)
+    console = open_console(sys.stderr if to_stdout else None)
     if options.list:
         for name in ("mutations", "out", "json", "markdown", "no_cache"):
             if getattr(options, name):
                 raise UserError(f"--list must come without --{name.replace('_', '-')}")
         lines = [[p.name, p.component, p.method, p.claim] for p in proofs]
-        print_table(console, ["property", "component", "method", "claim"], lines, wrap=True)
+        print_table(console, ["property", "component", "method", "claim"], lines)
         return 0
     check_packages(proof.method for proof in proofs)
     rows: list[ProofRow] = []
@@ -103,7 +103,7 @@ def _formal(options: argparse.Namespace) -> int:
         ):
             rows.append(row)
             _report(row, options.out)
-    print_table(console, HEADER, cells(rows, proofs), right=("seconds",), wrap=True)
+    print_table(console, HEADER, cells(rows, proofs), right=("seconds",))
     total = sum(row.outcome.seconds for row in rows)
     held = sum(row.passed for row in rows if row.mutation is None)
     caught = sum(row.passed for row in rows if row.mutation is not None)

@@ -36,7 +36,7 @@ def register(name: str, commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vitruvian.golden.fp.catalogue import facts, table
 
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=150)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     if options.format is None:
         rows = table()
         header = [name for name in rows[0] if name not in ("kind", "checked")]

@@ -9,15 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.cli import write_json
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from vitruvian.golden.simd2 import Op
     from vitruvian.sim.matrix_unit import Unit
     from vitruvian.sim.simd2.graph import Core, Counts, Graph, Machine, Neighbours, Paths
@@ -43,11 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from vitruvian.sim.simd2.graph import Core, Machine
 
     _check(options)
-    console = Console(
-        file=sys.stderr if options.json == "-" else sys.stdout,
-        width=None if sys.stdout.isatty() else 120,
-        highlight=False,
-    )
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     try:
         core = Core(unit=_unit(options.unit))
         machine = Machine(core.unit, options.backend)
@@ -116,7 +112,7 @@ def _unit(lanes: dict[str, int] | None) -> "Unit":
 
 
 def _solve(
-    options: argparse.Namespace, core: "Core", machine: "Machine", console: Console
+    options: argparse.Namespace, core: "Core", machine: "Machine", console: "Console"
 ) -> dict[str, Any]:
     """Solve a problem, print its table, and return its figures."""
     with Progress(options.problem, bar=False, counts=False) as progress:
@@ -131,12 +127,7 @@ def _solve(
         compute = _neighbours if options.problem == "knn" else _paths
         title, rows, figures = compute(options, core, machine)
     console.print(title, style="bold", markup=False)
-    table = Table(show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for name, text in rows:
-        table.add_row(name, text)
-    console.print(table)
+    print_table(console, None, rows)
     return {"problem": options.problem, "graph": options.graph, **figures}
 
 
@@ -290,7 +281,7 @@ def _cost(
     }
 
 
-def _model(options: argparse.Namespace, core: "Core", console: Console) -> dict[str, Any]:
+def _model(options: argparse.Namespace, core: "Core", console: "Console") -> dict[str, Any]:
     """Print the modelled cycles of a path problem, and return them."""
     from vitruvian.sim.simd2.graph import ALGORITHMS, PROBLEMS, estimate
 
@@ -302,31 +293,29 @@ def _model(options: argparse.Namespace, core: "Core", console: Console) -> dict[
         style="bold",
         markup=False,
     )
-    table = Table()
-    table.add_column("vertices", justify="right")
-    table.add_column("algorithm", no_wrap=True)
-    for name in ("iterations", "mmo", "SIMD² cycles", "not overlapped", "vector cycles", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
+    header = ("vertices", "algorithm", "iterations", "mmo", "SIMD² cycles", "not overlapped")
+    header += ("vector cycles", "ratio")
+    lines: list[tuple[str, ...]] = []
     rows: list[dict[str, Any]] = []
     for vertices in _SIZES:
         for algorithm in ALGORITHMS if options.algorithm is None else (options.algorithm,):
             row = estimate(problem.op, vertices, algorithm, inputs=inputs, core=core)
-            table.add_row(
-                f"{vertices:,}",
-                algorithm,
-                f"{row.iterations:,}",
-                f"{row.counts.mmo:.3g}",
-                f"{row.simd2.overlapped:.3g}",
-                f"{row.simd2.serial:.3g}",
-                f"{row.vector.overlapped:.3g}",
-                f"{row.ratio:.2f}",
+            lines.append(
+                (
+                    f"{vertices:,}",
+                    algorithm,
+                    f"{row.iterations:,}",
+                    f"{row.counts.mmo:.3g}",
+                    f"{row.simd2.overlapped:.3g}",
+                    f"{row.simd2.serial:.3g}",
+                    f"{row.vector.overlapped:.3g}",
+                    f"{row.ratio:.2f}",
+                )
             )
             rows.append({**asdict(row), "ratio": row.ratio})
-    console.print(table)
+    print_table(console, header, lines, right={*header} - {"algorithm"})
     assumptions = core.assumptions()
-    sources = Table("not counted", "value", "source")
-    for item in assumptions:
-        sources.add_row(item.name, item.value, item.source)
-    console.print(sources)
+    sources = [(item.name, item.value, item.source) for item in assumptions]
+    print_table(console, ("not counted", "value", "source"), sources, right=())
     figures = {"problem": problem.name, "inputs": inputs, "unit": unit, "rows": rows}
     return {**figures, "assumptions": [asdict(item) for item in assumptions]}

@@ -140,7 +140,7 @@ def _add_fpga_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write the bitstream or the Vivado project into this folder (default: build/fpga).",
     )
-    add_svg(command, "the floorplan")
+    add_svg(command, "the floorplan", data=True)
     command.add_argument(
         "--path", action="store_true", help="Print the longest path of every routed design."
     )

@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     stream = sys.stderr if options.json == "-" else sys.stdout
     if len(rows) == 1:
         lines = _parameters(rows[0])
-        console = open_console(stream, plain_width=100)
+        console = open_console(stream)
         title = f"{rows[0].stem}: {rows[0].maker} {rows[0].title}; evidence {rows[0].evidence}"
         console.print(title, markup=False, soft_wrap=True)
         print_table(console, ("parameter", "value"), [(n, _word(v)) for n, v in lines.items()])
@@ -79,11 +79,11 @@ def _run(options: argparse.Namespace) -> int:
             listed |= {entry.machine for entry in missing().values()}
         records = grouped(rows) + unknown(listed)
         header = ("machine", "instruction", "formats", "result", "rule", "evidence")
-        console = open_console(stream, plain_width=150)
+        console = open_console(stream)
         cells = [[str(record[name]) for name in header] for record in records]
         many = counted(len({row.machine for row in rows}), "machine")
         count = f"{counted(len(rows), 'combination')} of {many}" if rows else None
-        print_table(console, header, cells, note=count, wrap=True)
+        print_table(console, header, cells, note=count)
     if options.json:
         write_json(options.json, {"rows": records})
     return 0

@@ -87,7 +87,7 @@ def _report(outcomes: "list[Checked]", *, rtl: bool, to_stderr: bool) -> None:
         )
         for one in outcomes
     ]
-    console = open_console(sys.stderr if to_stderr else sys.stdout, plain_width=120)
+    console = open_console(sys.stderr if to_stderr else sys.stdout)
     print_table(
         console,
         header,

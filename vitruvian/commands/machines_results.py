@@ -87,9 +87,9 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
             pictures["machines_area.json"] = results.cost_chart(entries)
         document["library"] = options.liberty
         document["area"] = [cost.as_json() for cost in measured]
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=190)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     for title, (header, lines) in tables.items():
-        print_table(console, header, lines, title=title, wrap=True)
+        print_table(console, header, lines, title=title)
     if options.out:
         _write(Path(options.out), tables, pictures)
     if options.json:

@@ -5,15 +5,15 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least, compiling, refuse_others
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table, print_text
 from vitruvian.common.validate import one_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from vitruvian.sim.rtl.mma import IssueRate
 
 
@@ -53,16 +53,14 @@ def _mma(options: argparse.Namespace) -> int:
     chosen = list(dict.fromkeys(options.units)) or list(UNITS)
     if options.list:
         refuse_others(options, ("json",))
+        console = open_console()
         for name in chosen:
-            print(f"{name:16} {', '.join(o.mnemonic for o in opcodes_of(UNITS[name]))}")
+            words = ", ".join(o.mnemonic for o in opcodes_of(UNITS[name]))
+            print_text(console, f"{name:16} {words}", indent=17)
         return 0
     with compiling("the matrix units"):
         rates, baseline = _measure(chosen, options)
-    console = Console(
-        file=sys.stderr if options.json == "-" else sys.stdout,
-        width=None if sys.stdout.isatty() else 120,
-        highlight=False,
-    )
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     _print(rates, baseline, console)
     if options.json:
         write_json(
@@ -150,7 +148,7 @@ def _paper(rate: "IssueRate") -> tuple[Fraction | None, str | None]:
     return PAPER.get(rate.name.rpartition(".")[2], (None, None))
 
 
-def _print(rates: "dict[str, list[IssueRate]]", baseline: "IssueRate", console: Console) -> None:
+def _print(rates: "dict[str, list[IssueRate]]", baseline: "IssueRate", console: "Console") -> None:
     """Print a table for each unit."""
     from vitruvian.hdl.mma.unit import UNITS
 
@@ -162,25 +160,29 @@ def _print(rates: "dict[str, list[IssueRate]]", baseline: "IssueRate", console: 
             style="bold",
             markup=False,
         )
-        table = Table()
-        table.add_column("instruction", no_wrap=True)
-        for name in ("in a list of", "cycles", "steps", "fill", "cycles each", "MACs/cycle"):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("of FP16", justify="right", no_wrap=True)
-        table.add_column("paper", no_wrap=True)
+        figures = ("in a list of", "cycles", "steps", "fill", "cycles each", "MACs/cycle")
+        figures += ("of FP16",)
+        lines: list[tuple[str, ...]] = []
         for rate in rows:
             paper, source = _paper(rate)
             mixed = rate.name == "mixed"
-            table.add_row(
-                rate.name,
-                f"{rate.instructions}",
-                f"{rate.cycles:,}",
-                f"{rate.steps:,}",
-                f"{rate.fill}",
-                f"{float(rate.cycles_each):g}",
-                "" if mixed else f"{float(rate.macs_per_cycle):g}",
-                "" if mixed else str(rate.relative(baseline)),
-                "" if paper is None else f"{paper} {source}",
-                style="bold red" if rate.mismatches else None,
+            lines.append(
+                (
+                    rate.name,
+                    f"{rate.instructions}",
+                    f"{rate.cycles:,}",
+                    f"{rate.steps:,}",
+                    f"{rate.fill}",
+                    f"{float(rate.cycles_each):g}",
+                    "" if mixed else f"{float(rate.macs_per_cycle):g}",
+                    "" if mixed else str(rate.relative(baseline)),
+                    "" if paper is None else f"{paper} {source}",
+                )
             )
-        console.print(table)
+        print_table(
+            console,
+            ("instruction", *figures, "paper"),
+            lines,
+            right=figures,
+            styles=["bold red" if rate.mismatches else None for rate in rows],
+        )

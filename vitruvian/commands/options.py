@@ -65,9 +65,10 @@ def add_no_cache(parser: argparse.ArgumentParser, instead: str) -> None:
     parser.add_argument("--no-cache", action="store_true", help=f"Ignore the cache and {instead}.")
 
 
-def add_svg(parser: argparse.ArgumentParser, content: str) -> None:
+def add_svg(parser: argparse.ArgumentParser, content: str, *, data: bool = False) -> None:
     """Add the option ``--svg FILE``; ``content`` is a noun phrase such as "a bar chart"."""
-    text = f"Write {content} as SVG to this file (- for standard output)."
+    more = "; .json: its data" if data else ""
+    text = f"Write {content} as SVG to this file (- for standard output{more})."
     parser.add_argument("--svg", type=output_path(stdout=True), metavar="FILE", help=text)
 
 

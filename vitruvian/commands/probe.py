@@ -136,7 +136,7 @@ def _read(options: argparse.Namespace) -> int:
     found = [(path, *_load(Path(path), options.input)) for path in options.files]
     records: list[dict[str, object]] = []
     files: dict[Path, bytes | str] = {}
-    console = open_console(_stream(options), plain_width=100)
+    console = open_console(_stream(options))
     total = sum(len(sections) for _, _, sections in found)
     fits = True
     with Progress("infer", total, after_s=2.0) as progress:
@@ -279,4 +279,4 @@ def _print(console: Any, record: dict[str, object]) -> None:
     if basis:
         header = ("parameter", "value", "not determined", "row", "instead", "operands")
         cells = [["" if b[h] is None else str(b[h]) for h in header] for b in basis]
-        print_table(console, header, cells, wrap=True)
+        print_table(console, header, cells)

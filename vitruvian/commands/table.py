@@ -42,7 +42,7 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | No
     code : int
         1 if a row failed, else 0.
     """
-    console = open_console(sys.stderr if to_stderr else sys.stdout, plain_width=120)
+    console = open_console(sys.stderr if to_stderr else sys.stdout)
     figures = ("vectors", "mismatches", "s")
     print_table(
         console,
@@ -50,7 +50,6 @@ def report(outcomes: Sequence[Outcome], *, to_stderr: bool = False, of: int | No
         [_cells(o) for o in outcomes],
         right=figures,
         styles=[None if o.passed else "bold red" for o in outcomes],
-        wrap=True,
     )
     failed = [o for o in outcomes if not o.passed]
     for o in failed:

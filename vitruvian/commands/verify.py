@@ -11,6 +11,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.extras import MissingLibraryError
 from vitruvian.common.interrupt import at_hard_end
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_text
 from vitruvian.common.wings import registered
 from vitruvian.sim.verify.check import Check, Outcome
 from vitruvian.sim.verify.run import collect, run_checks
@@ -81,10 +82,11 @@ def _list(options: argparse.Namespace) -> int:
         write_json(options.json, [*rows, *(row for _, row in more)])
         if options.json == "-":
             return 0
+    console = open_console()
     for check in checks:
-        print(f"{check.unit:18} {check.configuration}")
+        print_text(console, f"{check.unit:18} {check.configuration}", indent=19)
     for line, row in more:
-        print(f"{row['unit']:18} {line(row)}")
+        print_text(console, f"{row['unit']:18} {line(row)}", indent=19)
     return 0
 
 

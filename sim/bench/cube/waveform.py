@@ -1,7 +1,7 @@
-"""Draw the picture of docs/units/cube.md: ``python -m vitruvian.sim.bench.cube.waveform``.
+"""Write the picture of docs/units/cube.md: ``python -m vitruvian.sim.bench.cube.waveform``.
 
 The unit ``tiny`` runs ``sim.bench.cube.bench_waveform``. The simulator writes a VCD file, whose
-values just before every rising edge are drawn cycle by cycle.
+values just before every rising edge are kept as JSON, which the site draws cycle by cycle.
 """
 
 import re
@@ -10,16 +10,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common.timing_diagram import WaveRow, text
 from vitruvian.golden.fp import to_float
 from vitruvian.hdl.cube import MatrixUnit, Start
 from vitruvian.sim.bench.bits import unpack
 from vitruvian.sim.bench.runner import run_bench
-from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 from vitruvian.sim.rtl.emit import interface_of
 
 from .bench_waveform import CONFIG, CYCLES
 
-PICTURE = Path(__file__).resolve().parents[3] / "docs" / "units" / "cube_tiles.svg"
+PICTURE = Path(__file__).resolve().parents[3] / "docs" / "units" / "cube_tiles.json"
 
 _START = {Start.ZERO.value: "zero", Start.FROM_C.value: "C", Start.ACCUMULATE.value: "accum."}
 
@@ -134,8 +134,8 @@ def _first(fractal: Any, at: int = 0) -> str | None:
 
 
 def main() -> int:
-    """Write the picture and return the exit code."""
-    PICTURE.write_text(draw(rows(simulate())))
+    """Write the rows of the picture and return the exit code."""
+    PICTURE.write_text(text(rows(simulate())), encoding="utf-8")
     print(PICTURE.name)
     return 0
 

@@ -1,7 +1,7 @@
-"""Draw the picture of docs/tutorials/verilog.md: ``python -m vitruvian.sim.bench.fp.waveform``.
+"""Write the picture of docs/tutorials/verilog.md: ``python -m vitruvian.sim.bench.fp.waveform``.
 
 Amaranth's simulator runs the dot product of the tutorial. The values just before every rising edge
-are drawn cycle by cycle.
+are kept as JSON, which the site draws cycle by cycle.
 """
 
 import sys
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from amaranth.sim import Simulator
 
+from vitruvian.common.timing_diagram import WaveRow, text
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.hdl.fp.dot import DotProduct
-from vitruvian.sim.bench.timing_diagram import WaveRow, draw
 
-PICTURE = Path(__file__).resolve().parents[3] / "docs" / "tutorials" / "verilog_dot.svg"
+PICTURE = Path(__file__).resolve().parents[3] / "docs" / "tutorials" / "verilog_dot.json"
 
 _SPEC = PRESETS["a100"].spec("fp16", "fp32", k=8)
 _PIPELINE = 3
@@ -63,8 +63,8 @@ def rows(samples: list[dict[str, int | None]]) -> list[WaveRow]:
 
 
 def main() -> int:
-    """Write the picture and return the exit code."""
-    PICTURE.write_text(draw(rows(simulate())), encoding="utf-8")
+    """Write the rows of the picture and return the exit code."""
+    PICTURE.write_text(text(rows(simulate())), encoding="utf-8")
     print(PICTURE.name)
     return 0
 

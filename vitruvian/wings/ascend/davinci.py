@@ -10,13 +10,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_chip, add_json, add_seed, add_size, at_least, numbers
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console
 from vitruvian.common.validate import listed, nearest, one_of, printable, shortened
 from vitruvian.wings.ascend.cce import (
     DESCRIPTION,
@@ -29,6 +28,8 @@ from vitruvian.wings.ascend.cce import (
 from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from vitruvian.sim.davinci import Program, Report
     from vitruvian.sim.kernels import KernelInstance
 
@@ -359,7 +360,7 @@ def check_outputs(options: argparse.Namespace) -> None:
         taken[path] = name
 
 
-def _output(options: argparse.Namespace, report: "Report") -> Console:
+def _output(options: argparse.Namespace, report: "Report") -> "Console":
     """Print the report, write the trace and the chart, and return the console."""
     from vitruvian.sim.davinci.report.counting import write_counters
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
@@ -386,14 +387,12 @@ def _output(options: argparse.Namespace, report: "Report") -> Console:
     return console
 
 
-def _console(options: argparse.Namespace) -> Console:
+def _console(options: argparse.Namespace) -> "Console":
     """Open a console on standard output, or on standard error if JSON goes to standard output."""
-    return Console(
-        file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
-    )
+    return open_console(sys.stderr if options.json == "-" else sys.stdout)
 
 
-def _show_prints(console: Console, program: Any) -> None:
+def _show_prints(console: "Console", program: Any) -> None:
     """Print the output of a kernel's ``printf``, with the name of the core on each line."""
     # Texts that follow each other belong to one line until one of them ends it.
     for core, texts in groupby(program.prints, lambda pair: pair[0]):

@@ -104,7 +104,7 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
     from vitruvian.common.charts import write_figure
     from vitruvian.sim.roofline.plot import draw_distribution
 
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=120)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     print_table(
         console,
         ("layer", "kind", "runs", "µs", "share", "highest U", "highest R", "class"),
@@ -112,7 +112,6 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         title=escape(_title(times)),
         note="equal layers share a row; without the launches of the kernels",
         right=("runs", "µs", "share", "highest U", "highest R"),
-        wrap=True,
     )
     for kind, count in sorted(times.skipped.items()):
         layers = "layer" if count == 1 else "layers"

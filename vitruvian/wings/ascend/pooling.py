@@ -60,9 +60,9 @@ def _pooling(options: argparse.Namespace) -> int:
         "strides": "Cycles of max pooling 3×3 of 16 channels on one core",
         "counts": "The busiest core at the largest input",
     }
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=150)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     for key, (header, rows) in tables.items():
-        print_table(console, header, rows, title=titles[key], wrap=True)
+        print_table(console, header, rows, title=titles[key])
     print(f"{len(runs) + len(lines)} runs in {time.monotonic() - started:.0f} s", file=sys.stderr)
     if options.out:
         folder = Path(options.out)

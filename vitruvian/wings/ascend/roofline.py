@@ -10,7 +10,7 @@ from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_size, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import output_path
-from vitruvian.common.table import open_console, print_table
+from vitruvian.common.table import open_console, print_table, print_text
 from vitruvian.common.validate import one_of
 from vitruvian.wings.ascend.davinci import tell_compiling
 
@@ -188,14 +188,13 @@ def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -
         cells,
         title=f"{case.name}: {case.title} on {rows[0].analysis.counters.chip}",
         note=f"pub.: published, Zhou et al. 2025 {case.section}; U({case.metric}): utilisation",
-        wrap=True,
     )
     first, last = rows[0].analysis.counters.total_s, rows[-1].analysis.counters.total_s
     published = rows[-1].published_speedup
     shown = f"; published {published:.2f}×" if published else ""
     console.print(f"speedup {first / last:.2f}×{shown}", markup=False)
     for row in rows:
-        console.print(f"{row.step.name}: {row.step.change}", markup=False, soft_wrap=True)
+        print_text(console, f"{row.step.name}: {row.step.change}", indent=2)
     if options.json:
         write_json(options.json, [row.as_dict() for row in rows])
     return 0
@@ -203,7 +202,7 @@ def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -
 
 def _console(options: argparse.Namespace) -> "Console":
     # With --json -, standard output has the figures alone, so that other programs can read them.
-    return open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=120)
+    return open_console(sys.stderr if options.json == "-" else sys.stdout)
 
 
 def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
@@ -213,7 +212,7 @@ def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
     from vitruvian.sim.roofline.strategies import advice
 
     console = _console(options)
-    console.print(analysis.verdict(), markup=False, soft_wrap=True)
+    print_text(console, analysis.verdict())
     header = (
         "component",
         "work",
@@ -231,16 +230,16 @@ def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
         cells = [(*each, share) for each, share in zip(cells, shares, strict=True)]
     right = ("ideal", "active", "utilisation", "efficiency", "× time ratio", "2× saves")
     note = "2× saves: share of the time that the component would save if it were twice as fast"
-    print_table(console, header, cells, right=right, note=note if saved else None, wrap=True)
+    print_table(console, header, cells, right=right, note=note if saved else None)
     if analysis.counters.lacks:
-        console.print(f"note: {analysis.counters.lacks}", markup=False, soft_wrap=True)
+        print_text(console, f"note: {analysis.counters.lacks}", indent=2)
     if options.naive:
         _print_naive(console, analysis.counters)
     strategies = advice(analysis)
     console.print(f"To mitigate {analysis.bound.value}, look for:", markup=False)
     for s in strategies:
         line = f"  {s.key} ({s.name}, §{s.section}): {s.symptom} {s.action}"
-        console.print(line, markup=False, soft_wrap=True)
+        print_text(console, line, indent=4)
     if options.out:
         write_figure(options.out, lambda figure: draw(figure.subplots(), analysis))
         console.print(options.out, markup=False)
@@ -273,7 +272,7 @@ def _print_naive(console: "Console", counters: "Counters") -> None:
 
     count = len(naive_points(counters))
     shown = ", ".join(f"{k} {v * 100:.2f} %" for k, v in naive_utilisations(counters).items())
-    console.print(f"naive roofline ({count} points): {shown}", markup=False, soft_wrap=True)
+    print_text(console, f"naive roofline ({count} points): {shown}", indent=2)
 
 
 def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
@@ -294,10 +293,9 @@ def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
             )
             for a in analyses
         ],
-        wrap=True,
     )
     shares = distribution([a.bound for a in analyses])
     shown = ", ".join(f"{bound.value} {share * 100:.2f} %" for bound, share in shares.items())
     console.print(f"{len(analyses)} operators: {shown}", markup=False)
     for lacks in dict.fromkeys(a.counters.lacks for a in analyses if a.counters.lacks):
-        console.print(f"note: {lacks}", markup=False, soft_wrap=True)
+        print_text(console, f"note: {lacks}", indent=2)

@@ -7,9 +7,6 @@ from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.cli import write_json
 from vitruvian.commands.options import (
     add_json,
@@ -23,9 +20,12 @@ from vitruvian.commands.options import (
 from vitruvian.common.errors import UserError
 from vitruvian.common.extras import is_installed, missing
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of, refusal
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from vitruvian.sim.studies import Cost, RunOptions, Study, StudyKernel, StudyRow
 
 
@@ -108,9 +108,7 @@ def _kernels(options: argparse.Namespace) -> int:
         raise UserError(f"--size must come with one kernel, not {len(chosen)}")
     # All options are checked before the first kernel runs.
     runs = [_run_options(kernel, options) for kernel in chosen]
-    console = Console(
-        file=sys.stderr if options.json == "-" else sys.stdout, width=_width(), highlight=False
-    )
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     studies: list[Study] = []
     for kernel, run in zip(chosen, runs, strict=True):
         with compiling(f"the unit of {kernel.name}"):
@@ -122,10 +120,6 @@ def _kernels(options: argparse.Namespace) -> int:
     if any(run.check for run in runs):
         console.print(f"{differ:,} elements of products differ from golden")
     return 1 if differ else 0
-
-
-def _width() -> int | None:
-    return None if sys.stdout.isatty() else 120
 
 
 def _run_options(kernel: "StudyKernel", options: argparse.Namespace) -> "RunOptions":
@@ -185,26 +179,24 @@ def _run(kernel: "StudyKernel", size: int, run: "RunOptions") -> "Study":
     return replace(study, notes=(*study.notes, note))
 
 
-def _print(study: "Study", console: Console) -> None:
+def _print(study: "Study", console: "Console") -> None:
     """Print the table of a study and its notes."""
     console.print(f"{study.kernel}: {study.title}", style="bold", markup=False)
     console.print(f"  {study.setting}\n  reference: {study.reference}", markup=False)
     console.print(f"  unit: {study.unit}; products by {study.backend}", markup=False)
-    table = Table()
-    table.add_column("method", no_wrap=True)
     extras = list(study.rows[0].extras) if study.rows else []
-    for name in ("max error", "mean error", *extras):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("instruction", no_wrap=True)
+    figures = ("max error", "mean error", *extras)
     measured = any(row.cost and row.cost.measured_cycles for row in study.rows)
     # Only the back end rtl measures cycles; its column would be empty for the others.
-    for name in ("instructions", "cycles", "RTL cycles")[: 3 if measured else 2]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in study.rows:
-        cells = _cells(row, extras)
-        style = "bold red" if row.mismatches else None
-        table.add_row(*cells if measured else cells[:-1], style=style)
-    console.print(table)
+    counts = ("instructions", "cycles", "RTL cycles")[: 3 if measured else 2]
+    header = ("method", *figures, "instruction", *counts)
+    print_table(
+        console,
+        header,
+        [_cells(row, extras)[: len(header)] for row in study.rows],
+        right=(*figures, *counts),
+        styles=["bold red" if row.mismatches else None for row in study.rows],
+    )
     notes = list(study.notes)
     if measured:
         notes.append("RTL cycles: measured by hand-shakes, from reset to the last result")

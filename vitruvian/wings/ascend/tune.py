@@ -5,13 +5,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_chip, add_jobs, add_json, add_size, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
+from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import nearest, one_of
 from vitruvian.wings.ascend.davinci import tell_compiling
 
@@ -116,19 +114,16 @@ def _tune(options: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         raise UserError(str(error)) from None
     seconds = time.perf_counter() - began
-    console = Console(
-        file=sys.stderr if options.json == "-" else sys.stdout, width=120, highlight=False
-    )
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     peak = float(chip.peak_operations(options.dtype))
     rows = _rows(problem, tuned, peak)
     title = f"{m}×{k}×{n} on {problem.cores} cores of {chip.name}"
-    table = Table("", "mTiles", "kTiles", "nTiles", "bNum", "µs", "of peak", title=title)
-    for column in table.columns:
-        column.justify = "right"
+    header = ("", "mTiles", "kTiles", "nTiles", "bNum", "µs", "of peak")
+    lines: list[tuple[str, ...]] = []
     for number, row in enumerate(rows, 1):
         counts = (str(row[x]) for x in ("m_tiles", "k_tiles", "n_tiles", "b_num"))
-        table.add_row(str(number), *counts, f"{row['us']:.3f}", f"{row['share_of_peak']:.2%}")
-    console.print(table)
+        lines.append((str(number), *counts, f"{row['us']:.3f}", f"{row['share_of_peak']:.2%}"))
+    print_table(console, header, lines, title=title, right=header)
     duration = "from the cache" if tuned.cached else f"{seconds:.1f} s"
     proof = "the fastest there is" if tuned.proved else "the fastest not proved"
     console.print(f"{tuned.evaluated:,} of {tuned.space:,} tilings timed ({duration}); {proof}")

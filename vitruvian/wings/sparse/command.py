@@ -344,7 +344,7 @@ def _numbers(option: str, path: str) -> "np.ndarray":
 def _show(options: argparse.Namespace, result: "Result") -> None:
     """Print the outcome and the report, and write the files."""
     report = result.report
-    console = open_console(sys.stderr if options.json == "-" else sys.stdout, plain_width=100)
+    console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     for line in _outcome(options, result):
         console.print(line, markup=False, soft_wrap=True)
     if report.iterations:

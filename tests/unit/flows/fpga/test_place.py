@@ -236,7 +236,10 @@ def test_a_floorplan_shows_each_cell_in_its_tile():
     routed = place.RoutedDesign(
         fmax_mhz=25.0, seed=1, sites={}, placement=cells, bitstream=b"", path=[]
     )
-    svg = floorplan.draw(work, routed)
+    document = floorplan.plan(work, routed)
+    assert json.loads(floorplan.text(document)) == document
+    assert document["tiles"] == {"LUT": [0, 0, 3], "FF": [0, 0, 3], "DSP": [126, 95, 6]}
+    svg = floorplan.draw(document)
     assert re.findall(r'd="(.*?)"', svg) == [
         "M12 62h3v6h-3z",  # the LUT and the flip-flop share a tile of six
         "M15 62h3v6h-3z",

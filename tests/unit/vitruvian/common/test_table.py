@@ -2,12 +2,26 @@
 
 import io
 
-from vitruvian.common.table import SafeConsole, filled, is_number, open_console, print_table
+import pytest
+
+from vitruvian.common.table import (
+    SafeConsole,
+    filled,
+    is_number,
+    open_console,
+    print_table,
+    print_text,
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_columns(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def printed(*args, **options) -> list[str]:
     stream = io.StringIO()
-    print_table(open_console(stream, plain_width=120), *args, **options)
+    print_table(open_console(stream), *args, **options)
     return stream.getvalue().splitlines()
 
 
@@ -25,8 +39,43 @@ def test_brackets_are_no_markup():
     assert "bus[red]" in "".join(printed(("net",), [("bus[red]",)]))
 
 
-def test_a_file_is_wide_enough_for_a_long_cell():
-    assert "x" * 110 in "".join(printed(("net",), [("x" * 110,)]))
+def letters(lines, letter: str) -> int:
+    return sum(line.count(letter) for line in lines)
+
+
+def test_a_cell_that_is_too_wide_continues_on_the_next_line():
+    for cell in ("x" * 300, "xxxxx " * 60):
+        lines = printed(("net", "number"), [(cell, "1234")])
+        assert letters(lines, "x") == 300 and not letters(lines, "…")
+        assert max(map(len, lines)) == 120 and any("1234" in line for line in lines)
+
+
+def test_words_stay_whole_if_the_table_has_room_for_them():
+    header = [f"instruction{i}" for i in range(9)]
+    lines = printed(header, [["word " * 5, *["1.5"] * 8]])
+    assert max(map(len, lines)) <= 120 and all(any(name in s for s in lines) for name in header)
+    assert letters(lines, "word") == 5
+
+
+@pytest.mark.parametrize(("columns", "wide"), [("40", 40), ("250", 250), ("0", 120), ("x", 120)])
+def test_columns_say_how_wide_a_file_is(monkeypatch, columns, wide):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = printed(("net", "note"), [("x" * 300, "y" * 300)])
+    assert max(map(len, lines)) == wide
+    assert (letters(lines, "x"), letters(lines, "y")) == (300, 300)
+
+
+def test_a_table_may_have_no_header():
+    lines = printed(None, [("name", "a long text"), ("b", "12")])
+    assert len(lines) == 4 and "│ b    │ 12          │" in lines
+
+
+def test_a_paragraph_is_folded_between_words():
+    stream = io.StringIO()
+    print_text(open_console(stream), "unit  " + "[word] " * 30, indent=6)
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("unit  [word] [word]") and len(first) <= 120
+    assert second.startswith("      [word]") and (first + second).count("[word]") == 30
 
 
 def test_a_title_and_a_note_surround_the_table():
@@ -50,7 +99,7 @@ def test_tables_are_filled_in_between_their_marks():
 def test_control_characters_of_a_file_do_not_reach_the_terminal():
     hostile = "a\x1b[2J\x07\r\u202eb"
     stream = io.StringIO()
-    console = open_console(stream, plain_width=120)
+    console = open_console(stream)
     print_table(console, ("name", hostile), [("one name", hostile)], title=hostile, note=hostile)
     console.print(hostile)
     text = stream.getvalue()

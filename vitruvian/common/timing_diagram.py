@@ -1,5 +1,10 @@
-"""Timing diagrams as SVG: bits as levels, words as boxes, a column for each cycle."""
+"""Timing diagrams as SVG: bits as levels, words as boxes, a column for each cycle.
 
+Simulations write their rows as JSON beside the pages of the documentation, and the site draws them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +19,15 @@ class WaveRow:
     values: list[Any]
 
 
-def draw(lines: list[WaveRow]) -> str:
-    """Return the rows as SVG, with a column for each cycle."""
+def text(rows: Sequence[WaveRow]) -> str:
+    """Return rows as the JSON text of a document, with a line for each row."""
+    lines = (json.dumps([row.label, row.values], ensure_ascii=False) for row in rows)
+    return '{"kind": "timing diagram", "rows": [\n' + ",\n".join(lines) + "]}\n"
+
+
+def draw(document: Mapping[str, Any]) -> str:
+    """Return the picture of a document that `text` made as SVG, with a column for each cycle."""
+    lines = [WaveRow(label, values) for label, values in document["rows"]]
     cycles = len(lines[0].values)
     width, height = _LEFT + cycles * _WIDTH + 10, _TOP + (len(lines) + 1) * _PITCH
     out = [

@@ -21,7 +21,7 @@ from vitruvian.sim.ops.reduction import ReductionPlan
 from vitruvian.sim.ops.run import chip_of, execute, half_array, returned
 
 #: The methods by name: Cube-fx, and those that the vector unit computes alone.
-METHODS = ("cube", *series.METHODS)
+METHODS = ("cube", *(name for name in series.METHODS if name != "cordic-compare"))
 
 
 @overload

@@ -36,6 +36,9 @@ class Pooling:
     argmax : bool
         If True, a forward max pooling also saves the mask (N, C1, Kh, Kw, Oh, Ow, 16), which is 1
         at the first largest pixel of each window and 0 elsewhere.
+    ties : {"first", "all"}
+        The largest pixels of a window that the mask has: the first one, as in PyTorch, or all of
+        them, as in Rohwedder 2021.
     divisors : (Oh, Ow) array_like of int, optional
         The divisors of an average; by default Kh·Kw.
 
@@ -53,11 +56,13 @@ class Pooling:
     backward: bool = False
     argmax: bool = False
     divisors: np.ndarray | None = None
+    ties: str = "first"
     task: PoolingTask = field(init=False)
 
     def __post_init__(self) -> None:
         one_of("reduction", self.reduction, ("max", "avg"))
         one_of("method", self.method, METHODS)
+        one_of("ties", self.ties, ("first", "all"))
         p = self.patches
         if self.argmax and (self.backward or self.reduction != "max"):
             raise ValueError("argmax must be False, unless the kernel is a forward max pooling")
@@ -71,7 +76,13 @@ class Pooling:
         if max(p.pad[:2]) >= p.extent[0] or max(p.pad[2:]) >= p.extent[1]:
             raise ValueError(f"pad must be smaller than the kernel, not {p.pad} for {p.extent}")
         task = PoolingTask(
-            p, self.reduction, self.method, self.backward, self.argmax, self._varying() is not None
+            p,
+            self.reduction,
+            self.method,
+            self.backward,
+            self.argmax,
+            self._varying() is not None,
+            self.ties == "all",
         )
         object.__setattr__(self, "task", task)
 

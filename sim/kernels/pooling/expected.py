@@ -35,7 +35,8 @@ def forward(pooling: Pooling, x: np.ndarray) -> dict[str, np.ndarray]:
         for column, part in enumerate(row):
             here = open_ & (part == y)
             mask[:, :, index, column][here] = 1
-            open_ &= ~here
+            if pooling.ties == "first":
+                open_ &= ~here
     return {"y": y, "mask": mask}
 
 

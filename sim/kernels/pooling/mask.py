@@ -1,7 +1,8 @@
-"""The mask of a forward kernel: 1 at the first largest pixel of each window, 0 elsewhere.
+"""The mask of a forward kernel: 1 at the first or at each largest pixel of a window, 0 elsewhere.
 
 ``left`` is 1 where the maximum has not been found yet. A position of the kernel takes it over where
-its pixel equals the maximum, and clears it there.
+its pixel equals the maximum, and clears it there. If the mask has all largest pixels, nothing is
+cleared, so ``left`` stays 1.
 
 A chip whose vsel takes other bits for each repeat from memory needs three instructions for many
 windows: vcmpv, and vsel twice. On the others, the bits are in one register, which vcmp writes: each
@@ -57,7 +58,7 @@ class _MaskPart:
 
 
 def mark(worker: Worker, tile: PoolingTile, chunk: list[tuple[int, int]], out: View) -> None:
-    """Set the mask of each position to 1 where its pixel is the first that equals the maximum.
+    """Set the mask of each position to 1 where its pixel is one that equals the maximum.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def _by_memory(worker: Worker, some: list[_MaskPart], mask: View, out: View) -> 
         core.vcmpv(bits[part.bits :], part.source, behind(out, part.first), "eq", **options)
     worker.emit.barrier()
     fixed = (1, 0)
-    for clear in (False, True):
+    for clear in (False,) if worker.task.all_ties else (False, True):
         for part in some:
             step, remaining = (1, part.distance), behind(left, part.first)
             if clear:
@@ -158,6 +159,8 @@ def _by_register(worker: Worker, some: Iterator[_MaskPart], mask: View, out: Vie
             compared = pixel, behind(out, at)
             _mark_once(emit, part, compared, behind(mask, at), behind(left, at), zero)
     emit.barrier()
+    if worker.task.all_ties:
+        return
     held = out.shape[0]
     emit.dense("vsub", dst=left[:held], src0=left[:held], src1=mask)
     emit.barrier()

@@ -43,6 +43,8 @@ class PoolingTask:
         True if a forward kernel also saves the mask.
     divisors : bool
         True if the windows have different divisors, which come from global memory.
+    all_ties : bool
+        True if the mask has every largest pixel of a window.
     """
 
     patches: Patches
@@ -51,6 +53,7 @@ class PoolingTask:
     backward: bool = False
     argmax: bool = False
     divisors: bool = False
+    all_ties: bool = False
 
     @property
     def positions(self) -> list[tuple[int, int]]:

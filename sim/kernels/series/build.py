@@ -21,6 +21,7 @@ from vitruvian.sim.davinci.chip.model import CoreKind
 from vitruvian.sim.kernels.kernel import KernelInstance, SimulationCost
 from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.kernels.series.cordic import CIRCULAR, LARGEST_ANGLE, Cordic
+from vitruvian.sim.kernels.series.cordic_compare import ComparingCordic
 from vitruvian.sim.kernels.series.functions import SeriesFunction
 from vitruvian.sim.kernels.series.lanes import BLOCK, LANES, LaneEmitter
 from vitruvian.sim.kernels.series.motzkin import Motzkin
@@ -39,6 +40,7 @@ METHODS: dict[str, type[SeriesMethod]] = {
     "naive": Naive,
     "motzkin": Motzkin,
     "cordic": Cordic,
+    "cordic-compare": ComparingCordic,
 }
 
 #: The iterations of CORDIC by default, as in Table 4.1.
@@ -82,8 +84,8 @@ def evaluators(
     chosen = METHODS[one_of("method", method, METHODS)]
     if not functions:
         raise UserError("functions must be one or more, not none")
-    if chosen is Cordic:
-        return [Cordic(f, order, iterations=iterations) for f in functions]
+    if issubclass(chosen, Cordic):
+        return [chosen(f, order, iterations=iterations) for f in functions]
     for function in functions:
         function.half(order)
     return [chosen(f, order, fused) for f in functions]
@@ -182,10 +184,10 @@ def needs(
     kind = vector_kind(chip)
     repeats = ceil_div(count, LANES)
     workers = min(_workers(kind, cores), repeats)
-    pieces = workers * len(pieces_of(ceil_div(repeats, workers), most_repeats(kind, each)))
-    vectors = sum(one.instructions for one in each)
+    sizes = pieces_of(ceil_div(repeats, workers), most_repeats(kind, each))
+    vectors = sum(one.on_repeats(size) for one in each for size in sizes)
     # A barrier before each instruction at most; five instructions for a store and for a load.
-    instructions = pieces * (2 * vectors + 5 * len(each) + 5) + 4 * workers
+    instructions = workers * (2 * vectors + len(sizes) * (5 * len(each) + 5) + 4)
     return SimulationCost(instructions, 16 * repeats * LANES * (len(each) + 1))
 
 

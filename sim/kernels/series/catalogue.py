@@ -14,6 +14,7 @@ _TITLES = {
     "estrin": "Taylor series by Estrin's scheme",
     "motzkin": "Taylor series by Motzkin's preconditioned blocks",
     "cordic": "sin, cos and tan by CORDIC",
+    "cordic-compare": "sin, cos and tan by CORDIC with comparisons",
 }
 
 
@@ -25,7 +26,7 @@ def _kernel(method: str) -> Kernel:
     def split(size: tuple[int, ...]) -> tuple[int, int, int, int]:
         """Return functions, order, iterations and elements."""
         functions, terms, count = size
-        return functions, 1 if method == "cordic" else terms, terms, count
+        return functions, 1 if method.startswith("cordic") else terms, terms, count
 
     def make(
         size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
@@ -51,8 +52,8 @@ def _kernel(method: str) -> Kernel:
         each = evaluators(method, _functions(functions), order, iterations=iterations)
         return needs(each, count, chip, cores)
 
-    third = "iterations" if method == "cordic" else "order"
-    default = (3, 8 if method == "cordic" else 16, 2048)
+    third = "iterations" if method.startswith("cordic") else "order"
+    default = (3, 8 if method.startswith("cordic") else 16, 2048)
     sizes = ("functions", third, "elements")
     return Kernel(f"series-{method}", _TITLES[method], sizes, default, make, needs_of)
 

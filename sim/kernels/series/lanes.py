@@ -46,12 +46,7 @@ class LaneEmitter:
             The bits of a shift.
         """
         reads = {view.offset for view in sources} | ({dst.offset} if reads_dst else set())
-        if reads & self._written or dst.offset in self._written | self._read:
-            self.core.pipe_barrier(Unit.V)
-            self._read.clear()
-            self._written.clear()
-        self._read |= reads
-        self._written.add(dst.offset)
+        self._order(reads, {dst.offset})
         names = ("src",) if len(sources) == 1 else ("src0", "src1")
         operands = {"dst": dst} | dict(zip(names, sources, strict=False))
         constant = {name: (0, 0) for name, view in operands.items() if view.size == BLOCK}
@@ -61,3 +56,38 @@ class LaneEmitter:
         if amount is not None:
             fields["amount"] = amount
         self.core.vector(op, operands, repeat=dst.size // LANES, strides=constant, **fields)
+
+    def choose(self, values: View, bound: View, *choices: tuple[View, View, View]) -> None:
+        """Emit selections by values ≥ bound, one repeat after the other.
+
+        The register of comparisons holds the bits of one repeat, and a selection needs a barrier
+        after the comparison.
+
+        Parameters
+        ----------
+        values : View
+            Whole repeats.
+        bound : View
+            One block.
+        *choices : (View, View, View)
+            The target of a selection, of the size of ``values``, and the blocks from which it
+            takes an element where the comparison holds, and where it does not.
+        """
+        self._order({values.offset}, {dst.offset for dst, _, _ in choices})
+        fixed = (0, 0)
+        for at in range(0, values.size, LANES):
+            part = slice(at, at + LANES)
+            self.core.vcmp(values[part], bound, "ge", repeat=1, strides={"src1": fixed})
+            self.core.pipe_barrier(Unit.V)
+            for dst, true, false in choices:
+                strides = {"src0": fixed, "src1": fixed}
+                self.core.vsel(dst[part], true, false, repeat=1, strides=strides)
+
+    def _order(self, reads: set[int], writes: set[int]) -> None:
+        """Emit a barrier if a read or a write depends on an instruction since the last one."""
+        if reads & self._written or writes & (self._written | self._read):
+            self.core.pipe_barrier(Unit.V)
+            self._read.clear()
+            self._written.clear()
+        self._read |= reads
+        self._written |= writes

@@ -74,6 +74,11 @@ class SeriesMethod(ABC):
     def instructions(self) -> int:
         """The number of vector instructions for a function of one piece."""
 
+    def on_repeats(self, repeats: int) -> int:
+        """Return the number of vector instructions for a function of a piece of some repeats."""
+        del repeats
+        return self.instructions
+
     @abstractmethod
     def emit(self, lanes: LaneEmitter, piece: SeriesPiece) -> None:
         """Emit y = function(x) for a piece."""

@@ -82,17 +82,42 @@ class PoolingRun:
         return asdict(self)
 
 
-def inception(chip: Chip) -> Iterator[PoolingRun]:
+def inception(chip: Chip, ties: str = "first") -> Iterator[PoolingRun]:
     """Yield the runs of Fig. 5.2: three inputs of InceptionV3, three forms, all methods.
 
     All channels are pooled, by as many cores as there are groups of 16 channels or cores.
+
+    Parameters
+    ----------
+    ties : {"first", "all"}
+        The largest pixels that the mask has.
     """
     for figure, form in FIGURES.items():
         for layer in MEASURED:
             for method in METHODS:
                 backward, argmax = form["backward"], form["argmax"]
-                pooling = Pooling(layer.patches(), 1, layer.groups, "max", method, backward, argmax)
+                pooling = Pooling(
+                    layer.patches(), 1, layer.groups, "max", method, backward, argmax, ties=ties
+                )
                 yield _run(figure, pooling, chip)
+
+
+def largest(chip: Chip, ties: str = "first") -> Iterator[PoolingRun]:
+    """Yield the runs of the published speedups: direct and Im2Col at the largest input.
+
+    Parameters
+    ----------
+    ties : {"first", "all"}
+        The largest pixels that the mask has.
+    """
+    layer = MEASURED[-1]
+    for figure, form in FIGURES.items():
+        backward, argmax = form["backward"], form["argmax"]
+        for method in ("direct", "im2col"):
+            pooling = Pooling(
+                layer.patches(), 1, layer.groups, "max", method, backward, argmax, ties=ties
+            )
+            yield _run(figure, pooling, chip)
 
 
 def strides(chip: Chip, kernel: int = 3) -> Iterator[PoolingRun]:

@@ -31,9 +31,9 @@ def _selections() -> Iterable[str]:
 
 
 def _evaluations() -> Iterable[str]:
-    from vitruvian.sim.kernels.series.build import METHODS
+    from vitruvian.sim.ops.series import METHODS
 
-    return ("cube", *METHODS)
+    return METHODS
 
 
 def _targets() -> Iterable[str]:

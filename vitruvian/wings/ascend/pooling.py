@@ -30,6 +30,12 @@ def register(name: str, commands: Any) -> None:
     )
     add_chip(parser)
     parser.add_argument(
+        "--ties",
+        choices=("first", "all"),
+        default="first",
+        help="The largest pixels of a window that the mask has; the paper marks all of them.",
+    )
+    parser.add_argument(
         "--out",
         type=output_path(folder=True),
         metavar="FOLDER",
@@ -47,7 +53,7 @@ def _pooling(options: argparse.Namespace) -> int:
     started = time.monotonic()
     try:
         chip = load_chip(options.chip)
-        runs, lines = list(study.inception(chip)), list(study.strides(chip))
+        runs, lines = list(study.inception(chip, options.ties)), list(study.strides(chip))
     except ValueError as error:
         raise UserError(str(error)) from None
     tables = {

@@ -61,6 +61,24 @@ def test_cordic_equals_its_golden_model_to_the_bit():
         assert _vectors(instance.program) == share * sum(one.instructions for one in each)
 
 
+def test_cordic_with_comparisons_equals_its_golden_model_to_the_bit():
+    functions = as_functions(["sin", "cos", "tan"])
+    x = np.random.default_rng(4).uniform(-32, 32, 700).astype(np.float16)
+    x[:3] = 0.0, -0.0, 2.0**-24
+    for iterations, chip in ((1, C310), (4, C910B), (12, C310)):
+        instance = build("cordic-compare", x, functions, 1, chip, iterations=iterations)
+        _check(instance, 3 * 700)
+        each = evaluators("cordic-compare", functions, 1, iterations=iterations)
+        # Six repeats, on two vector cores of the 910B.
+        repeats = (3, 3) if chip is C910B else (6,)
+        assert _vectors(instance.program) == sum(one.on_repeats(n) for one in each for n in repeats)
+        exact = np.stack([f.reference(x.astype(float)) for f in functions[:2]])
+        near = golden("cordic-compare", x, functions[:2], 1, iterations=iterations)
+        assert np.abs(near - exact).max() < 2.0 ** (1 - iterations) + 8 * 2.0**-11
+    with pytest.raises(UserError, match="cordic-compare must be among sin, cos, tan, not tanh"):
+        build("cordic-compare", x, as_functions(["tanh"]), 1, C310)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_instruction_counts_are_those_of_the_documentation(method):
     """The numbers for order 16, and for four iterations of sin (docs/units/series.md)."""
@@ -74,6 +92,7 @@ def test_instruction_counts_are_those_of_the_documentation(method):
         "estrin": (33, 26),
         "motzkin": (33, 31),
         "cordic": (29, 29),
+        "cordic-compare": (39, 39),
     }
     assert (counts[False], counts[True]) == expected[method]
 

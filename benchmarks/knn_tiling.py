@@ -45,10 +45,14 @@ def points(queries: int, train: int, seed: int = 0) -> tuple[np.ndarray, np.ndar
 
 
 def seconds(
-    shape: KnnShape, operands: tuple[np.ndarray, np.ndarray], method: str, tile: int | None = None
+    shape: KnnShape,
+    operands: tuple[np.ndarray, np.ndarray],
+    method: str,
+    tile: int | None = None,
+    chip: Chip = CHIP,
 ) -> float:
     """Return the time of a search on both cores, from the launch to the last result."""
-    program = build(shape, CHIP, operands, method=method, tile=tile, data=False)
+    program = build(shape, chip, operands, method=method, tile=tile, data=False)
     return simulate(program, cube=None, checks=False).total_s
 
 
@@ -65,10 +69,12 @@ def share_of_comparisons(shape: KnnShape, operands: tuple[np.ndarray, np.ndarray
     return times["compared"] / times["all"]
 
 
-def heap_and_host(shape: KnnShape, values: np.ndarray, rest_s: float) -> dict[str, float]:
+def heap_and_host(
+    shape: KnnShape, values: np.ndarray, rest_s: float, chip: Chip = CHIP
+) -> dict[str, float]:
     """Return the times of heaps and of the host; ``rest_s`` is what is no k-selection."""
     return {
-        "heap": rest_s + heap_seconds(values, shape.k, CHIP),
+        "heap": rest_s + heap_seconds(values, shape.k, chip),
         "host": rest_s + HostSort().seconds(shape.queries, shape.train),
     }
 
@@ -86,19 +92,25 @@ def table(rows: dict[int, dict[str, float]], unit: str, scale: float) -> None:
         print(f"{name}: time of k = {max(rows)} over k = {min(rows)}: {last / first:.2f}")
 
 
-def single(folder: Path) -> None:
-    """Fig. 3.3: 32 queries among 4096 training points."""
+def single_rows(chip: Chip = CHIP) -> dict[int, dict[str, float]]:
+    """Return the times of all methods by k, of 32 queries among 4096 training points."""
     x, y = operands = points(32, 4096)
     values = distances(x[:GROUP], y)
     rows = {}
     for k in NEIGHBOURS:
         shape = KnnShape(32, 4096, FEATURES, k)
-        times = {m: seconds(shape, operands, m) for m in METHODS[:3]}
-        tile = largest_tile(shape, CHIP)
+        times = {m: seconds(shape, operands, m, chip=chip) for m in METHODS[:3]}
+        tile = largest_tile(shape, chip)
         parts = [values[:, at : at + tile] for at in range(0, 4096, tile)]
-        rest = times["selb"] - float(tile_seconds(parts, k, CHIP).sum())
-        rows[k] = times | heap_and_host(shape, values, rest)
-        print(f"k {k}: all but the selection {rest * 1e6:.1f} µs, tile {tile}", flush=True)
+        rest = times["selb"] - float(tile_seconds(parts, k, chip).sum())
+        rows[k] = times | heap_and_host(shape, values, rest, chip)
+    return rows
+
+
+def single(folder: Path) -> None:
+    """Fig. 3.3: 32 queries among 4096 training points."""
+    x, y = points(32, 4096)
+    rows = single_rows()
     print("\n32×128 by 128×4096")
     table(rows, "ms", 1e3)
     shape = KnnShape(16, 4096, FEATURES, 16)
@@ -115,33 +127,43 @@ def single(folder: Path) -> None:
     write_figure(folder / "knn_single.json", fill, 6)
 
 
-def batches() -> None:
-    """Fig. 3.7: 1280 queries among 204800 points, in 40 equal rounds of a group on each core."""
+def batch_rows(chip: Chip = CHIP) -> dict[int, dict[str, float]]:
+    """Return the times of all methods by k, of 1280 queries among 204800 points.
+
+    They are 40 equal rounds of a group on each core. A tile of the network takes the same time as
+    every other one; the heaps of four queries are counted and scaled.
+    """
     queries, train, rounds, sampled = 1280, 204800, 40, 4
     x, y = operands = points(32, train, 1)
     values = distances(x[:sampled], y)
-    launch = float(CHIP.launch_s)
+    launch = float(chip.launch_s)
     rows = {}
     for k in NEIGHBOURS:
         shape = KnnShape(32, train, FEATURES, k)
         times = {
-            m: launch + rounds * (seconds(shape, operands, m, 4096) - launch) for m in METHODS[:2]
+            m: launch + rounds * (seconds(shape, operands, m, 4096, chip) - launch)
+            for m in METHODS[:2]
         }
-        # A tile of the network takes the same time as every other one.
-        tile = largest_tile(KnnShape(32, 1 << 16, FEATURES, k), CHIP, "bitonic")
+        tile = largest_tile(KnnShape(32, 1 << 16, FEATURES, k), chip, "bitonic")
         few, more = (
-            seconds(KnnShape(32, n * tile, FEATURES, k), (x, y[: n * tile]), "bitonic", tile)
+            seconds(KnnShape(32, n * tile, FEATURES, k), (x, y[: n * tile]), "bitonic", tile, chip)
             for n in (2, 4)
         )
         each = (more - few) / 2
         times["bitonic"] = launch + rounds * (few - launch + (train / tile - 2) * each)
         # A heap hides the products behind itself; the time of the sampled queries is scaled.
-        chain = heap_seconds(values, k, CHIP) * GROUP / sampled
+        chain = heap_seconds(values, k, chip) * GROUP / sampled
         times["heap"] = launch + rounds * chain
         times["host"] = launch + HostSort().seconds(queries, train)
         rows[k] = times
         print(f"k {k}: " + ", ".join(f"{m} {t:.4f}" for m, t in times.items()), flush=True)
-    print(f"\n{queries}×128 by 128×{train}")
+    return rows
+
+
+def batches() -> None:
+    """Print the times of Fig. 3.7."""
+    rows = batch_rows()
+    print("\n1280×128 by 128×204800")
     table(rows, "s", 1)
 
 

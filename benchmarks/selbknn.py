@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci import Chip, load_chip, simulate
 from vitruvian.sim.kernels.kselection.shape import KnnShape
 from vitruvian.sim.kernels.selbknn import fast_golden
 from vitruvian.sim.kernels.selbknn.build import build
@@ -26,24 +26,26 @@ NEIGHBOURS = (1, 2, 4, 8, 16, 32)
 TILE, FEATURES = 4096, 128
 
 
-def searched_s(method: str, k: int, train: int = TILE, queries: int = 32) -> float:
+def searched_s(
+    method: str, k: int, train: int = TILE, queries: int = 32, chip: Chip = CHIP
+) -> float:
     """Return the seconds of a search for random directions on both cores."""
     shape = KnnShape(queries, train, FEATURES, k)
     operands = prepared(
         random_points(queries, FEATURES, 1), random_points(train, FEATURES, 2), shape.metric
     )
-    program = build(shape, CHIP, operands, method=method, data=False)
+    program = build(shape, chip, operands, method=method, data=False)
     return simulate(program, cube=None, checks=False).total_s
 
 
-def selected_s(method: str, k: int, distances: Sequence[np.ndarray]) -> float:
+def selected_s(method: str, k: int, distances: Sequence[np.ndarray], chip: Chip = CHIP) -> float:
     """Return the seconds of a search in tiles of given distances, the same for 32 queries."""
     train = np.zeros((TILE * len(distances), 16), np.float16)
     train[:, 0] = np.concatenate(distances)
     query = np.zeros((32, 16), np.float16)
     query[:, 0] = 1
     shape = KnnShape(32, len(train), 16, k)
-    program = build(shape, CHIP, (query, train), method=method, tile=TILE, data=False)
+    program = build(shape, chip, (query, train), method=method, tile=TILE, data=False)
     return simulate(program, cube=None, checks=False).total_s
 
 
@@ -65,17 +67,23 @@ def single() -> None:
     row("selbknn.softcmp", 1.04, (times["selb-soft-compare"] / selb).mean())
 
 
+def updated_s(method: str, k: int, updates: Sequence[int], chip: Chip = CHIP) -> list[float]:
+    """Return the seconds of a tile that holds some numbers of the k nearest points."""
+    first = 1 + np.arange(TILE).astype(np.float16) / np.float16(TILE)
+    alone = selected_s(method, k, [first], chip)
+    seconds = []
+    for smaller in updates:
+        second = np.full(TILE, 4, np.float16)
+        second[:smaller] = 0.5
+        seconds.append(selected_s(method, k, [first, second], chip) - alone)
+    return seconds
+
+
 def early_exit() -> None:
     """Print the times of a tile from none to all of the workload (§3.5.1, Fig. 3.4)."""
     k = 16
-    first = 1 + np.arange(TILE).astype(np.float16) / np.float16(TILE)
     for method in ("selb", "selb-stay"):
-        alone = selected_s(method, k, [first])
-        seconds = []
-        for smaller in (0, 4, 8, 12, 16):
-            second = np.full(TILE, 4, np.float16)
-            second[:smaller] = 0.5
-            seconds.append(selected_s(method, k, [first, second]) - alone)
+        seconds = updated_s(method, k, (0, 4, 8, 12, 16))
         shown = ", ".join(f"{s * 1e6:.1f}" for s in seconds)
         print(f"{method}: µs of a tile with 0, 4, 8, 12, 16 updates: {shown}")
         row(f"selbknn.fullload, {method}", 2.08, seconds[-1] / seconds[0])

@@ -50,6 +50,7 @@ class Comparison:
     Attributes
     ----------
     chip : str
+        The name of a chip, or the path of its file.
     count : int
         Number of inputs.
     functions : tuple of int
@@ -147,15 +148,23 @@ def crossover(chip: str, count: int, method: str = "horner", limit: int = 64) ->
     return found
 
 
-def gains(chip: str, order: int, functions: Sequence[int], merged: int | None = None) -> np.ndarray:
+def gains(
+    chip: str,
+    order: int,
+    functions: Sequence[int],
+    merged: int | None = None,
+    count: int | None = None,
+) -> np.ndarray:
     """Return the speedups of merged matrices over the naive mapping (Fig. 4.12).
 
     Parameters
     ----------
     merged : int, optional
         A fixed number of merged matrices; by default the best one (eq. 4.11).
+    count : int, optional
+        Number of inputs; by default the first of the chip.
     """
-    count = COUNTS[chip][0]
+    count = COUNTS[chip][0] if count is None else count
     naive, other = CubeFx(merged=1), CubeFx(merged=merged)
     return np.array(
         [

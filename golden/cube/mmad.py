@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.common.validate import check_type
-from vitruvian.golden.cube.chopped import chopped_mmad, fits_chopped
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.plain import sum_bits
+from vitruvian.golden.sums.products import Operands, product
 
 _TERMS = 1 << 22  # terms per step of the plain version, which bounds its memory
 
@@ -23,7 +23,7 @@ _LONG = 4  # elements in a row or a column of D from which on it is faster
 _TILE = 1 << 11  # terms of a product from which on it is faster once it is loaded
 _TILES = 256  # number of such products after which it is loaded
 _MATRIX = 1 << 12  # terms of one matrix from which on the sums in float64 are faster
-_LARGE = 1 << 16  # terms of one matrix from which on products in floating point are faster
+_LARGE = 1 << 16  # terms of one matrix from which on a generated kernel is faster
 
 _tiles = count(1)  # small products so far: a program that computes some computes many
 
@@ -87,37 +87,40 @@ def mmad(
     # Choose the method by the amount of work; all methods return the same bits.
     work = m * n * terms * prod(lead)
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
-    if not many or not fits(spec, terms):
+    if not many:
         return plain_mmad(a, b, c, spec)
-    if m * n * terms >= _MATRIX and fits_floats(spec):
+    fitting = fits(spec, terms)
+    if fitting and m * n * terms >= _MATRIX and fits_floats(spec):
         return float_mmad(a, b, c, spec)
-    if m * n * terms >= _LARGE and fits_chopped(spec):
-        return _chopped(a, b, c, spec, lead, threads)
+    if isinstance(spec, DotSpec) and m * n * terms >= _LARGE:
+        d = _generated(a, b, c, spec.replace(k=min(spec.k, terms)), lead, threads)
+        if d is not None:
+            return d
+    if not fitting:
+        return plain_mmad(a, b, c, spec)
     from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
 
     return compiled_mmad(a, b, c, spec)
 
 
-def _chopped(
+def _generated(
     a: np.ndarray,
     b: np.ndarray,
     c: np.ndarray,
     spec: DotSpec,
     lead: tuple[int, ...],
     threads: int,
-) -> np.ndarray:
-    """Compute every matrix of a stack with ``chopped_mmad``."""
-    from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
-
-    def general(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return compiled_mmad(x, y, z, spec)
-
+) -> np.ndarray | None:
+    """Compute every matrix of a stack with the kernel of the rule, if it is worth while."""
     formats = ((a, spec.input, "a"), (b, spec.input_b, "b"), (c, spec.output, "c"))
     codes = [as_codes(x, format, name) for x, format, name in formats]
     x, y, z = (np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in codes)
     d = np.empty(z.shape, z.dtype)
     for i in np.ndindex(lead):
-        d[i] = chopped_mmad(x[i], y[i], z[i], spec, general, threads)
+        one = product(Operands(x[i], y[i], z[i]), spec, threads)
+        if one is None:
+            return None
+        d[i] = one
     return d
 
 

@@ -1,7 +1,6 @@
 """Matrix products by the arithmetic of a machine, on arrays of values or of codes."""
 
 import re
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -10,25 +9,20 @@ from numpy.typing import ArrayLike
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
 from vitruvian.golden.cube import mmad_any
-from vitruvian.golden.cube.chopped import all_cores
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.fp.codec import as_codes, code_dtype, number_dtype
 from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
-from vitruvian.golden.machines.families import family
-from vitruvian.golden.machines.fast import Operands, fast_product
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute, unpacked
 from vitruvian.golden.machines.scaled import in_blocks
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, output_of, spec
+from vitruvian.golden.sums.products import Operands, Progress, all_cores, product
 
 _TERMS = 1 << 20  # terms of a step of the plain forms, which bounds their memory
 _LARGE = 1 << 22  # terms of a product for each thread
-_MANY = 1 << 15  # terms of a product from which on loading the compiled loops pays
-
-Progress = Callable[[int, int], object]
 
 
 def rule_of(machine: str, instruction: str | None, formats: str | None, output: str | None) -> Rule:
@@ -115,7 +109,7 @@ def multiply(
     out : (..., M, N) ndarray, optional
         Array that receives D and is returned.
     threads : int, optional
-        Number of threads for products by rules with fast loops; by default all cores if the
+        Number of threads for products by rules that have a kernel; by default all cores if the
         product is large.
     progress : callable
         Function that is called with (rows done, rows in total) of the product.
@@ -287,10 +281,9 @@ def _product(
 
         if not x.a.shape[1] or not d.size:
             d[i] = x.c
-        elif x.c.size * x.a.shape[1] >= _MANY and family(rule):
-            d[i] = fast_product(x, rule, lambda part: _plain(part, rule), threads, report)
         else:
-            d[i] = _plain(x, rule, report)
+            compiled = product(x, rule, threads, report)
+            d[i] = _plain(x, rule, report) if compiled is None else compiled
         done += x.c.shape[0]
     progress(total, total)
     return d
@@ -304,7 +297,7 @@ def _extended(array: np.ndarray, zeros: int, axis: int) -> np.ndarray:
 
 
 def _plain(x: Operands, rule: Rule, progress: Progress = lambda done, total: None) -> np.ndarray:
-    """Compute a product without the loops of ``fast``."""
+    """Compute a product by the plain form of its rule."""
     if isinstance(rule, DotSpec) and rule.is_plain:
         return mmad_any(x.a, x.b, x.c, spec=rule)
     return _by_rows(x, rule, progress)

@@ -7,7 +7,8 @@ power of two first moves the last bit that is kept to the place of 1.
 from vitruvian.golden.sums.decode import ANY, NONE, SPECIAL, ZERO, function, indented
 from vitruvian.golden.sums.rule import Facts
 
-_LEAST = -700  # E_max of terms that are all zero, below that of any others
+#: E_max of terms that are all zero, below that of any others
+LEAST = -700
 _INT_BITS = 29  # a magnitude that is cut at a window below this fits into 32 bits with its sign
 _EXACT_BITS = 53  # bits of an exact sum in FP64
 _LIMB_BITS = 59  # bits of an exact sum in 64-bit integers
@@ -39,15 +40,8 @@ def largest(f: Facts) -> str:
 
     Without C in the tree, a special C is marked all the same.
     """
-    own = f.accumulate in ("tree", "late")
     body = ["special = np.int32(0)", "for r in range(n):"]
-    inner = [
-        "u = np.float32(z[r]).view(np.int32)",
-        f"top = np.int32(max((u >> 23 & 255) - 127, {f.c.emin}))" if own else f"top = {2 * ZERO}",
-        f"top = np.int32({ZERO}) if np.int32(u & 0x7FFFFFFF) == 0 else top" if own else "",
-        f"emax[r] = np.int32({2 * SPECIAL}) if np.int32(u & 0x7F800000) == 0x7F800000 else top",
-    ]
-    body += indented([line for line in inner if line])
+    body += indented([*addend_exponent(f), "emax[r] = top"])
     count = f.summed
     loop = f"for k in range({count}):"
     indices = [f"e[r * {count} + k]"]
@@ -58,34 +52,56 @@ def largest(f: Facts) -> str:
     body += ["for r in range(n):", f"    {start}", f"    {loop}"]
     body += [f"        top = max(top, {index})" for index in indices]
     body.append("    emax[r] = max(emax[r], np.int32(top))")
-    # A row of zeros needs the signs of its products.
-    test = f"emax[r] > {ANY}"
-    if f.zero == "ieee":
-        test += f" or emax[r] < {NONE}"
-    if f.product_overflow:
-        test += f" or emax[r] >= {(1 << (f.c.exponent_bits - 1)) - 1}"
-    body += ["for r in range(n):", f"    special |= np.int32({test})", "return special"]
+    body += ["for r in range(n):", f"    special |= np.int32({is_special(f)})", "return special"]
     return function("largest(e, z, emax, n, half)", body)
 
 
-def specials(f: Facts) -> str:
-    """Return ``specials``, which computes rows with an infinity, a NaN or nothing but zeros.
+def addend_exponent(f: Facts) -> list[str]:
+    """Return statements that set ``top`` to the exponent that C gives to E_max, or to a mark."""
+    own = f.accumulate in ("tree", "late")
+    lines = [
+        "u = np.float32(z[r]).view(np.int32)",
+        f"top = np.int32(max((u >> 23 & 255) - 127, {f.c.emin}))" if own else f"top = {2 * ZERO}",
+        f"top = np.int32({ZERO}) if np.int32(u & 0x7FFFFFFF) == 0 else top" if own else "",
+        f"top = np.int32({2 * SPECIAL}) if np.int32(u & 0x7F800000) == 0x7F800000 else top",
+    ]
+    return [line for line in lines if line]
 
-    The float sum of the products and C has the infinities, NaNs and zeros of IEEE 754.
-    """
-    terms = f.summed  # those of the first slices, which are whole where they are not finite
-    rows = f"emax[r] > {ANY}"
-    if f.zero == "ieee":
-        rows += f" or emax[r] < {NONE}"
+
+def is_special(f: Facts) -> str:
+    """Return the test of a sum with an infinity, a NaN, or zeros that have signs."""
+    test = f"emax[r] > {ANY}"
+    if f.zero == "ieee":  # a sum of zeros needs the signs of its products
+        test += f" or emax[r] < {NONE}"
     if f.product_overflow:
-        rows += f" or emax[r] >= {(1 << (f.c.exponent_bits - 1)) - 1}"
+        test += f" or emax[r] >= {(1 << (f.c.exponent_bits - 1)) - 1}"
+    return test
+
+
+def specials(f: Facts) -> str:
+    """Return ``specials``, which computes rows with an infinity, a NaN or nothing but zeros."""
+    terms = f.summed  # those of the first slices, which are whole where they are not finite
+    rows = is_special(f)
     loop, indices = f"for k in range({terms}):", [f"p[r * {terms} + k]"]
     if f.lanes == "halves":
         loop = f"for k in range(0, {terms}, 4):"
         indices = [f"p[r * {terms} + half + k]", f"p[r * {terms} + half + k + 1]"]
+    body = float_sum(f, loop, indices)
+    text = [f"if {rows}:", *indented(body)]
+    if how_to_add(f) == "bounded" and not is_pair(f):
+        rows = f"{ANY} < emax[r] < {1 << 19}" + rows.removeprefix(f"emax[r] > {ANY}")
+        text = [f"if {rows}:", *indented(body)]
+    return function("specials(p, z, emax, y, n, half)", ["for r in range(n):", *indented(text)])
+
+
+def float_sum(f: Facts, loop: str, products: list[str]) -> list[str]:
+    """Return statements that set a result to the float sum of C and the products of a loop.
+
+    This sum has the infinities, NaNs and zeros of IEEE 754.
+    """
     inner: list[str] = []
-    for index in indices:
-        inner.append(f"value = np.float64({index})")
+    for product in products:
+        inner.append(f"value = np.float64({product})")
         if f.product_overflow:
             huge = 2.0 ** (1 << (f.c.exponent_bits - 1))
             inner.append(f"value = value * np.inf if abs(value) >= {huge!r} else value")
@@ -97,73 +113,51 @@ def specials(f: Facts) -> str:
         body.append("y[r] = np.float32(value_sum)")
     if f.zero == "positive":
         body.append("y[r] += np.float32(0)")
-    text = [f"if {rows}:", *indented(body)]
-    if how_to_add(f) == "bounded" and not is_pair(f):
-        rows = f"{ANY} < emax[r] < {1 << 19}" + rows.removeprefix(f"emax[r] > {ANY}")
-        text = [f"if {rows}:", *indented(body)]
-    return function("specials(p, z, emax, y, n, half)", ["for r in range(n):", *indented(text)])
+    return body
 
 
 def add(f: Facts, real: str) -> str:
     """Return the functions that add the terms of each row and round the sum."""
     if f.accumulate == "aligned":
-        return _aligned(f, real)
+        return _aligned(f, real) + finish(f)
     if how_to_add(f) == "bounded":
         return _bounded(f)
-    return _cut(f, real)
+    return finish(f) + _cut(f, real)
 
 
-def _base(f: Facts) -> str:
+def base(f: Facts) -> str:
     """Return E_max of a row, at least its floor; the exponent of a special row does not matter."""
-    floor = _LEAST if f.floor is None else f.floor
+    floor = LEAST if f.floor is None else f.floor
     return f"max(emax[r] if emax[r] <= {ANY} else 0, {floor})"
 
 
 def _cut(f: Facts, real: str) -> str:
     """Return ``add`` for sums of whole numbers, which are exact."""
     how, terms = how_to_add(f), f.summed
-    reach = 126 if real == "float32" else 900
-    first = "0.0"
-    if f.accumulate == "tree" or f.lanes == "halves" or f.zero == "ieee":
-        first = "np.float64(z[r]) * power(places)"
-        first = f"np.trunc({first} if emax[r] <= {ANY} else 0.0)"
-    if f.accumulate == "after":
-        first = "0.0"
-    body = [
-        "for r in range(n):",
-        f"    places = np.int64({f.window} - {_base(f)})",
-        f"    scale[r] = power(min(places, {reach}))",
-        f"    total[r] = {first}",
-    ]
-    value = "p[{}] * s"
-    if how == "short":
-        zero, term = "np.int32(0)", "np.int32(" + value + ")"
-        group = max(1 << (_INT_BITS - (f.window or 0)), 1)
-    elif how == "long":
-        zero, term, group = "0.0", "np.trunc(" + value + ")", terms
-    else:
-        zero, term, group = "0.0", "to_odd(" + value + ")", terms
+    body = ["for r in range(n):", *indented([*begin(f, real), f"total[r] = {first(f)}"])]
+    zero, term, group = cut_term(f)
+    term = term.format("p[{}] * s")
     if f.lanes == "halves":
         group *= 2
     parts = [
-        (plane * f.rows * f.k, begin)
+        (plane * f.rows * f.k, start)
         for plane in range(len(f.slices or (0,)))
-        for begin in range(0, terms, group)
+        for start in range(0, terms, group)
     ]
-    for plane, begin in parts:
-        end = min(begin + group, terms)
+    for plane, start in parts:
+        end = min(start + group, terms)
         at = f"{plane} + r * {terms} + k" if plane else f"r * {terms} + k"
-        loop = f"for k in range({begin}, {end}):"
+        loop = f"for k in range({start}, {end}):"
         lines = ["part += " + term.format(at)]
         if f.lanes == "halves":
-            loop = f"for k in range({begin}, {end}, 4):"
+            loop = f"for k in range({start}, {end}, 4):"
             lines = [
                 "part += " + term.format(f"{at} + half"),
                 "part += " + term.format(f"{at} + half + 1"),
             ]
-        elif how != "short" and (end - begin) % 4 == 0:
+        elif how != "short" and (end - start) % 4 == 0:
             # Whole numbers in FP64 are added exactly in any order, of which this one is fast.
-            loop = f"for k in range({begin}, {end}, 4):"
+            loop = f"for k in range({start}, {end}, 4):"
             four = [term.format(f"{at} + {j}" if j else at) for j in range(4)]
             lines = [f"part += ({four[0]} + {four[1]}) + ({four[2]} + {four[3]})"]
         body += [
@@ -173,15 +167,46 @@ def _cut(f: Facts, real: str) -> str:
             *indented(indented(lines)),
             "    total[r] += part",
         ]
-    value = f"(total[r] + 0.0) * power(np.int64({_base(f)} - {f.window}))"
+    return function("add(p, e, emax, z, total, scale, n, half)", body)
+
+
+def begin(f: Facts, real: str) -> list[str]:
+    """Return statements that set the scale that moves the last bit of a sum to the place of 1."""
+    reach = 126 if real == "float32" else 900
+    return [
+        f"places = np.int64({f.window} - {base(f)})",
+        f"scale[r] = power(min(places, {reach}))",
+    ]
+
+
+def first(f: Facts) -> str:
+    """Return the number with which a sum of whole numbers begins: C where it is a term."""
     if f.accumulate == "after":
-        value = f"odd_sum({value}, np.float64(z[r]))"
-    finish = [f"v = {value}", "y[r] = settled(v, rounded(v))"]
-    text = function("add(p, e, emax, z, total, scale, n, half)", body)
-    text += function(
-        "finish(emax, z, total, scale, y, n)", ["for r in range(n):", *indented(finish)]
-    )
-    if how == "odd":
+        return "0.0"
+    if f.accumulate == "tree" or f.lanes == "halves" or f.zero == "ieee":
+        return f"np.trunc(np.float64(z[r]) * power(places) if emax[r] <= {ANY} else 0.0)"
+    return "0.0"
+
+
+def cut_term(f: Facts) -> tuple[str, str, int]:
+    """Return the zero and the text of a term, a whole number, and how many terms fit into a sum."""
+    how = how_to_add(f)
+    if how == "short":
+        return "np.int32(0)", "np.int32({})", max(1 << (_INT_BITS - (f.window or 0)), 1)
+    return "0.0", "np.trunc({})" if how == "long" else "to_odd({})", f.summed
+
+
+def finish(f: Facts) -> str:
+    """Return the function ``finish``, which rounds sums of whole numbers."""
+    if f.accumulate == "aligned":
+        body = _finish_aligned(f)
+    else:
+        value = f"(total[r] + 0.0) * power(np.int64({base(f)} - {f.window}))"
+        if f.accumulate == "after":
+            value = f"odd_sum({value}, np.float64(z[r]))"
+        body = [f"v = {value}", "y[r] = settled(v, rounded(v))"]
+    text = function("finish(emax, z, total, scale, y, n)", ["for r in range(n):", *indented(body)])
+    if how_to_add(f) == "odd":
         odd = ["low = np.floor(value)", "return np.float64(np.int32(low) | np.int32(low != value))"]
         text = function("to_odd(value)", odd) + text
     return text
@@ -217,7 +242,7 @@ def _bounded(f: Facts) -> str:
         lines.append(f"        part += (p[{at}] + p[{at} + 1]) + (p[{at} + 2] + p[{at} + 3])")
     lines += [f"    part += p[r * {k} + {j}]" for j in range(whole, k)]
     lines += [
-        f"    base = np.int64({_base(f)})",
+        f"    base = np.int64({base(f)})",
         f"    s = power({unit} - base)",
         "    value = np.float64(z[r]) * s",
         "    off = np.int64(value != np.rint(value))",
@@ -243,14 +268,19 @@ def _bounded(f: Facts) -> str:
     text += function(
         "finish(emax, z, total, scale, y, n)", [*head, *indented(finish), "return unsure"]
     )
-    exact = _in_integers(f) if f.window is not None else _in_parts(f)
-    one = ["v = exact_sum(p, emax, z)", "return settled(v, rounded(v))"]
     each = [
         f"if emax[r] > {1 << 19}:",
         f"    y[r] = exactly(p[r * {k} : r * {k} + {k}], np.int64(emax[r]) - {1 << 20}, z[r])",
     ]
-    text += exact + function("exactly(p, emax, z)", one)
+    text += exactly(f)
     return text + function("again(p, emax, z, y, n)", ["for r in range(n):", *indented(each)])
+
+
+def exactly(f: Facts) -> str:
+    """Return the function ``exactly``, the result of one sum that FP64 leaves open."""
+    exact = _in_integers(f) if f.window is not None else _in_parts(f)
+    one = ["v = exact_sum(p, emax, z)", "return settled(v, rounded(v))"]
+    return exact + function("exactly(p, emax, z)", one)
 
 
 def is_pair(f: Facts) -> bool:
@@ -260,7 +290,7 @@ def is_pair(f: Facts) -> bool:
 
 def _in_integers(f: Facts) -> str:
     """Return the exact sum of floored terms and a sticky bit, rounded to odd in FP64."""
-    floor = _LEAST if f.floor is None else f.floor
+    floor = LEAST if f.floor is None else f.floor
     body = [
         f"base = max(emax, {floor})",
         f"scale = power({f.window} - base)",
@@ -342,7 +372,7 @@ def _aligned(f: Facts, real: str) -> str:
                 f"    own = np.int32(low) if emax[r] <= {ANY} else 0",
             ]
         body += [
-            f"    own = np.int64(max(own, {_LEAST}))",
+            f"    own = np.int64(max(own, {LEAST}))",
             f"    s = power(min(24 - own, {reach}))",
             "    part = np.int32(0)",
             f"    for k in range({lane}, {k}, {lanes}):",
@@ -353,19 +383,23 @@ def _aligned(f: Facts, real: str) -> str:
         else:
             # A lane of zeros, or one that is far below the other, is floored to 0 or to −1.
             body += [
-                f"    places = max(own - np.int64({_base(f)}), -900)",
+                f"    places = max(own - np.int64({base(f)}), -900)",
                 "    value = np.floor(np.float64(part) * power(places))",
                 "    total[r] = value" if lane == 0 else "    total[r] += value",
             ]
-    text = function("add(p, e, emax, z, total, scale, n, half)", body)
-    finish = [
+    return function("add(p, e, emax, z, total, scale, n, half)", body)
+
+
+def _finish_aligned(f: Facts) -> list[str]:
+    """Return statements that add C to the sum of the products, both floored, and round."""
+    lines = [
         "u = np.float32(z[r]).view(np.int32)",
         f"ec = np.int64(max((u >> 23 & 255) - 127, {f.c.emin}))",
-        f"own = np.int64({_base(f)})",
+        f"own = np.int64({base(f)})",
         "common = max(own, ec)",
         "value = np.floor(total[r] * power(max(own - common + 8, -900)))",
         "addend = np.float64(z[r])",
-        "addend = 0.0 if ec < common - 25 else addend" if lanes > 1 else "",
+        "addend = 0.0 if ec < common - 25 else addend" if f.lanes == "parity" else "",
         "value += np.floor(addend * power(24 - common)) * 256.0",
         "value = (value + 0.0) * power(common - 32)",
         "lead = np.int64((np.float64(value).view(np.int64) >> 52 & 2047) - 1023)",
@@ -373,5 +407,4 @@ def _aligned(f: Facts, real: str) -> str:
         "v = np.floor(value * power(31 - lead)) * power(lead - 31)",
         "y[r] = settled(v, rounded(v))",
     ]
-    loop = ["for r in range(n):", *indented([line for line in finish if line])]
-    return text + function("finish(emax, z, total, scale, y, n)", loop)
+    return [line for line in lines if line]

@@ -147,7 +147,7 @@ def scale(code: ScaleCode, x: str, value: str, e: str) -> list[str]:
     ]
 
 
-def _part(u: str, mask: int, fraction: int, real: str) -> str:
+def part(u: str, mask: int, fraction: int, real: str) -> str:
     """Return the number of the masked significand of FP32 bits, or "" if it cannot be written."""
     low, high = (mask & -mask).bit_length() - 1, mask.bit_length()
     kept = f"np.int32({u} & np.int32({-1 << (low + 23 - fraction)})).view(np.float32)"
@@ -229,9 +229,9 @@ def _general(f: Facts, real: str) -> str:
         size = f.rows * f.k
         body.append(f"plain = {NONE} < total < {ANY}")
         for j, (mask_a, mask_b) in enumerate(f.slices):
-            part = f"{_part('u', mask_a, fraction, real)} * {_part('v', mask_b, other, real)}"
+            one = f"{part('u', mask_a, fraction, real)} * {part('v', mask_b, other, real)}"
             rest = "value" if j == 0 else f"np.{real}(-0.0)"
-            body.append(f"p[{j * size} + i] = {part} if plain else {rest}")
+            body.append(f"p[{j * size} + i] = {one} if plain else {rest}")
     body.append("e[i] = np.int16(total)")
     loop = ["for i in range(n):", *indented(body)]
     if f.scale is not None:

@@ -4,6 +4,7 @@ A number of the destination register (Dst) is an int32 with a sign, an exponent 
 23 fraction bits, whatever its format.
 """
 
+from vitruvian.golden.sums import matrix
 from vitruvian.golden.sums.decode import function, indented
 from vitruvian.golden.sums.rows import HEAD, array
 from vitruvian.golden.sums.rule import CodeFacts, PhaseFacts
@@ -99,8 +100,11 @@ def _add() -> str:
     return function("add(p, q, e, sums, n)", body)
 
 
-def _accumulate(f: PhaseFacts) -> str:
-    """Return ``accumulate``, which adds two groups to Dst, normalises and rounds half up."""
+def _accumulate(f: PhaseFacts, second: str = "2 * r + 1", first: str = "2 * r") -> str:
+    """Return ``accumulate``, which adds two groups to Dst, normalises and rounds half up.
+
+    ``first`` and ``second`` are the places of the groups of ``r``.
+    """
     fp16 = f.c.exponent_bits == 5
     # Too large a number becomes an infinity, or the largest code of fp16, whose fields all count.
     largest = 31 << 23 | 0x3FF << 13 if fp16 else 255 << 23
@@ -125,10 +129,10 @@ def _accumulate(f: PhaseFacts) -> str:
         ],
     )
     body = [
-        "e0 = np.int32(max(np.int32(tops[2 * r] + added), floor))",
-        "e1 = np.int32(max(np.int32(tops[2 * r + 1] + added), floor))",
-        "s0 = np.int32(sums[2 * r] if e0 > 0 else 0)",
-        "s1 = np.int32(sums[2 * r + 1] if e1 > 0 else 0)",
+        f"e0 = np.int32(max(np.int32(tops[{first}] + added), floor))",
+        f"e1 = np.int32(max(np.int32(tops[{second}] + added), floor))",
+        f"s0 = np.int32(sums[{first}] if e0 > 0 else 0)",
+        f"s1 = np.int32(sums[{second}] if e1 > 0 else 0)",
         "c = z[r]",
         "field = np.int32(c >> 23 & 255)",
         "magnitude = np.int32(c & 0x7FFFFF | 0x800000 if field else 0)",
@@ -166,13 +170,18 @@ def _moved(c: CodeFacts) -> tuple[str, str]:
     return to_dst, from_dst
 
 
+def _added(f: PhaseFacts) -> list[int]:
+    """Return what each phase adds to the sum of two exponent fields."""
+    base = -127 if not f.narrow else 97 if f.c.is_fp32 else -15
+    return [base - 5 * (phase & 1) - 7 * (phase >> 1) for phase in range(f.phases)]
+
+
 def _driver(f: PhaseFacts) -> str:
     """Return the function ``rows``, which goes over blocks of rows and steps of 16 terms."""
     kinds = ", ".join(array(code.storage_bits) for code in (f.a, f.a, f.c))
     signature = f"types.void({kinds}, types.uint{f.c.storage_bits}[::1], types.int64)"
     to_dst, from_dst = _moved(f.c)
     size = _ROWS * _TERMS
-    base = -127 if not f.narrow else 97 if f.c.is_fp32 else -15
     arrays = ("a0", "a1", "b0", "b1", "ea", "eb", "e")
     body = [f"{name} = np.empty({size}, np.int16)" for name in arrays]
     body += [
@@ -194,8 +203,7 @@ def _driver(f: PhaseFacts) -> str:
         f"        operands(right, b0, b1, eb, n * {_TERMS}, False)",
         "        largest(ea, eb, e, tops, n)",
     ]
-    for phase in range(f.phases):
-        added = base - 5 * (phase & 1) - 7 * (phase >> 1)
+    for phase, added in enumerate(_added(f)):
         body += [
             f"        add(a{phase & 1}, b{phase >> 1}, e, sums, n)",
             f"        accumulate(z, tops, sums, np.int32({added}), n)",
@@ -210,3 +218,98 @@ def _driver(f: PhaseFacts) -> str:
         "def rows(a, b, c, d, steps):",
     ]
     return "\n".join([*head, *indented(body), ""])
+
+
+# Matrices
+
+
+def matrix_source(f: PhaseFacts, title: str) -> str:
+    """Return the text of a module with the functions ``left``, ``right`` and ``rows``.
+
+    ``golden.sums.matrix`` describes them.
+    """
+    stages = [
+        HEAD.format(title=title),
+        _operands(f),
+        _decoded(f, "left"),
+        _decoded(f, "right"),
+        _strip_stages(),
+        _accumulate(f, f"{matrix.STRIP} + r", "r"),
+        _coded(f),
+        _matrix_driver(f),
+    ]
+    return "\n".join(stages)
+
+
+def _decoded(f: PhaseFacts, name: str) -> str:
+    """Return the function ``name``, which returns the slices of an operand and its exponents."""
+    arrays = ", ".join(["types.int16[:, ::1]"] * 3)
+    kind = f"types.Tuple(({arrays}))({matrix.codes(f.a.storage_bits)})"
+    body = ["m, n = codes.shape"]
+    body += [f"{array} = np.empty((m, n), np.int16)" for array in ("upper", "lower", "fields")]
+    body += [
+        "for r in range(m):",
+        f"    operands(codes[r], upper[r], lower[r], fields[r], n, {name == 'left'})",
+        "return upper, lower, fields",
+    ]
+    head = f"@numba.njit({kind}, cache=True, nogil=True, error_model='numpy')"
+    return "\n".join([head, f"def {name}(codes):", *indented(body), ""])
+
+
+def _strip_stages() -> str:
+    """Return ``largest`` and ``add`` of one group for the columns of a strip."""
+    largest = [
+        "for j in range(n):",
+        f"    top[j] = {2 * _NONE}",
+        f"for k in range(first, first + {_GROUP}):",
+        "    e0, f0 = left[k], right[k]",
+        "    for j in range(n):",
+        f"        {matrix.AT}",
+        "        top[j] = max(top[j], np.int16(e0 + f0[at]))",
+    ]
+    add = [
+        "for j in range(n):",
+        "    total[j] = 0",
+        f"for k in range(first, first + {_GROUP}):",
+        "    e0, f0, p0, q0 = fields_left[k], fields_right[k], np.int32(left[k]), right[k]",
+        "    for j in range(n):",
+        f"        {matrix.AT}",
+        "        product = np.int32(p0 * np.int32(q0[at]))",
+        "        places = np.int16(top[j] - np.int16(e0 + f0[at]))",
+        f"        places = np.int32(min(places, np.int16({_FAR})))",
+        "        size = np.int32(np.int32(abs(product)) << 1)",
+        "        size = np.int32(np.int32(np.int32(size >> places) + 1) >> 1)",
+        "        total[j] += np.int32(-size if product < 0 else size)",
+    ]
+    head = "add(left, fields_left, right, fields_right, first, start, top, total, n)"
+    return function("largest(left, right, first, start, top, n)", largest) + function(head, add)
+
+
+def _coded(f: PhaseFacts) -> str:
+    """Return ``addends`` and ``codes``, which decode C and encode D."""
+    to_dst, from_dst = _moved(f.c)
+    before = ["x = np.int32(c[r])", f"z[r] = {to_dst}"]
+    after = ["x = z[r]", f"d[r] = np.uint{f.c.storage_bits}({from_dst})"]
+    return function("addends(c, z, n)", ["for r in range(n):", *indented(before)]) + function(
+        "codes(z, d, n)", ["for r in range(n):", *indented(after)]
+    )
+
+
+def _matrix_driver(f: PhaseFacts) -> str:
+    """Return the function ``rows``, which computes rows of D."""
+    strip = matrix.STRIP
+    names = [f"{name}_{side}" for side in "ab" for name in ("upper", "lower", "fields")]
+    arrays = [f"tops, sums = np.empty({2 * strip}, np.int16), np.empty({2 * strip}, np.int32)"]
+    groups = [(g * _GROUP, f"[{g * strip} : {g * strip} + n]") for g in (0, 1)]
+    body = [
+        f"largest(fields_a[i], fields_b, first + {begin}, start, tops{part}, n)"
+        for begin, part in groups
+    ]
+    for phase, added in enumerate(_added(f)):
+        left, right = (("upper", "lower")[bit] for bit in (phase & 1, phase >> 1))
+        operands = f"{left}_a[i], fields_a[i], {right}_b, fields_b"
+        for begin, part in groups:
+            body.append(f"add({operands}, first + {begin}, start, tops{part}, sums{part}, n)")
+        body.append(f"accumulate(own, tops, sums, np.int32({added}), n)")
+    kinds = ["types.int16[:, ::1]"] * len(names)
+    return matrix.strips(f.c, kinds, names, "int32", str(_TERMS), arrays, body)

@@ -115,13 +115,20 @@ def join(f: Facts) -> str:
 
 
 def addends(f: Facts) -> str:
-    """Return the function ``addends``, which decodes the codes of C to FP32 numbers."""
+    """Return the function ``addends``, which decodes the codes of C to FP32 or FP64 numbers."""
+    if f.c.is_fp64:
+        body = ["z[r] = np.uint64(c[r]).view(np.float64)"]
+        return function("addends(c, z, n)", ["for r in range(n):", *indented(body)])
     body = ["x = np.int32(c[r])", *fp32_bits(f.c, "x", "u"), "z[r] = np.int32(u).view(np.float32)"]
     return function("addends(c, z, n)", ["for r in range(n):", *indented(body)])
 
 
 def codes(f: Facts) -> str:
-    """Return the function ``codes``, which encodes FP32 numbers as codes of results."""
+    """Return the function ``codes``, which encodes numbers as codes of results."""
+    if f.c.is_fp64:
+        bits = "np.float64(t).view(np.uint64)"
+        body = ["t = z[r]", f"d[r] = np.uint64({f.nan:#x}) if t != t else {bits}"]
+        return function("codes(z, d, n)", ["for r in range(n):", *indented(body)])
     body = ["t = z[r]", "u = np.float32(t).view(np.int32)"]
     if f.c.is_fp32:
         body.append("code = np.uint32(u)")

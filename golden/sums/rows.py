@@ -12,7 +12,7 @@ HEAD = '''"""{title}"""
 import numba
 import numpy as np
 from numba import types
-one = numba.njit(error_model="numpy")
+one = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 '''
 
 

@@ -37,6 +37,11 @@ class CodeFacts(NamedTuple):
         return self[:4] == (8, 23, 32, 0) and self.specials == "ieee"
 
     @property
+    def is_fp64(self) -> bool:
+        """True for FP64."""
+        return self[:4] == (11, 52, 64, 0) and self.specials == "ieee"
+
+    @property
     def is_fp16(self) -> bool:
         """True for FP16."""
         return self[:4] == (5, 10, 16, 0) and self.specials == "ieee"
@@ -196,3 +201,12 @@ def chain_facts(spec: Any) -> ChainFacts:
 def phase_facts(spec: Any) -> PhaseFacts:
     """Return the facts of a ``PhaseSpec``."""
     return PhaseFacts(code(spec.input), code(spec.output), spec.phases, spec.blackhole, spec.narrow)
+
+
+def read(spec: Any) -> Facts | ChainFacts | PhaseFacts | None:
+    """Return the facts of a rule of any class, or None if no sum of such a rule is generated."""
+    # By the names of the classes, whose packages lie above this one
+    known = {"DotSpec": facts, "ChainSpec": chain_facts, "PhaseSpec": phase_facts}
+    reader = known.get(type(spec).__name__)
+    shared = getattr(spec, "shared_bits", None) is not None  # exponents that blocks share
+    return None if reader is None or shared else reader(spec)

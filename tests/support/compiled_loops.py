@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -31,11 +30,9 @@ from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.common import compiling
 from vitruvian.common.errors import UserError
 from vitruvian.common.matrix_market import read_entries
-from vitruvian.golden.cube.chopped import chopped_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
-from vitruvian.golden.fp import FORMATS, FloatFormat, dot_spec, fused_dot, unpack
-from vitruvian.golden.machines.fast import fast_product
+from vitruvian.golden.fp import FORMATS, FloatFormat, dot_spec, fused_dot
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.table import find
@@ -45,6 +42,7 @@ from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.reuse import held_elements
+from vitruvian.golden.sums.products import Operands, compute
 from vitruvian.sim.davinci import Program, Unit, View, load_chip
 from vitruvian.sim.davinci.checks import memory
 from vitruvian.sim.davinci.checks.check import check_lowered
@@ -57,8 +55,8 @@ from vitruvian.sim.sparse.architecture import load_architecture
 from vitruvian.sim.sparse.matrix_market import read_matrix
 
 ROOT = Path(__file__).parent.parent.parent
-#: Rows of the table of machines that reach every branch of the loops of golden.machines.fast
-FAST_ROWS = (
+#: Rows of the table of machines that reach every branch of the kernels of golden.sums.matrix
+KERNEL_ROWS = (
     *("cdna1_mfma_fp16_fp32", "cdna2_mfma_fp16_fp32", "cdna2_mfma_bf16_fp32"),
     *("cdna2_mfma_fp64_fp64", "cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
     *("amx_tdpbf16ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32", "b200_mxf4_fp32"),
@@ -204,24 +202,19 @@ def products_of_codes() -> None:
 
 
 def products_of_machines() -> None:
-    """Compute products by the rules of tensor cores, in full and partial strips and groups."""
+    """Compute products by generated kernels, in full and partial strips, tiles and steps."""
     rng = np.random.default_rng(4)
-    cases = (("v100", "fp16", "fp16"), ("b200", "fp8e4m3", "fp32"), ("a100", "bf16", "fp32"))
-    for preset, operands, output in cases:
-        spec = PRESETS[preset].spec(operands, output)
-        for m, k, n in ((1, 1, 1), (70, spec.k, 257), (3, 3 * spec.k, 5), (2, spec.k - 1, 256)):
-            a, b = codes(rng, spec.input, (m, k)), codes(rng, spec.input, (k, n))
-            for x, f in ((a, spec.input), (b, spec.input_b)):
-                x[unpack(x, f).infinity | unpack(x, f).nan] = 0
-            c = codes(rng, spec.output, (m, n))
-            plain = partial(plain_mmad, spec=spec)
-            assert (chopped_mmad(a, b, c, spec, plain) == plain(a, b, c)).all(), spec
-    for stem in FAST_ROWS:
+    spec = PRESETS["b200"].spec("fp8e4m3", "fp32")
+    for m, k, n in ((70, spec.k, 257), (3, 3 * spec.k, 5), (2, spec.k - 1, 256)):
+        a, b = codes(rng, spec.input, (m, k)), codes(rng, spec.input, (k, n))
+        c = codes(rng, spec.output, (m, n))
+        got = compute(Operands(a, b, c), spec.replace(k=min(k, spec.k)))
+        assert (got == plain_mmad(a, b, c, spec)).all(), spec
+    for stem in KERNEL_ROWS:
         rule = find(stem).rule
         for kind, *sizes in (("bits", 1, 1, 1, 1), ("few", 66, 257, 1, 13), ("tiny", 3, 256, 3, 7)):
             x = machine_operands(rng, rule, kind, *sizes)
-            plain_rule = partial(_by_rows, rule=rule)
-            assert (fast_product(x, rule, plain_rule) == plain_rule(x)).all(), stem
+            assert (compute(x, rule) == _by_rows(x, rule)).all(), stem
 
 
 def matrices_of_values() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from vitruvian.golden.fp import from_float, unpack
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.machines.fast import Operands
+from vitruvian.golden.sums.products import Operands
 
 #: "bits": all codes, few of them infinities and NaNs. "few": small integers, whose sums are often
 #: zero or ties. "normal": normal numbers and zeros. "tiny": codes with small exponents.

@@ -10,6 +10,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import DotSpec, FloatFormat, from_float
 from vitruvian.golden.fp.blocks import dequantise, quantise
 from vitruvian.golden.fp.codec import unpack, unpack_pairs
+from vitruvian.golden.sums import products
 
 RNG = np.random.default_rng(7)
 
@@ -146,7 +147,8 @@ def test_a_mistake_in_scales_is_one_line(options, message):
         vitruvian.gemm(np.ones((1, 1)), np.ones((1, 1)), machine="b200_mxf4_fp32", scale_a=[[0]])
 
 
-def test_progress_of_a_stack_of_products():
+def test_progress_of_a_stack_of_products(monkeypatch):
+    monkeypatch.setattr(products, "is_worth", lambda *_: True)
     seen = []
     a = RNG.standard_normal((2, 130, 32)).astype(np.float16)
     d = vitruvian.gemm(a, a[0].T, machine="h100", progress=lambda *step: seen.append(step))
@@ -154,7 +156,8 @@ def test_progress_of_a_stack_of_products():
     np.testing.assert_array_equal(d[1], vitruvian.gemm(a[1], a[0].T, machine="h100"))
 
 
-def test_infinities_and_nans_in_a_large_product():
+def test_infinities_and_nans_in_a_large_product(monkeypatch):
+    monkeypatch.setattr(products, "is_worth", lambda *_: True)
     a = RNG.standard_normal((70, 48)).astype(np.float16)
     b = RNG.standard_normal((48, 60)).astype(np.float16)
     a[3, 5], a[60, 0], b[7, 9], b[8, 9] = np.inf, np.nan, -np.inf, np.inf

@@ -9,7 +9,7 @@ import pytest
 from vitruvian.golden.fp import to_float
 from vitruvian.golden.fp.reference import fused_dot_reference
 from vitruvian.golden.machines import find, multiply, run, table
-from vitruvian.golden.machines.families import family
+from vitruvian.golden.sums.products import text
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.machines import realise
@@ -55,7 +55,7 @@ def test_a_file_alone_adds_a_machine(zebra):
 
 
 def test_a_file_alone_adds_a_fast_product(zebra):
-    assert family(zebra.rule) is not None
+    assert text(zebra.rule) is not None
     rng = np.random.default_rng(2)
     x = rng.standard_normal((24, 16)).astype(np.float16)
     y = rng.standard_normal((16, 40)).astype(np.float16)

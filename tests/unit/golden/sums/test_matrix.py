@@ -1,4 +1,4 @@
-"""The compiled loops of the rules of machines against the plain forms, bit for bit."""
+"""The generated kernels of matrices against the plain forms of their rules, bit for bit."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,44 +7,38 @@ import numpy as np
 import pytest
 
 from tests.support.changed_rules import changed
-from tests.support.machine_operands import KINDS, operands
+from tests.support.machine_operands import KINDS, codes, operands
 from vitruvian import machines
-from vitruvian.golden.fp import DotSpec, from_float
+from vitruvian.golden.cube.mmad import mmad, plain_mmad
+from vitruvian.golden.fp import from_float
 from vitruvian.golden.fp.codec import as_codes, code_dtype, to_float
-from vitruvian.golden.machines.families import family
-from vitruvian.golden.machines.fast import Operands, fast_product
+from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.spec import ChainSpec, PhaseSpec
 from vitruvian.golden.machines.table import machines as table
-from vitruvian.golden.sums.dots import plain_forms
+from vitruvian.golden.sums import dots, products, store
+from vitruvian.golden.sums.products import Operands, compute
 from vitruvian.sim.machines.samples import samples
 
-#: At least one row of each family, with every parameter that its loops have.
+#: Every branch of the generator.
 ROWS = (
-    *("cdna1_mfma_fp16_fp32", "cdna1_mfma_bf16_fp32", "cdna1_mfma_fp32_fp32"),
-    *("cdna2_mfma_fp64_fp64", "cdna2_mfma_bf161k_fp32", "cdna2_mfma_bf16_fp32"),
-    *("cdna3_mfma_fp16_fp32", "cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
-    *("amx_tdpbf16ps", "amx_tmmultf32ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32"),
-    *("gaudi2_fp32ieee_fp32", "gaudi3_e5m2xe4m3_fp32", "h100_mmasync_e4m3_fp16"),
-    *("b200_mmasync_e4m3xe5m2_fp32", "b200_mxf8f6f4_e5m2xe2m1_fp32", "b200_mxf4_fp32"),
-    *("b200_nvf4_ue4m3_fp32", "gaudi3_fp16_fp32", "gaudi3_fp32_fp32"),
-    *("gaudi2_bf16_fp32", "gaudi2_fp16_fp32", "gaudi2_tf32_fp32", "gaudi2_fp32_fp32"),
-    *("gaudi2_e4m3ixe5m2_fp32", "gaudi2_e5m2_fp32", "rvbna_bf16_n1_fp32", "rvbna_bf16_n8_fp32"),
-    *("rvbna_e4m3xe5m2_n64_fp32", "arm_bfdot_ebf0", "arm_bfdot_ebf1"),
-    *("wh_mvmul_bf16_fp32_hifi4", "wh_mvmul_tf32_bf16_hifi2", "bh_mvmul_fp16_fp16_hifi3"),
-    *("bh_mvmul_e5m2_fp32_hifi4", "wh_mvmul_e4m3_fp16_lofi"),
+    *("a100_mma_fp16_fp32", "v100_mma_fp16_fp16", "gaudi3_fp32_fp32", "gaudi3_e5m2xe4m3_fp32"),
+    *("b200_mxf8f6f4_e5m2xe2m1_fp32", "b200_nvf4_ue4m3_fp32", "h100_mmasync_e4m3_fp16"),
+    *("b200_mmasync_e4m3xe5m2_fp32", "cdna1_mfma_fp16_fp32", "cdna1_mfma_bf16_fp32"),
+    *("arm_fdot_e4m3_fp16", "arm_bfdot_ebf0", "arm_bfdot_ebf1", "cdna2_mfma_fp64_fp64"),
+    *("cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32", "gaudi2_fp16_fp32", "gaudi2_fp32_fp32"),
+    *("rvbna_bf16_n8_fp32", "amx_tdpbf16ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32"),
+    *("cdna2_mfma_bf161k_fp32", "wh_mvmul_bf16_fp32_hifi4", "bh_mvmul_fp16_fp16_hifi3"),
 )
+#: One of them for each way to add; a kernel takes seconds to compile.
+FEW = ("a100_mma_fp16_fp32", "cdna1_mfma_fp16_fp32", "gaudi2_fp16_fp32", "cdna2_mfma_fp64_fp64")
 
 
 @pytest.fixture(autouse=True)
 def plain():
     """Compute the plain forms without the kernels of ``golden.sums``."""
-    with plain_forms():
+    with dots.plain_forms():
         yield
-
-
-FAMILIES = {"chopped", "late", "grouped", "aligned", "exact", "chain", "pairs"}
-FAMILIES |= {"apart", "two", "phases"}
 
 
 def rule_of(stem) -> Any:
@@ -53,77 +47,99 @@ def rule_of(stem) -> Any:
 
 
 def both(rule, x, of=None, **options):
-    """Return a product by the loops and by the plain form, which may be that of another rule."""
-    plain = of or rule
-    fast = fast_product(x, rule, lambda part: _by_rows(part, rule), **options)
-    return fast, _by_rows(x, plain)
+    """Return a product by the kernel and by the plain form, which may be that of another rule."""
+    return compute(x, rule, **options), _by_rows(x, of or rule)
 
 
-def test_the_rows_are_of_every_family():
-    assert {family(machines.find(stem).rule) for stem in ROWS} == FAMILIES
-
-
-@pytest.mark.parametrize("stem", ROWS)
-def test_the_loops_equal_the_plain_form(stem):
-    rule = machines.find(stem).rule
-    for seed, kind in enumerate(KINDS):
-        x = operands(np.random.default_rng(seed), rule, kind)
+def check(stem: str) -> None:
+    """Compare the kernel of a row with the plain form, in more than a tile and than a strip."""
+    rule = rule_of(stem)
+    sizes = [(5 if isinstance(rule, PhaseSpec) else 12, 260)] * len(KINDS)
+    for seed, (kind, size) in enumerate([*zip(KINDS, sizes, strict=True), ("few", (66, 5))]):
+        x = operands(np.random.default_rng(seed), rule, kind, *size)
         got, expected = both(rule, x)
         np.testing.assert_array_equal(got, expected, err_msg=f"{stem}, {kind}, seed {seed}")
 
 
+@pytest.mark.parametrize("stem", FEW)
+def test_kernels_equal_the_plain_form(stem):
+    check(stem)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", [stem for stem in ROWS if stem not in FEW])
+def test_kernels_of_every_branch_equal_the_plain_form(stem):
+    check(stem)
+
+
+def test_every_rule_for_floating_point_has_a_kernel():
+    without = {
+        stem
+        for stem, row in table().items()
+        if row.kind != "integer" and products.text(row.rule) is None
+    }
+    assert all(getattr(rule_of(stem), "shared_bits", None) is not None for stem in without)
+
+
 @pytest.mark.long
-def test_the_loops_equal_the_plain_form_in_every_row():
-    rules = {stem: row.rule for stem, row in table().items() if family(row.rule)}
-    assert len(rules) > 640
-    done = []
-    for stem, rule in rules.items():
-        if rule in done:
+def test_every_rule_of_the_table_equals_its_plain_form():
+    done: list[Any] = []
+    for stem, row in table().items():
+        if row.kind == "integer" or row.rule in done or products.text(row.rule) is None:
             continue
-        done.append(rule)
-        for seed, kind in enumerate(KINDS):
-            # More columns than a strip has, more rows than a tile (few for slow plain forms)
-            rows = 3 if isinstance(rule, PhaseSpec) else 66
-            x = operands(np.random.default_rng(99 + seed), rule, kind, rows=rows, columns=260)
-            got, expected = both(rule, x)
-            np.testing.assert_array_equal(got, expected, err_msg=f"{stem}, {kind}")
-    assert len(done) > 275
+        done.append(row.rule)
+        check(stem)
+    assert len(done) > 280
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stem", "change"),
     [
-        ("b200_mxf8f6f4_e4m3_fp32", {"window": 24}),
         ("b200_nvf4_ue4m3_fp32", {"window": 34}),
-        ("b200_mmasync_e4m3_fp32", {"window": 24}),
-        ("gaudi3_e5m2xe4m3_fp32", {"convert": None}),
-        ("gaudi3_fp16_fp32", {"slices": ((0xFF, 0x7FF), (0x700, 0x7FF))}),
-        ("gaudi2_e5m2_fp32", {"window": 23}),
-        ("gaudi2_bf16_fp32", {"flush": False}),
+        ("gaudi3_fp32_fp32", {"slices": ((0xFF, 0xFFFFFF), (0xFFFF00, 0xFFFFFF))}),
         ("rvbna_bf16_n8_fp32", {"window": 25}),
-        ("wh_mvmul_tf32_bf16_hifi2", {"phases": 3}),
+        ("wh_mvmul_bf16_fp32_hifi4", {"phases": 3}),
         ("cdna1_mfma_fp16_fp32", {"k": 2}),
-        ("cdna3_mfma_bf16_fp32", {"k": 4}),
         ("cdna3_mfma_bf16_fp32", {"product_overflow": False}),
-        ("cdna3_mfma_fp8xbf8_fp32", {"lanes": "together"}),
-        ("amx_tdpbf16ps", {"accumulators": 1}),
-        ("avx512_vdpbf16ps", {"descending": False}),
         ("gaudi1_bf16_fp32", {"add_c": "last"}),
-        ("cdna2_mfma_bf161k_fp32", {"k": 2}),
+        ("avx512_vdpbf16ps", {"descending": False}),
     ],
 )
 def test_a_mistake_in_a_parameter_shows(stem, change):
-    rule = machines.find(stem).rule
+    rule = rule_of(stem)
     wrong = changed(rule, **change)
-    assert family(wrong) is not None
-    if isinstance(rule, ChainSpec) or "k" in change:
-        x = [operands(np.random.default_rng(7), rule, kind) for kind in KINDS]
-    else:
-        x = [operands(np.random.default_rng(7), rule, kind, rows=40) for kind in KINDS]
+    x = [operands(np.random.default_rng(7), rule, kind, rows=40) for kind in KINDS]
     differ = [both(wrong, part, of=rule) for part in x]
     assert sum((got != expected).sum() for got, expected in differ) > 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("stem", "old", "new"),
+    [
+        ("a100_mma_fp16_fp32", "emax[r] = max(np.int32(tops[r]), top)", "emax[r] = top"),
+        ("a100_mma_fp16_fp32", "part[j] += np.int32(", "part[j] = np.int32("),
+        ("a100_mma_fp16_fp32", "if special:", "if special > 1:"),
+        ("cdna1_mfma_fp16_fp32", "if unsure != 0:", "if unsure > 1:"),
+        ("cdna1_mfma_fp16_fp32", " + abs(t) * 4.440892098500626e-16", ""),
+    ],
+)
+def test_a_mistake_in_the_text_shows(stem, old, new):
+    rule = rule_of(stem)
+    text = products.text(rule) or ""
+    assert text.count(old) == 1
+    module: Any = store.load(text.replace(old, new))
+    wrong = 0
+    for seed, kind in enumerate(KINDS):
+        x = operands(np.random.default_rng(seed), rule, kind, rows=66, columns=260)
+        d = np.empty_like(x.c)
+        module.rows(*module.left(x.a), *module.right(x.b), x.c, d)
+        wrong += (d != _by_rows(x, rule)).sum()
+    assert wrong
+
+
+@pytest.mark.slow
 def test_flushing_is_seen():
     rule = machines.find("amx_tdpbf16ps").rule
     assert isinstance(rule, ChainSpec)
@@ -145,12 +161,11 @@ def test_sums_that_cancel_and_ties_are_exact():
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stem", "change"),
     [
-        ("gaudi2_bf16_fp32", {"window": 45}),
         ("gaudi2_fp16_fp32", {"window": 45}),
-        ("gaudi2_tf32_fp32", {"window": 45}),
         ("gaudi2_fp32_fp32", {"slices": ((0xFFFFFF, 0xFFFFFF),)}),
         ("rvbna_bf16_n8_fp32", {"window": 25}),
     ],
@@ -174,10 +189,11 @@ def test_sums_that_cancel_show_the_truncated_bits(stem, change):
     assert (both(changed(rule, **change), x, of=rule)[0] != expected).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stem",
     [
-        *("gaudi2_bf16_fp32", "gaudi2_tf32_fp32", "gaudi2_fp32_fp32", "rvbna_bf16_n8_fp32"),
+        *("gaudi2_bf16_fp32", "gaudi2_fp32_fp32", "rvbna_bf16_n8_fp32"),
         *("arm_bfdot_ebf0", "arm_bfdot_ebf1"),
     ],
 )
@@ -194,25 +210,27 @@ def test_sums_near_the_least_normal_number(stem):
         assert (both(rule.replace(flush_result=None), x, of=rule)[0] != expected).any()
 
 
-def test_the_loops_give_the_results_of_the_samples():
+@pytest.mark.slow
+def test_kernels_give_the_results_of_the_samples():
     """Row i of A and column i of B are sample i, so its result is on the diagonal."""
     done = 0
-    for stem, data in samples().items():
-        rule: Any = data.machine.rule
-        sliced = isinstance(rule, DotSpec) and rule.products.slices
-        if family(rule) not in ("apart", "two", "phases") and not sliced:
+    for stem in ROWS:
+        data = samples().get(stem)
+        rule = rule_of(stem)
+        if data is None or getattr(rule, "scales", None) is not None:
             continue
         formats = (rule.input, rule.input_b, rule.output)
         codes = zip((data.a, data.b.T, data.c), formats, strict=True)
         a, b, c = (as_codes(v, f) for v, f in codes)
         x = Operands(a, np.ascontiguousarray(b), np.repeat(c[:, None], len(c), axis=1))
-        got = np.diag(fast_product(x, rule, lambda part, rule=rule: _by_rows(part, rule)))
+        got = np.diag(compute(x, rule))
         values = to_float(got, rule.output), to_float(as_codes(data.d, rule.output), rule.output)
         np.testing.assert_array_equal(*values, err_msg=stem)
         done += len(got)
-    assert done >= 8 * 20
+    assert done >= 8 * 19
 
 
+@pytest.mark.slow
 def test_the_two_roundings_of_arm_differ():
     nearest, odd = (rule_of(f"arm_bfdot_ebf{n}") for n in (1, 0))
     x = operands(np.random.default_rng(7), odd, "bits", rows=40)
@@ -220,7 +238,8 @@ def test_the_two_roundings_of_arm_differ():
     assert (got != expected).any()
 
 
-@pytest.mark.parametrize("stem", ["wh_mvmul_bf16_fp32_hifi2", "bh_mvmul_e5m2_fp16_hifi2"])
+@pytest.mark.slow
+@pytest.mark.parametrize("stem", ["wh_mvmul_bf16_fp32_hifi4", "bh_mvmul_e5m2_fp16_hifi2"])
 def test_every_code_is_a_number_to_tenstorrent(stem):
     rule = rule_of(stem)
     rng = np.random.default_rng(8)
@@ -232,6 +251,7 @@ def test_every_code_is_a_number_to_tenstorrent(stem):
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("machine", "expected"), [("wh", -16.0), ("bh", -(2.0**-23))])
 def test_the_erratum_of_wormhole(machine, expected):
     """Two products that cancel have the exponent of 1, and C is −1 in the last place there."""
@@ -244,9 +264,23 @@ def test_the_erratum_of_wormhole(machine, expected):
 
 
 def test_threads_and_progress():
-    rule = machines.find("cdna3_mfma_bf16_fp32").rule
+    rule = rule_of("a100_mma_fp16_fp32")
     x = operands(np.random.default_rng(1), rule, "normal", rows=150)
     seen = []
     got, expected = both(rule, x, threads=3, progress=lambda *step: seen.append(step))
     np.testing.assert_array_equal(got, expected)
     assert seen == sorted(seen) and seen[-1] == (150, 150) and len(seen) > 2
+
+
+@pytest.mark.parametrize("k", [16, 5])
+def test_large_products_take_the_kernel(k, monkeypatch):
+    spec = PRESETS["a100"].spec("fp16", "fp32")
+    taken: list[Any] = []
+    monkeypatch.setattr(products, "is_worth", lambda *_: True)
+    monkeypatch.setattr(products, "compute", lambda *x: taken.append(x[1].k) or compute(*x))
+    rng = np.random.default_rng(4)
+    a = codes(rng, spec.input, (2, 130, k), "normal")
+    b, c = codes(rng, spec.input, (k, 130), "normal"), codes(rng, spec.output, (130, 130), "normal")
+    got = mmad(a, b, c, spec=spec)
+    assert taken == [min(k, spec.k)] * 2 and got.shape == (2, 130, 130)
+    np.testing.assert_array_equal(got[1], plain_mmad(a[1], b, c, spec))

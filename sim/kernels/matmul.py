@@ -214,16 +214,17 @@ class _MatmulEmitter:
                 self._load(b, self.w, p.k, t, p.n, j)
         with together(self.in_l1.read(), self.in_l0.write()) as (_, slot):
             # Reading L1 and writing L0 are one step of MTE1, hence one access to both rings.
-            core.load(self.l0a[slot, : m * k], a)
-            core.load(self.l0b[slot, : k * n], b)
-        with self.in_l0.read() as slot:
+            left, right = self.l0a[slot, : m * k], self.l0b[slot, : k * n]
+            core.load(left, a)
+            core.load(right, b)
+        with self.in_l0.read():
             # The first step along K overwrites the accumulators, so V must have read them.
             if t == 0:
                 adding.begin()
             elif products_need_barrier(m, n):
                 core.pipe_barrier(M)
-            left, right, c = self.l0a[slot, : m * k], self.l0b[slot, : k * n], self.l0c[adding.slot]
-            deep, init = self.x.shape[3], "accumulate" if t else "zero"
+            c, deep = self.l0c[adding.slot], self.x.shape[3]
+            init = "accumulate" if t else "zero"
             core.mmad(c, left, right, m=16 * m, k=deep * k, n=16 * n, init=init)
         if t == p.k.tiles - 1:
             adding.end()

@@ -135,7 +135,7 @@ class _Together:
         self.accesses = accesses
 
     def __enter__(self) -> tuple[int, ...]:
-        return tuple(access.begin() for access in self.accesses)
+        return tuple([access.begin() for access in self.accesses])
 
     def __exit__(self, kind: object, *rest: object) -> None:
         if kind is None:
@@ -197,12 +197,14 @@ class Ring:
         self.before_target = source if through is None else through
         self.through = through
         self.free_flags = slots if back and plan is None else 0
+        # Accesses have no state: all uses of a slot with the same flags share one.
+        self._writers: dict[tuple[int, bool], SlotAccess] = {}
+        self._readers: dict[tuple[int, bool, bool], SlotAccess] = {}
         if plan is not None:
             self._uses = iter(plan)
             self._writes, self._reads = map(self._written, plan), map(self._read, plan)
             self._updates = map(self._updated, plan)
         else:
-            # The accesses repeat; they have no state, so that one for each slot is enough.
             uses = [Use(slot, wait=back, release=back) for slot in range(slots)]
             self._uses = cycle(uses)
             self._writes, self._reads = (
@@ -230,9 +232,14 @@ class Ring:
         return next(self._reads) if use is None else self._read(use)
 
     def _written(self, use: Use) -> SlotAccess:
-        register = self.first + use.slot
-        waits = (self.target, self.source, register) if use.wait else None
-        return SlotAccess(self.core, use.slot, waits, (self.source, self.after_source, register))
+        key = use.slot, use.wait
+        access = self._writers.get(key)
+        if access is None:
+            register = self.first + use.slot
+            waits = (self.target, self.source, register) if use.wait else None
+            signals = self.source, self.after_source, register
+            access = self._writers[key] = SlotAccess(self.core, use.slot, waits, signals)
+        return access
 
     def _updated(self, use: Use) -> SlotAccess:
         assert self.through is not None
@@ -241,10 +248,14 @@ class Ring:
         return SlotAccess(self.core, use.slot, waits, (self.through, self.target, register))
 
     def _read(self, use: Use) -> SlotAccess:
-        register = self.first + use.slot
-        waits = (self.before_target, self.target, register) if use.load else None
-        signals = (self.target, self.source, register) if use.release else None
-        return SlotAccess(self.core, use.slot, waits, signals)
+        key = use.slot, use.load, use.release
+        access = self._readers.get(key)
+        if access is None:
+            register = self.first + use.slot
+            waits = (self.before_target, self.target, register) if use.load else None
+            signals = (self.target, self.source, register) if use.release else None
+            access = self._readers[key] = SlotAccess(self.core, use.slot, waits, signals)
+        return access
 
     def close(self) -> None:
         """Wait until all slots are free, so that no flag stays set."""

@@ -280,8 +280,9 @@ class _DenseEmitter:
                 weights = self.l1_w[w.slot, : len(blocks) * wide]
                 if w.load:
                     with self.in_w.write(w):
-                        part = self.w[group, blocks.start : blocks.stop]
-                        part = part[:, filters.start : filters.stop]
+                        part = self.w[
+                            group, blocks.start : blocks.stop, filters.start : filters.stop
+                        ]
                         core.copy(weights.reshape(*part.shape), part)
                 # MTE1 waits for both operands in L1, and frees them when all steps have been loaded
                 # to L0.
@@ -340,11 +341,11 @@ class _DenseEmitter:
             # Rows that only fill up the last fractal are no pixels, and stay behind.
             m = tile.count
             core.matrix_out(ub, self.l0c[sums], m=m, n=16 * n, dst_stride=stride, relu=self.relu)
-        with self.outs.read() as out:
+        with self.outs.read():
             part = self.y[
                 image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
             ]
-            ub = self.ub[out, : n * tile.count * C0].reshape(*part.shape)
+            ub = ub.reshape(*part.shape)
             if part.shape[2] == self.y.shape[4]:
                 core.copy(part, ub)
             else:

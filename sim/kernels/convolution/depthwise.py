@@ -206,26 +206,26 @@ class _DepthwiseEmitter:
             sums = self.sums[out, :size]
             for tap in range(self.taps):
                 with self.patches.write() as slot:
+                    columns = self.columns[slot, :size]
                     core.im2col(
-                        self.columns[slot, :size],
+                        columns,
                         pixels,
                         tile.patches,
                         position=tile.corner(0),
                         kernel_position=divmod(tap, tile.patches.kernel[1]),
                         mode=1,
                     )
-                with self.patches.read() as slot:
+                with self.patches.read():
                     # The first product overwrites the sums, which saves clearing them.
-                    operation, columns = core.vmla if tap else core.vmul, self.columns[slot, :size]
-                    self._lanes(operation, sums, columns, weights[tap])
+                    self._lanes(core.vmla if tap else core.vmul, sums, columns, weights[tap])
             if self.bias:
                 self._lanes(core.vadd, sums, sums, weights[self.taps])
             if self.relu:
                 core.pipe_barrier(V)
                 core.vrelu(sums, sums, repeat=2 * tile.fractals)
-        with self.outs.read() as out:
+        with self.outs.read():
             part = self.y[image, channel, slice(*tile.rows), slice(*tile.columns)]
-            core.copy(part, self.sums[out, : tile.count * C0].reshape(*part.shape))
+            core.copy(part, sums[: tile.count * C0].reshape(*part.shape))
 
     def _lanes(self, operation, sums: View, columns: View, weights: View) -> None:
         """Emit an operation on all pixels; all blocks of a repeat read the same 16 weights."""

@@ -241,7 +241,6 @@ def _emit(
                         position=(tile.top, -tile.patches.pad[2]),
                         kernel_position=divmod(tap, shape.kernel[1]),
                     )
-        with outs.read() as out:
-            image = pixels[out, : tile.pixels * C0]
+        with outs.read():
             target = y[n, c, slice(*tile.down), slice(*tile.across)]
             core.copy(target, image.reshape(*target.shape))

@@ -104,6 +104,8 @@ class AlignedCore:
         ]
         reference, t_gap, c_gap = self._exponents(largest, c)
         drops = [self._behind(largest - top, f"drop{n}") for n, top in enumerate(tops)]
+        # None of these depends on the products' significands, so that they wait in registers while
+        # the tree adds.
         words = {"reference": reference, "t_gap": t_gap, "c_gap": c_gap, "c_word": self._signed(c)}
         for stage in ("product", "sum"):
             words = self.stages.cross_all(stage, words, stage)
@@ -117,6 +119,8 @@ class AlignedCore:
 
     def _behind(self, distance: Value, name: str) -> Value:
         """Return a distance that is not negative, in 6 bits, behind ``product`` and ``sum``."""
+        # The top bit is that of a sign, which is 0: E_d is at least each of the two largest
+        # exponents.
         clipped = clip(distance[: len(distance) - 1], bits=6)
         return self.stages.cross("sum", self.stages.cross("product", clipped, name), f"{name}_sum")
 
@@ -125,6 +129,7 @@ class AlignedCore:
         positive = Cat(*[lane.inf & ~lane.sign for lane in lanes], c.inf & ~c.sign).any()
         negative = Cat(*[lane.inf & lane.sign for lane in lanes], c.inf & c.sign).any()
         nan = Cat(*[lane.nan for lane in lanes], c.nan).any() | (positive & negative)
+        # Infinities of both signs are an invalid addition (IEEE 754, section 7.2), hence a NaN.
         return {"nan": nan, "special": positive | negative | nan, "minus": negative}
 
     def _exponents(self, largest: Value, c: UnpackedCode) -> tuple[Value, Value, Value]:
@@ -150,6 +155,7 @@ class AlignedCore:
         """Return C as a two's complement number in units of 2^(E_c − 24)."""
         width = len(c.significand) + 1
         word = Signal(width, name="c_word")
+        # Two's complement, -x = ~x + 1, because a floor is a plain right shift in that form only.
         self.m.d.comb += word.eq((c.significand ^ c.sign.replicate(width)) + c.sign)
         return Cat(Const(0, _OWN - self.output.fraction_bits), word)
 
@@ -170,6 +176,8 @@ class AlignedCore:
             name = f"g{group}_{k}"
             distance = Signal(len(top), name=f"{name}_distance")
             m.d.comb += distance.eq(top - lane.exponent)
+            # A product is below 4, so 26 places to the right nothing of it is left above 2^(E_d -
+            # 24); five bits count to 31.
             distance = cross("product", clip(distance, bits=5), f"{name}_gap")
             word = cross("product", lane.significand, f"{name}_word")
             sign = cross("product", lane.sign, f"{name}_sign")
@@ -177,10 +185,13 @@ class AlignedCore:
             word = Cat(word, Const(0, sign_at - len(word)))
             shifted, _ = shift_right(m, word, distance, name=f"{name}_align", sticky=False)
             row = Signal(sign_at + 1, name=f"{name}_term")
+            # The inverted sign is the sign extension less a constant, which is one row for all
+            # lanes (below).
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
             rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(sign)
         rows.append(
+            # A top bit ~s of weight w is -s·w + w; the w of all lanes are taken off again here.
             CarrySaveRow(value=Const(-(len(lanes) << sign_at) % (1 << width), width), lsb=0)
         )
         if self.plain:
@@ -250,6 +261,8 @@ class AlignedCore:
         side = stages.cross_all("total", side, "total")
         negative = total[-1]
         width = len(total) - 1
+        # ~S = |S| - 1 of a negative S; the endless ones below it are the ``tail`` of the
+        # normalisation.
         magnitude = total[:width] ^ negative.replicate(width)
         # E_m is at least emin, so the shift to the left can stop at emin.
         top = Signal(len(reference) + 1, name="top")
@@ -274,6 +287,7 @@ class AlignedCore:
         side = stages.cross_all("normalised", {**side, "below": negative}, "normalised")
         f, e = out.fraction_bits, out.exponent_bits
         fraction, field = packed.code[:f], packed.code[f : f + e]
+        # An infinity or a NaN has a field of ones, whatever the sum of the other terms was.
         special, nan = side["special"], side["nan"]
         payload = Mux(nan, Const(self.nan_code & out.fraction_mask, f), 0)
         nan_sign = int(self.nan_code & out.sign_mask != 0)

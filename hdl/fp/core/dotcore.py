@@ -152,8 +152,11 @@ class DotCore:
         magnitude, nonzero = Signal(g.magnitude_bits, name="total_magnitude"), Signal()
         exponent = Signal((g.exponent_max + g.integer_bits).bit_length(), name="total_exponent")
         m.d.comb += [
+            # A magnitude takes an adder here, because the next sum inverts its terms by itself.
             magnitude.eq((total[:-1] ^ side.below.replicate(g.magnitude_bits)) + side.below),
             nonzero.eq(total.any()),
+            # Back from the output's scale to that of products, where a significand has two integer
+            # bits; 0 is the exponent of a zero term, which never sets E_max.
             exponent.eq(Mux(nonzero, side.top - g.offset + (g.integer_bits - 2), 0)),
         ]
         return Lane(
@@ -174,6 +177,7 @@ class DotCore:
         """Return the rows of the sum, their carry-ins, the lost bits, the flags and C's sign."""
         cross = self.stages.cross
         lanes, c = self._early("lane", lanes, c)
+        # C is compared separately, as its exponent on the scale of products may be negative.
         largest = maximum(self.m, [lane.exponent for lane in lanes], name="largest")
         lanes, c = self._early("largest", lanes, c)
         largest = self.stages.cross_extra("largest", largest, "s0_largest")
@@ -218,6 +222,7 @@ class DotCore:
             rows, ones = add_plainly(self.m, rows, width=bits, target=2, name="sum", ones=ones)
         else:
             rows, ones = reduce_rows(self.m, rows, width=bits, name="sum", ones=ones)
+        # The tree has put the other carries into free places at the low end of its rows.
         assert len(ones) <= 1, "one carry-in is left for the final adder"
         return rows, ones, lost, side, c_sign
 
@@ -237,6 +242,8 @@ class DotCore:
         short = self.short.select if self.short else None
         word = cross("product", self.terms.addend_word(c, short), "s1_c")
         sign = cross("product", c.sign, "s1_c_sign")
+        # A distance of more than the window and two integer bits shifts everything out; clipped,
+        # the shifter has fewer stages.
         gap = clip(gap, bits=(self.g.window + 2).bit_length())
         return word, sign, cross("product", gap, "s1_c_gap")
 
@@ -256,6 +263,7 @@ class DotCore:
         of_zero = self._exponent_of_zero()
         if of_zero is None:
             m.d.comb += [
+                # C's exponent is on the output's scale, and the comparison is on that of products.
                 addend.eq(c.exponent - g.offset),
                 dominates.eq(~c.zero & (~largest.any() | (addend > largest))),
             ]
@@ -273,6 +281,7 @@ class DotCore:
             m.d.comb += gap.eq((largest - addend) & (~dominates).replicate(g.gap_bits))
         else:
             m.d.comb += reference.eq(Mux(above > g.floor, above, g.floor))
+            # With an effective floor, E_max can be above both C and the largest product.
             m.d.comb += gap.eq(reference - addend)
         return reference, gap
 
@@ -298,6 +307,7 @@ class DotCore:
         terms = [*lanes] if c is None else [*lanes, c]
         positive = Cat(*[term.inf & ~term.sign for term in terms]).any()
         negative = Cat(*[term.inf & term.sign for term in terms]).any()
+        # ∞ - ∞ is an invalid operation (IEEE 754, section 7.2).
         nan = Cat(*[term.nan for term in terms]).any() | (positive & negative)
         special = positive | negative | nan
         if not self.g.output.has_infinity:
@@ -306,6 +316,7 @@ class DotCore:
         minus_zero = self.zeros.minus(self.g, lanes, c, largest)
         subnormal = None
         if c is not None and self.g.only_addend_subnormal:
+            # No nonzero product, and C without a hidden bit: the sum is C.
             subnormal = ~largest.any() & ~c.significand[-1]
         return SideBand(
             nan=nan,
@@ -325,6 +336,8 @@ class DotCore:
         tops: dict[tuple[int, ...], Value] = {}
         distances: list[Value] = []
         for k, exponent in enumerate(exponents):
+            # Lanes k - k % n … of a group of n are the pieces of one product, the lowest first: a
+            # piece lies below those after it by their widths.
             shifts = tuple(sum(bits[k + 1 : k - k % n + n]) for n in pieces)
             if shifts not in tops:
                 tops[shifts] = lowered(
@@ -350,12 +363,14 @@ class DotCore:
 
         total = Signal(g.sum_bits, name="total")
         fast = "total" in stages.names and g.sum_bits > FAST_ADDER_BITS and not self.plain
+        # A parallel-prefix adder pays only where the addition has a pipeline stage of its own.
         m.d.comb += total.eq(add_rows(m, rows, width=g.sum_bits, carry_in=carry, fast=fast))
         return total, lost, replace(side, below=total[-1]), words
 
     def _build_result(self, rows, ones, lost, side: SideBand, c_sign) -> Value:
         total, lost, side, words = self._build_sum(rows, ones, lost, side, c_sign)
         g = self.g
+        # ~S = |S| - 1 of a negative S; the missing one is added when the sticky bit is known.
         inverted = total[:-1] ^ total[-1].replicate(g.magnitude_bits)
         if self.bypass is not None:
             result = self.bypass.select(words)
@@ -422,6 +437,8 @@ class DotCore:
                 m,
                 number,
                 stages=stages,
+                # The top bit of the word is integer_bits - 1 places above 2^E_max; the smaller
+                # format has another bias.
                 exponent=side.top + (g.integer_bits - 1) - (g.output.bias - target.output.bias),
                 output=target.packed,
                 result_bits=target.result_bits,
@@ -466,10 +483,13 @@ class DotCore:
         """
         m, g = self.m, self.g
         below = side.below if side.missing is None else side.missing
+        # With lost bits, |S| is between ~S and ~S + 1, so that ~S with a sticky bit is exact.
         one_short = below & ~lost
         tail: Value | None = None
         if g.only_addend_subnormal and self.rounding == "RNE" and self.short is None:
             word = Cat(lost | below, inverted)
+            # No adder: ~S with ones without end below it rounds as |S| does, and the rounding has
+            # an adder anyway.
             tail = one_short
         else:
             magnitude = Signal(g.magnitude_bits, name="magnitude")

@@ -29,6 +29,7 @@ def geometry_after(products: Geometry) -> Geometry:
     products : Geometry
         The widths of the sum of the products.
     """
+    # A lane has two integer bits; all further ones of the sum are in its exponent.
     above = products.integer_bits - 2
     fraction = products.magnitude_bits - 2
     return replace(

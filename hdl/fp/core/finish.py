@@ -104,6 +104,8 @@ def finish(
         result,
         stages=stages,
         exponent=exponent,
+        # With an exponent that cannot overflow, the comparison with the largest number comes after
+        # the rounding, which may carry into the exponent.
         output=FloatFormat("wide", wide_bits, f, 1 + wide_bits + f),
         result_bits=f,
         rounding=rounding,

@@ -247,6 +247,8 @@ class Geometry:
     @property
     def addend_range(self) -> tuple[int, int]:
         """Least and largest exponent of C on the product scale; the largest is that of inf/NaN."""
+        # The offset is the output's bias less those of the operands; subnormal numbers have the
+        # exponent 1.
         return 1 - self.offset, (1 << self.output.exponent_bits) - 1 - self.offset
 
     @property
@@ -277,6 +279,7 @@ class Geometry:
     @property
     def gap_bits(self) -> int:
         """Bits of the distance by which C can be below E_max."""
+        # C is at its lowest, and the highest term or the floor sets E_max.
         highest = max(self.addend_range[1], self.exponent_max, self.floor or 0)
         return (highest - self.addend_range[0]).bit_length()
 
@@ -315,6 +318,7 @@ def with_floor(geometry: Geometry, emax_floor: int | None, bias: int) -> Geometr
     bias : int
         Sum of the biases of both operand formats; it converts ``emax_floor`` to the product scale.
     """
+    # A floor below every possible term has no effect, and costs a comparator.
     least = geometry.exponent_min
     if geometry.addend:
         least = min(least, geometry.addend_range[0])

@@ -51,6 +51,7 @@ def late_pipelines(spec: DotSpec) -> dict[int, LateStages]:
     sums = len(sums_of(spec))
     depths: dict[int, LateStages] = {}
     for stages in _CHOICES:
+        # The first choice of a depth has the fewest ranks in the adder, which is the shorter part.
         depths.setdefault(sums * len(stages.boundaries) + stages.adder, stages)
     return depths
 
@@ -68,6 +69,7 @@ def sums_of(spec: DotSpec) -> list[tuple[DotSpec, tuple[int, ...]]]:
     terms = tuple(range(spec.k))
     groups = [terms]
     if spec.sum.lanes == "halves":
+        # "halves": the first two of every four terms are one sum, and the last two the next one.
         groups = [tuple(k for k in terms if (k % 4 < 2) == first) for first in (True, False)]
     return [
         (spec.replace(accumulate="tree", lanes="together", k=len(group)), group)

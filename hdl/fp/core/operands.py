@@ -39,6 +39,7 @@ class OperandForm:
     @property
     def bias(self) -> int:
         """The bias of the exponents, with which the least one is at least 1."""
+        # A normalised subnormal number has an exponent lower by up to its fraction's bits.
         return self.source.bias + (self.source.fraction_bits if self.normalised else 0)
 
     @property
@@ -66,6 +67,7 @@ class OperandForm:
         else:
             number = unpack(m, code, self.source, name=name)
         if self.flushed:
+            # The hidden bit is 0 in subnormal numbers only.
             normal = number.significand[-1]
             significand = number.significand & normal.replicate(len(number.significand))
             number = replace(number, significand=significand, zero=~normal)
@@ -85,15 +87,20 @@ class OperandForm:
         source, cut = self.source, self.source.fraction_bits - self.format.fraction_bits
         code = code[source.storage_shift :]
         bits = source.width - 1
+        # Nearest, ties to even: more than half of the last place, or half and an odd last bit.
         up = code[cut - 1] & (code[: cut - 1].any() | code[cut])
         kept = Signal(bits - cut, name=f"{name}_kept")
         field = code[source.fraction_bits : bits]
         fraction = code[: source.fraction_bits]
         nan = field.all() & fraction.any()
+        # A carry out of the fraction goes on into the exponent, as it should; specials are not
+        # rounded, since a NaN could become an infinity or a zero.
         m.d.comb += kept.eq(code[cut:bits] + (up & ~field.all()))
         word = Cat(Const(0, self.format.storage_shift), kept, code[bits])
         padding = self.format.storage_bits - len(word)
         number = unpack(m, Cat(word, Const(0, padding)), self.format, name=name)
+        # A NaN whose fraction is in the cut bits only looks like an infinity, so the flags come
+        # from the whole code.
         return replace(number, nan=nan, inf=Mux(nan, 0, number.inf))
 
 
@@ -127,6 +134,7 @@ def form_of(spec: DotSpec, source: FloatFormat) -> OperandForm:
                 f"one with its exponents, not {target.name!r}"
             )
         form = replace(form, normalised=True)
+    # A format without numbers below the normal ones of the output has nothing to flush.
     flushed = spec.flush and lowest < spec.output.emin
     if not flushed:
         # The leading one of a product is in one of two places if both operands have a hidden bit.

@@ -19,6 +19,7 @@ def near_of(g: Geometry, reference: Value) -> Value:
     reference : Value
         E_max on the product scale.
     """
+    # A larger E_max is so far above all products that each of them is shifted out anyway.
     return clip(reference[:-1], bits=(g.exponent_max + g.window + 3).bit_length())
 
 
@@ -57,6 +58,8 @@ def first_cuts(lost: Sequence[Value], pieces: Mapping[int, Value]) -> list[Value
     above: Value = Const(0, 1)
     for k in reversed(range(len(lost))):
         linked = Cat(*[select for n, select in pieces.items() if (k + 1) % n]).any()
+        # A product ends where k + 1 is a multiple of its number of pieces, and the chain of lost
+        # bits with it.
         above = above & linked if pieces else Const(0, 1)
         first.insert(0, lost[k] & ~above)
         above = above | lost[k]

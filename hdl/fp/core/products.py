@@ -129,6 +129,7 @@ def _normalised(m: Module, product: Lane, name: str) -> Lane:
     word = product.significand
     top = word[-1]
     exponent = Signal(len(product.exponent), name=f"{name}_leading")
+    # A product of two numbers in [1, 2) is in [1, 4), so its leading one is in one of two places.
     m.d.comb += exponent.eq(product.exponent + top)
     moved = Mux(top, word, word << 1)[: len(word)]
     return replace(product, exponent=exponent, significand=moved, fraction=product.fraction + 1)
@@ -140,7 +141,9 @@ def _slice(significand: Value, form: OperandForm, mask: int) -> tuple[int, Value
     The mask refers to the format in which the operands are multiplied. Bits below the significand
     of a narrower source are zero.
     """
+    # Masks count the bits of the format that is multiplied; operands may have fewer.
     mask >>= form.format.fraction_bits - form.fraction_bits
     mask &= (1 << len(significand)) - 1
+    # The isolated lowest one of the mask.
     low = (mask & -mask).bit_length() - 1
     return low, significand[low : mask.bit_length()]

@@ -50,6 +50,8 @@ class Target:
         if self.output.has_infinity:
             return self.output
         e, f = self.output.exponent_bits + 1, self.output.fraction_bits
+        # A format without infinity uses its largest field for numbers, so overflow shows in one bit
+        # more.
         return FloatFormat("wide", e, f, 1 + e + f)
 
     @property
@@ -110,6 +112,7 @@ class ZeroSigns:
             if zero == "positive":
                 return Const(0, 1)
             # Truncation can turn a sum of negative terms into zero, which is then +0.
+            # Truncation has lost nothing only if all terms are zeros, and then the zero is −0.
             if chopped and not g.odd and (window < fraction or g.floor is not None):
                 zero_c = Const(1, 1) if c is None else c.zero
                 return negative & zero_c & ~largest.any()
@@ -235,11 +238,13 @@ def code_of(
     fraction, field = packed.code[:f], packed.code[f : f + e]
     if short is not None and side.short is not None:
         cut = f - short.result_bits
+        # The short window's result has fewer fraction bits, stored at the top of the same field.
         fraction = Cat(fraction[:cut] & (~side.short).replicate(cut), fraction[cut:])
     below = side.below if side.flip is None else side.below ^ side.flip
     special, is_nan = side.special, side.nan
     nonzero = zeros.nonzero(packed, side, target)
     if flush:
+        # A field of 0 is a subnormal result, which the rule replaces by zero.
         fraction = fraction & field.any().replicate(f)
         if zeros.by_result(target):
             nonzero = nonzero & field.any()

@@ -56,6 +56,8 @@ class ScaledGeometry(Geometry):
         """Least and largest exponent of C on the product scale, without the scale."""
         largest = (1 << self.output.exponent_bits) - 1
         distance = self.headroom - self.offset
+        # The scale is added to products or, which is the same, taken from C; the lowest C has the
+        # largest scale.
         return self.zero_code + distance - self.scale_max, largest + distance
 
     @property
@@ -119,12 +121,15 @@ class ScaledCore(DotCore):
         assert c is not None, "a scaled sum has an addend"
         own: Value = c.exponent
         if g.zero_code != 1:
+            # The floor of E_max is the exponent of a zero C, so that no comparison with it is
+            # needed.
             own = Mux(c.zero, g.zero_code, own)
         addend = Signal(signed(g.scaled_bits), name="c_scaled")
         reference = Signal(signed(g.scaled_bits), name="reference")
         gap = Signal(g.gap_bits, name="c_gap")
         dominates = Signal(name="c_dominates")
         m.d.comb += [
+            # One subtraction for C replaces an addition for each product.
             addend.eq(own - (self.scale + (g.offset - g.headroom))),
             dominates.eq(~largest.any() | (addend > largest)),
             reference.eq(Mux(dominates, addend, largest)),
@@ -144,10 +149,12 @@ class ScaledCore(DotCore):
         m, g = self.m, self.g
         magnitude = Signal(g.magnitude_bits, name="magnitude")
         m.d.comb += magnitude.eq(inverted + side.below)
+        # More than any shift, so that the leading one always reaches the top.
         everywhere = (1 << g.magnitude_bits.bit_length()) - 1
         if side.subnormal is not None:
             limit = Mux(side.subnormal, g.integer_bits - 1 + g.headroom, everywhere)
         else:
             limit = Signal(len(side.top) + 1, name="limit")
+            # The shift that brings the top bit to the exponent 1, that of the least normal number.
             m.d.comb += limit.eq(side.top + (g.integer_bits - 2))
         return magnitude, None, limit

@@ -36,6 +36,8 @@ class TermBuilder:
             return c.significand
         width = len(c.significand) + 1
         word = Signal(width, name="c_word")
+        # With truncated magnitudes C is never negated: all signs are inverted instead, and the
+        # result's with them.
         negate = c.sign if short is None else c.sign & ~short
         self.m.d.comb += word.eq((c.significand ^ negate.replicate(width)) + negate)
         return word
@@ -89,11 +91,15 @@ class TermBuilder:
             sign = sign ^ self.flip(c_sign, short) if addend is not None else sign
             shifted, cut = self._align(word, fraction, distance, short, name=f"align{k}")
             row = Signal(sign_at + 1, name=f"term{k}")
+            # ~sign is the sign extension plus a constant 2^sign_at, which C's row takes off for all
+            # lanes.
             m.d.comb += row.eq(Cat(shifted ^ sign.replicate(sign_at), ~sign))
             rows.append(CarrySaveRow(value=row, lsb=0))
             ones.append(sign)
             lost.append(cut)
         if g.sticky:
+            # A negative term that lost bits needs no +1, because the floor of −x is ~t; of a
+            # product in pieces the highest cut piece alone goes without.
             first = first_cuts(lost, pieces)
             floor = Const(1, 1) if short is None else ~short
             ones = [one & ~(cut & floor) for one, cut in zip(ones, first, strict=True)]
@@ -120,6 +126,7 @@ class TermBuilder:
         )
         low = g.window + 1
         shifted = shifted[:low]
+        # The constant of all lanes, without the bits below C's sign.
         constant = -(g.lanes << (g.window + 2)) >> low
         # C's sign extension is 0 or -1, so the upper bits are those of ``constant`` or of
         # ``constant - 1``. Each bit is therefore 0, 1, C's sign or the inverse of C's sign.
@@ -162,7 +169,9 @@ class TermBuilder:
             self.m, word, distance, name=name, fill=fill, sticky=counted, clear=clear
         )
         if extra:
+            # These fraction bits are below the window even without a shift.
             lost = lost | shifted[:extra].any()
         if g.odd:
+            # Truncation to odd keeps the lost bits in the last bit of the term.
             return Cat(shifted[extra] | lost, shifted[extra + 1 :]), Const(0, 1)
         return shifted[extra:], lost

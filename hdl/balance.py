@@ -125,6 +125,7 @@ def _counted(
     starts = {
         net: 0
         for name, (start, width) in top.ports_i.items()
+        # A clock or a reset arrives in every cycle; counted from there, no path would be balanced.
         if name not in ("clk", "rst")
         for net in (nir.Net.from_cell(0, bit) for bit in range(start, start + width))
     }
@@ -146,6 +147,7 @@ def _ports(component: wiring.Component) -> Iterator[tuple[str, Any, None]]:
 
 def _nets(top: Any, port: Any) -> list[nir.Net]:
     """Return the nets of an input, or of a part of it."""
+    # A member of a structure is a slice, perhaps of a slice, of the port.
     value, low, width = Value.cast(port), 0, len(Value.cast(port))
     while isinstance(value, ast.Slice):
         low += value.start
@@ -171,8 +173,11 @@ def _state(
         cells = [_register(netlist, net) for net in value if signal.name in names]
         for cell, net in zip(cells, value, strict=False):
             if cell is not None:
+                # A path ends where it enters a state, and another one starts behind it: both ends
+                # are counted.
                 held[net] = None
                 report(signal.name, cell, [cell.data[net.bit]])
+    # Memories have no register cell; whatever one of their write ports takes is written to state.
     ports: list[Any] = [cell for cell in netlist.cells if type(cell) is nir.SyncWritePort]
     for cell in ports:
         name = netlist.cells[cell.memory].name
@@ -232,6 +237,8 @@ class _Counter:
     def count(self, root: nir.Net) -> tuple[int, int] | None:
         """Return the least and the greatest number of registers in front of a net."""
         known = self.known
+        # A depth-first search with a stack of its own: paths of large units are deeper than
+        # Python's recursion allows.
         stack, open_ = [root], {}
         registers: list[nir.Net] = []  # those of ``open_``, in the order of the path
         while stack:
@@ -250,6 +257,7 @@ class _Counter:
                         raise NotAPipeline(f"{self._name(source)} depends on itself")
                 stack += [source for source in waiting if source not in open_]
                 continue
+            # All sources have been counted; a constant has no count and is in step with every beat.
             counts = [c for c in (known.get(s) for s in open_.pop(net)) if c is not None]
             more = 0
             if self._is_register(net):

@@ -150,6 +150,7 @@ class SemiringDatapath:
             return Value.cast(beat.b)
         lanes: list[Value] = []
         for k in range(self.config.k):
+            # A group of four values of B meets the two values of A that 2:4 sparsity keeps of it.
             group = [Value.cast(beat.b[k // KEPT * GROUP + index]) for index in range(GROUP)]
             low, high = beat.a.index[k][0], beat.a.index[k][1]
             lanes.append(Mux(high, Mux(low, group[3], group[2]), Mux(low, group[1], group[0])))
@@ -161,6 +162,7 @@ class LaneDatapath:
 
     def __init__(self, config: MatrixUnitConfig):
         self.config = config
+        # A chopped precision has the same lanes with a shorter window.
         specs = {name: config.float_specs[name] for name in config.floats}
         chopped = [specs.pop(name) for name in config.chopped]
         # One dot product serves all precisions, so its format has the widest exponent of them.
@@ -261,6 +263,8 @@ class LaneDatapath:
         if _rank_behind(config, dot):
             result = _registered(m, result, "found")
         late = _late(m, config, late)
+        # For ⊕ = max the operands were negated, so that the minimum serves both; the result is
+        # turned back here.
         result = negated_unless_nan(result, late["turn"], dot.spec.output)
         return _merged(m, result, late["true"], late, beat.kept, dot)
 
@@ -293,6 +297,7 @@ def _registered(m: Module, value: Value, name: str) -> Signal:
 def _late(m: Module, config: MatrixUnitConfig, late: dict[str, Value]) -> dict[str, Value]:
     """Return control bits in the cycle in which the result arrives; constants stay constants."""
     late = dict(late)
+    # The control of ⊕ travels beside the dot product, as long as that takes.
     for rank in range(1, config.pipeline + config.merge_cycles + 1):
         for name, bit in late.items():
             if not isinstance(bit, Const):

@@ -88,6 +88,7 @@ class AddressGenerator(wiring.Component):
             self.i.ready.eq(prepared & ~self.hold & (~busy | (move & ends))),
             start.eq(self.i.valid & self.i.ready),
         ]
+        # One cycle in which the products of the waiting command get their registers.
         m.d.sync += prepared.eq(self.i.valid & ~start)
         with m.If(start):
             m.d.sync += [busy.eq(new.repeat != 0), command.eq(new)]
@@ -106,6 +107,8 @@ class AddressGenerator(wiring.Component):
                     m.d.sync += [
                         state.row.eq(command.row),
                         state.column.eq(command.column),
+                        # In this mode each fractal returns to the first patch with the next
+                        # position of the kernel.
                         state.last_here.eq(state.last_first),
                     ]
                     self._build_kernel_step(m, command, state)
@@ -164,6 +167,8 @@ class AddressGenerator(wiring.Component):
         }
         m.d.sync += [known[name].eq(product) for name, product in products.items()]
         last_row, turn = Signal(shape, name="new_last_row"), Signal(shape, name="new_turn")
+        # A patch fits if its last pixel is in the padded image; ``turn`` is the last column from
+        # which another stride leads to one that fits.
         right = new.width + new.right - 1 - new.stride_width
         m.d.comb += [
             last_row.eq(new.height + new.bottom - 1 - known["reach_row"]),
@@ -188,6 +193,7 @@ class AddressGenerator(wiring.Component):
 
     def _build_kernel_step(self, m: Module, command: data.View, state: data.View) -> None:
         """Go on to the next position of the kernel, and after the last to the next channels."""
+        # Distances and not counters: a step is one dilation, and the reach is the last distance.
         with m.If(state.kernel_column != state.reach_column):
             m.d.sync += state.kernel_column.eq(state.kernel_column + command.dilation_width)
         with m.Else():
@@ -377,6 +383,7 @@ class AddressGenerator(wiring.Component):
         m.d.comb += [
             held.eq(room),
             beyond.eq(Cat(n * stride > held for n in numbers)),
+            # ``beyond`` is a thermometer code, of which this takes the first one.
             first.eq(Cat(beyond, 1) & ~Cat(0, beyond)),
         ]
         return first

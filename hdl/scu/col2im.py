@@ -191,12 +191,16 @@ class Col2Im(wiring.Component):
         left = Signal(range((1 << self.config.repeat_bits) * beats))
         m.d.comb += [
             Value.cast(inner.payload).eq(Value.cast(self.i.payload)),
+            # Within one position of the kernel no two patches share a pixel, so that reads need not
+            # wait for writes.
             inner.payload.mode.eq(Mode.PATCHES),
             inner.valid.eq(self.i.valid),
             self.i.ready.eq(inner.ready),
             self.reader.hold.eq(left != 0),
         ]
         with m.If(inner.valid & inner.ready):
+            # Beats that are still to be written; the reader holds the next command until there are
+            # none.
             m.d.sync += left.eq(self.i.payload.repeat * beats)
         with m.Elif(self.o.valid & self.o.ready):
             m.d.sync += left.eq(left - 1)

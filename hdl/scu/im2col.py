@@ -62,6 +62,8 @@ class Im2Col(wiring.Component):
         wiring.connect(m, reader.fetch, wiring.flipped(self.fetch))
         wiring.connect(m, wiring.flipped(self.rows), reader.rows)
         beat = reader.o.payload
+        # The memory delivers a row for every pixel of a beat; outside of the image its content
+        # means nothing.
         padding = beat.known.fill.replicate(8 * self.config.c0_bytes // FILL_BITS)
         m.d.comb += [self.o.valid.eq(reader.o.valid), reader.o.ready.eq(self.o.ready)]
         m.d.comb += [

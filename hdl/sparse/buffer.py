@@ -161,6 +161,7 @@ class DualBuffer(wiring.Component):
         self._finish, self._finish_row = Signal(), Signal(c.row_bits)
         finished = Signal(c.rows)
         used = Signal(c.count_bits)
+        # One bit more than an address has, so that a full ring differs from an empty one.
         newest_at, oldest_at = Signal(c.row_bits + 1), Signal(c.row_bits + 1)
         self._frees = frees = Signal()
         m.d.comb += [
@@ -170,6 +171,7 @@ class DualBuffer(wiring.Component):
             write.data.count.eq(self._grow_count),
             oldest.addr.eq(oldest_at),
             frees.eq((oldest_at != newest_at) & (finished >> oldest.data.row)[0]),
+            # A row reserves all of its slots at once, so it can never be stuck with a part of them.
             self._room.eq(used + self._grow_count <= c.capacity),
         ]
         with m.If(self._finish):
@@ -183,6 +185,7 @@ class DualBuffer(wiring.Component):
             newest_at.eq(newest_at + self._grow),
             oldest_at.eq(oldest_at + frees),
         ]
+        # The capacity is a power of two, so that slot numbers wrap around by themselves.
         with m.If(self._grow):
             m.d.sync += self._next_slot.eq(self._next_slot + self._grow_count)
         with m.If(begin):
@@ -218,6 +221,8 @@ class DualBuffer(wiring.Component):
         m.d.comb += [
             crosses.eq(
                 Cat(
+                    # A beat may not hold columns of two sub-tensors, because an order ends with its
+                    # last column.
                     (beat.lanes[k].present | beat.lanes[k].last) & (before[k] >= c.columns)
                     for k in lanes
                 ).any()
@@ -249,6 +254,7 @@ class DualBuffer(wiring.Component):
                 self._s1_sub.eq(sub),
             ]
             for k in lanes:
+                # Element and column are one word; the row is known from the slot.
                 column = (sub * c.columns + before[k])[: c.row_bits]
                 m.d.sync += [
                     self._s1_rows[k].eq(beat.lanes[k].row),
@@ -351,6 +357,8 @@ class DualBuffer(wiring.Component):
                 & s2_free
                 & ~self._stopped
             ),
+            # The first element of a row takes the first of the slots that it reserves in this
+            # cycle.
             slot.eq(Mux(first, self._next_slot, row.start + row.fill)),
             write.addr.eq(Mux(load, index.group, group)),
             write.en.eq(goes | load),
@@ -358,6 +366,8 @@ class DualBuffer(wiring.Component):
             write.data.start.eq(Mux(first, self._next_slot, row.start)),
             write.data.fill.eq(Mux(load, 0, row.fill + 1)),
             write.data.sub.eq(Mux(load, 0, self._s1_sub)),
+            # With the first element of another sub-tensor, all that came earlier belongs to former
+            # ones.
             write.data.before.eq(Mux(load, 0, Mux(row.sub == self._s1_sub, row.before, row.fill))),
         ]
         with m.If(first & may_reserve):
@@ -446,6 +456,7 @@ class DualBuffer(wiring.Component):
             m.d.sync += [
                 self._reading.eq(1),
                 group.eq(0),
+                # A group is one row of every bank, and a sub-tensor has as many rows as columns.
                 end.eq((self.rows.payload + 1) * (c.columns // c.lanes)),
                 arriving.eq(self.rows.payload + 2),
             ]
@@ -484,6 +495,8 @@ class DualBuffer(wiring.Component):
         for bank in lanes:
             read = self._slots[bank].read_port()
             m.d.comb += [
+                # Consecutive slots are in consecutive banks; banks before the first slot's hold
+                # slots of the next address.
                 read.addr.eq(start[low:] + (start[:low] > bank)),
                 read.en.eq(move),
             ]

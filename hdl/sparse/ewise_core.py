@@ -87,6 +87,7 @@ class EwiseLane(wiring.Component):
             self.value.eq(a),
             element.a.eq(a),
             element.b.eq(b),
+            # No reduction follows in a lane; ADD is the one that leaves the result unchanged.
             element.plus.eq(Plus.ADD),
             compare.a.eq(a),
             compare.b.eq(b),
@@ -128,6 +129,7 @@ class EwiseLane(wiring.Component):
 
     def _enabled(self, write: Value, op: Value, is_true: Value) -> Value:
         """Return 1 if the lane writes its result."""
+        # WHERE keeps the old value of its target where the condition is false.
         return write & (op != Operation.STORE) & ((op != Operation.WHERE) | is_true)
 
 
@@ -203,6 +205,7 @@ class EwiseCore(wiring.Component):
 
     def _partner(self, lanes: list[EwiseLane], k: int, n: int) -> Value:
         """Return the value that lane k gets in an exchange over the distance 2^n."""
+        # The butterfly of a reduction over all lanes: the partner differs in one bit of its number.
         return lanes[k ^ 1 << n].value
 
     def _waits(self, load: Value, store: Value) -> Value:
@@ -237,11 +240,13 @@ class EwiseCore(wiring.Component):
             (i.op == Operation.LOAD) & (i.a[0] == n) & ~s.valid for n, s in enumerate(inputs)
         )
         stores = Cat(
+            # The register of an output is free if it is empty or leaves in this cycle.
             (i.op == Operation.STORE) & (i.d[0] == n) & s.valid & ~s.ready
             for n, s in enumerate(outputs)
         )
         m.d.comb += go.eq(running & ~self._waits(loads.any(), stores.any()))
         for n, s in enumerate(inputs):
+            # Streams are taken by the load itself; the lanes write in the same cycle.
             m.d.comb += s.ready.eq(running & (i.op == Operation.LOAD) & (i.a[0] == n))
 
         self._build_control(m, fetch, running, address, present, go, i)
@@ -250,6 +255,7 @@ class EwiseCore(wiring.Component):
             m.submodules[f"lane_{k}"] = lane
             other = Signal(c.number.storage_bits, name=f"other_{k}")
             m.d.comb += other.eq(lane.value)
+            # log2(lanes) distances; the operand b of an exchange is the number of one.
             for n in range(c.lanes.bit_length() - 1):
                 with m.If(i.b == n):
                     m.d.comb += other.eq(self._partner(lanes, k, n))
@@ -286,10 +292,13 @@ class EwiseCore(wiring.Component):
         leave, take, following = Signal(), Signal(), Signal(self.config.address_bits)
         m.d.comb += [
             leave.eq(go & i.end),
+            # The next step is taken in the last cycle of this one, so that no cycle is lost between
+            # them.
             self.command.ready.eq(~running | leave),
             take.eq(self.command.valid & self.command.ready & (command.kind == Command.STEP)),
             following.eq(Mux(take, command.address, address + 1)),
             fetch.addr.eq(following),
+            # The memory answers in the next cycle; while an instruction waits, its word must stay.
             fetch.en.eq(take | go),
         ]
         with m.If(fetch.en):

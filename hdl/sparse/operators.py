@@ -23,6 +23,7 @@ def identity_of(m: Module, plus: Value, format: FloatFormat, *, name: str = "ide
     with m.If(plus == Plus.MIN):
         m.d.comb += identity.eq(format.infinity)
     with m.Elif(plus == Plus.MAX):
+        # The code of −∞.
         m.d.comb += identity.eq(format.infinity | format.sign_mask)
     return identity
 
@@ -35,6 +36,7 @@ def truth(m: Module, code: Value, format: FloatFormat, *, name: str) -> Value:
 
 def one(condition: Value, format: FloatFormat) -> Value:
     """Return the code of 1 or of 0."""
+    # 1.0 has the exponent 0, so that its code is the bias with an empty fraction.
     one = format.bias << format.fraction_bits
     return Mux(condition, Const(one, format.storage_bits), 0)
 
@@ -81,6 +83,7 @@ class Reduction(wiring.Component):
             minmax.b.eq(self.b),
             minmax.maximum.eq(self.plus == Plus.MAX),
         ]
+        # OR works on truth values; its result is a number again, 1 or 0.
         either = truth(m, self.a, f, name="x") | truth(m, self.b, f, name="y")
         with m.Switch(self.plus):
             with m.Case(Plus.ADD):
@@ -160,7 +163,10 @@ class ProcessingElement(wiring.Component):
             with m.Case(Times.OR):
                 m.d.comb += result.eq(one(a_true | b_true, f))
             with m.Case(Times.ARIL):
+                # ARIL (Zhang 2024, §4.4.3): b where a is true; elsewhere a value that leaves the
+                # reduction as it is.
                 m.d.comb += result.eq(Mux(a_true, self.b, identity_of(m, self.plus, f)))
         is_true = truth(m, result, f, name="result")
+        # Only 1 and 0 enter a reduction by OR, so that its result does not depend on the order.
         m.d.comb += self.d.eq(Mux(self.plus == Plus.OR, one(is_true, f), result))
         return m

@@ -67,6 +67,7 @@ class OSCore(wiring.Component):
     def __init__(self, *, config: OSConfig):
         check_type("config", config, OSConfig)
         self.config = config
+        # One rank for the products, one for each level of the tree, and one for the columns.
         self.latency = config.lanes.bit_length() - 1 + 2
         super().__init__(
             {
@@ -163,6 +164,8 @@ class OSCore(wiring.Component):
         some = Signal(name=f"{name}_first_some")
         picked: list[Value] = []
         for k in range(start, stop):
+            # A column without a mark goes on beyond the block; its value so far is in the last
+            # lane.
             ends = rank.last[k] if k + 1 < stop else 1
             earlier = rank.last[start:k].any() if k > start else 0
             bit = Signal(name=f"{name}_is_{k}")
@@ -186,11 +189,14 @@ class OSCore(wiring.Component):
             name = f"node_{middle}"
             chosen, y, y_some = self._select(m, name, rank, middle, middle + width)
             x, x_some = rank.values[middle - 1], rank.some[middle - 1]
+            # The column that is open at the end of the left block has its value in that block's
+            # last lane.
             joined = Signal(len(y), name=f"{name}_joined")
             m.d.comb += joined.eq(self._join(m, name, rank.plus, x, x_some, y, y_some))
             is_open = ~rank.last[middle - 1]
             for k, bit in enumerate(chosen, middle):
                 values[k] = Mux(is_open & bit, joined, rank.values[k])
+                # A column may have elements on one side only, or none at all.
                 some[k] = rank.some[k] | (is_open & bit & x_some)
         return self._register(m, f"level_{width}", rank, values, Cat(some))
 
@@ -205,6 +211,7 @@ class OSCore(wiring.Component):
             joined.eq(self._join(m, "accumulator", rank.plus, carry, carry_some, y, y_some)),
             joined_some.eq(carry_some | y_some),
         ]
+        # An empty column gives the identity of the reduction.
         identity = identity_of(m, rank.plus, self.config.number)
         values = [Mux(chosen[k], joined, rank.values[k]) for k in range(n)]
         some = [Mux(chosen[k], joined_some, rank.some[k]) for k in range(n)]
@@ -218,5 +225,6 @@ class OSCore(wiring.Component):
             with m.If(rank.valid):
                 m.d.sync += [
                     carry.eq(values[n - 1]),
+                    # A column that ends with the beat leaves nothing for the next one.
                     carry_some.eq(some[n - 1] & ~rank.last[n - 1]),
                 ]

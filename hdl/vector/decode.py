@@ -113,6 +113,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
         # An operation that has only one format has it whatever the command says.
         (Value.cast(command.format) & ~among(*_only(Format.FP16))) | among(*_only(Format.FP32))
     )
+    # Conversions alone have a result of another width than their operand's.
     wide_result = (wide & ~among(Operation.TO_FP16, Operation.TO_INT16)) | among(
         Operation.TO_FP32, Operation.TO_INT32
     )
@@ -133,6 +134,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
         Value.cast(control.select).eq(coded(_SELECTS, 3)),
         control.accept.eq(condition_mask(Value.cast(command.condition))),
         control.subtract.eq(among(Operation.SUB)),
+        # The conversions have consecutive codes, in the order of the table of conversions.
         control.conversion.eq(Value.cast(code - Operation.TO_FP32.value)[:3]),
         control.rounding.eq(Value.cast(command.rounding)),
         control.logarithm.eq(among(Operation.LN)),
@@ -143,6 +145,7 @@ def decode(m: Module, command: Any, config: VectorConfig) -> DecodedCommand:
     from_scalar = command.from_scalar | relu
     reads_b = among(*(op for op, traits in OPERATIONS.items() if traits.reads_b))
     sums, block = among(*_SUMS), among(*_BLOCKS)
+    # One level of the tree adds neighbours.
     levels = Mux(among(Operation.SUM_PAIR), 1, _levels(config, wide, block))
     loads = among(Operation.LOAD_BITS)
     return DecodedCommand(

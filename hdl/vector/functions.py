@@ -83,9 +83,11 @@ class ExpLn(wiring.Component):
         parts = {key: Mux(logarithm, ln[key], exp[key]) for key in exp}
         big = x.exponent >= _BIG
         parts |= {
+            # ln of a negative number is invalid, but that of −0 is −∞ (IEEE 754, section 9.2.1).
             "nan": x.nan | (logarithm & x.sign & ~x.zero),
             "inf": Mux(logarithm, x.inf | x.zero, big & ~x.sign),
             "nothing": Mux(logarithm, ln["is_one"], big & x.sign),
+            # ln(±0) is −∞; this flag gives its sign.
             "below": x.zero,
         }
         s1 = stages.cross_all("aligned", parts, "s1")
@@ -138,6 +140,7 @@ class ExpLn(wiring.Component):
     def _build_exp_argument(self, m: Module, x: UnpackedCode) -> dict[str, Value]:
         """Return the whole part of x · log2(e), the segment, and the position in it."""
         d = self.design
+        # log2(e) is 1.44…, hence one bit in front of the point.
         constant = Const(log2_of_e(d.constant_bits), d.constant_bits + 1)
         product = multiply(
             m, constant, x.significand, name="by_log2_of_e", multiplier=self.multiplier
@@ -149,6 +152,8 @@ class ExpLn(wiring.Component):
         m.d.comb += distance.eq((_BIG - 1) - x.exponent)
         moved, _ = shift_right(m, word, distance, name="argument", sticky=False)
         t = Signal(d.argument_bits + 7, name="argument")
+        # The complement of a negative argument is one unit short; the comparison of all results
+        # covers that.
         m.d.comb += t.eq(Cat(moved, Const(0, 7))[: len(t)] ^ x.sign.replicate(len(t)))
         rest = t[: d.argument_bits]
         low = d.argument_bits - d.exp_segments
@@ -180,13 +185,16 @@ class ExpLn(wiring.Component):
         """Return 2^f, or -ln(x), as a signed number with ``design.bits`` fraction bits."""
         d = self.design
         exp, ln = exp_table(d), ln_table(d)
+        # The bias of the exponent is taken out of the constant term at no cost.
         shift = _LOWEST * ln_of_2(d.bits)
         half = 1 << max(d.exp_segments, d.ln_segments)
         coefficients: list[Value] = []
+        # One table for both functions: that of exp first.
         index = Cat(s1["segment"][: half.bit_length() - 1], logarithm)
         for power in range(d.degree + 1):
             columns = [[c[power] for c in table] for table in (exp, ln)]
             if power == 0:
+                # The table holds −ln, so that the bias is added.
                 columns[1] = [c + shift for c in columns[1]]
             entries = [column[i % len(column)] for column in columns for i in range(half)]
             width = max(entries).bit_length()
@@ -205,6 +213,7 @@ class ExpLn(wiring.Component):
         m.d.comb += start.eq(coefficients[0] - gated)
         result: Value = coefficients[d.degree]
         all_of_position = s1["position"]
+        # Horner's rule; a lower power sees more bits of the position, because its term is larger.
         for power in reversed(range(d.degree)):
             width = min(d.position_bits(power), self._position_bits)
             if power == 0:

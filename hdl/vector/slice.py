@@ -84,6 +84,8 @@ class Slice(wiring.Component):
         stages = PipelineStages(m, ranks)
         a, b = (stages.cross("operand", x, n) for x, n in ((self.a, "s0_a"), (self.b, "s0_b")))
         bits = stages.cross("operand", self.bits, "s0_bits")
+        # Comparison and addition both need to know which operand is larger, so one comparator
+        # serves both.
         orders = self._orders(m, a, b) if self._has("add", "compare") else None
         early = {
             "select": self._build_select(m, a, b, bits, orders),
@@ -102,6 +104,7 @@ class Slice(wiring.Component):
             )
         result: Value = Const(0, 32)
         for source, value in results.items():
+            # The results are masked and joined by OR: no path leads through a priority.
             chosen = self.control[2].source == source
             result = result | (value & chosen.replicate(32))
         # Only exp and ln use the third rank of the arithmetic; the others wait for them.
@@ -124,6 +127,7 @@ class Slice(wiring.Component):
         wide = self.control[0].wide
         if self.config.sharing != "separate":
             return split_order(m, a, b, wide)
+        # Two sets of comparators, of which constants remove the parts that are not needed.
         low, high = split_order(m, a, b, Const(0, 1))
         _, whole = split_order(m, a, b, Const(1, 1))
         names = [field.name for field in fields(Order)]
@@ -143,9 +147,12 @@ class Slice(wiring.Component):
             by_bits = select == Select.BITS
             take, nan = [], []
             for k, order in enumerate(orders):
+                # A number wins over a NaN, as minimumNumber and maximumNumber do (IEEE 754-2019,
+                # section 9.6).
                 wins = ~order.a_nan & (order.b_nan | (order.below ^ is_max))
                 take.append(Mux(by_bits, bits[k], wins))
                 nan.append(extreme & order.a_nan & order.b_nan)
+            # An FP32 lane has its order in place 1, and the lower half follows it.
             take[0], nan[0] = (Mux(wide, x[1], x[0]) for x in (take, nan))
             either = extreme | by_bits
             for_a = Cat(*((either & t & ~n).replicate(16) for t, n in zip(take, nan, strict=True)))
@@ -169,6 +176,7 @@ class Slice(wiring.Component):
         flags = []
         for order in orders:
             unordered = order.a_nan | order.b_nan
+            # −0 equals +0 although the codes differ, and a NaN equals nothing, not even itself.
             equal = (order.same | order.both_zero) & ~unordered
             less = order.below & ~order.both_zero & ~unordered
             greater = ~(less | equal | unordered)
@@ -198,6 +206,7 @@ class Slice(wiring.Component):
                 adder.subtract.eq(self.control[0].subtract),
             ]
             sums.append(adder.d)
+        # The adders have two ranks, so that the control is that of two cycles later.
         return Mux(self.control[2].wide, sums[2], Cat(sums[0], sums[1]))
 
     def _build_multiply(self, m: Module, a: Value, b: Value) -> Value:

@@ -9,6 +9,8 @@ class _LineText(Template):
     delimiter = "@"
 
 
+# Times are in clock cycles: a bit of the line is BIT of them, and ``tb_rx_wait`` and ``tb_tx_wait``
+# are the cycles until the next one.
 _LINE = _LineText("""
   localparam SENT = @sent;
   localparam EXPECTED = @expected;
@@ -128,6 +130,8 @@ def line(module: str, *, sent: int, expected: int, bit_cycles: int, read: str) -
     read : str
         Statements that read the memories.
     """
+    # A frame is 10 bits, so that 20 bit times of silence show a surplus byte, and 1000 show that
+    # the unit no longer answers.
     return _LINE.substitute(
         module=module, sent=sent, expected=expected, bit_cycles=bit_cycles, read=read
     )

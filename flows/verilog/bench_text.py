@@ -44,6 +44,8 @@ module @{module}_tb;
   integer tb_cycle, tb_wrong;
 """)
 
+# Inputs change after the falling edge and outputs are read just before the rising one, so that the
+# bench needs no delays of its own for set-up and hold.
 _PIPELINE = _Text("""
   localparam SENT = @sent;
   localparam EXPECTED = @expected;
@@ -142,6 +144,8 @@ _STREAMS = _Text("""
 endmodule
 """)
 
+# A word stays until it has passed, as the hand-shake demands; without a word the payload is noise,
+# so that a unit that looks at it is found.
 _DRIVE_IN = _Text("""\
 tb_random = shifted(tb_random);
 if (tb_@{name}_passed) @valid = 0;
@@ -162,11 +166,13 @@ if (tb_@{name}_passed) begin
 end
 """)
 
+# With stalls, a word is offered or taken in three of four cycles.
 _DRIVE_OUT = _Text("""\
 tb_random = shifted(tb_random);
 @ready = tb_stalls == 0 || tb_random[1:0] != 0;
 """)
 
+# ``!==`` and not ``!=``: a comparison with an x would be x, which counts as false.
 _SAMPLE_OUT = _Text("""\
 if (tb_@{name}_held && (!@valid || @payload !== tb_@{name}_last)) begin
   tb_wrong = tb_wrong + 1;
@@ -200,6 +206,7 @@ _EARLY = _Text("""\
     $display("MISMATCH @name: word %0d came too early", tb_@{name}_next);
 """)
 
+# A pulse on a port follows a word of a stream by up to eight cycles; −1 says that none is due.
 _DRIVE_ANSWER = _Text("""\
 tb_random = shifted(tb_random);
 @name = tb_@{name}_left == 0;
@@ -247,6 +254,7 @@ def bench(module: str, vectors: GoldenVectors, *, ports: Sequence[str]) -> str:
     ports : sequence of str
         Names of the module's ports, among them those of clock and reset if it has them.
     """
+    # A serial line is a bench of its own, because its words are frames of many cycles.
     streams = vectors.interface.has_streams
     head = _head(module, vectors, ports)
     if vectors.bit_cycles:
@@ -287,6 +295,7 @@ def _nets(vectors: GoldenVectors, stream: Stream) -> list[tuple[str, int]]:
 def _head(module: str, vectors: GoldenVectors, ports: Sequence[str]) -> str:
     """Return the bench up to the instance of the unit."""
     face, widths = vectors.interface, _widths(vectors)
+    # The bench drives what the unit reads, and the ready of what it writes.
     driven = [(port.name, port.width) for port in face.inputs]
     read = [(port.name, port.width) for port in face.outputs]
     for stream in face.streams_in:
@@ -330,6 +339,7 @@ def _differs(vectors: GoldenVectors, name: str, port: str, index: str) -> str:
     """Return the condition that a word of an output is not golden's; an x differs as well."""
     if name not in vectors.care:
         return f"{port} !== tb_{name}[{index}]"
+    # Bits without meaning, as those of a lane that is not there, may differ.
     return f"((({port} ^ tb_{name}[{index}]) & tb_{name}_care[{index}]) !== 0)"
 
 
@@ -379,6 +389,7 @@ def _with_streams(module: str, vectors: GoldenVectors) -> str:
     drive = [_fill(_DRIVE_IN, vectors, s) for s in ins]
     drive += [_fill(_DRIVE_OUT, vectors, s) for s in outs]
     drive += [_DRIVE_ANSWER.substitute(name=name) for name in answered]
+    # Outputs are sampled first: the conditions of a word count the inputs up to the cycle before.
     sample = [_fill(_SAMPLE_OUT, vectors, s) for s in outs]
     sample += [_fill(_SAMPLE_IN, vectors, s) for s in ins]
     sample += [
@@ -412,6 +423,7 @@ def _fill(text: _Text, vectors: GoldenVectors, stream: Stream) -> str:
         if waiting == name
     ]
     early = _EARLY.substitute(name=name, condition=" && ".join(conditions)) if conditions else ""
+    # The random number has 32 bits.
     copies = -(-payload.width // 32)
     return text.substitute(
         name=name,

@@ -181,9 +181,12 @@ def write(
     UserError
         If a file of the bundle exists with another content and ``replace`` is False.
     """
+    # All texts are made before the first one is written, so that a mistake leaves no half of a
+    # bundle.
     texts = files(variant, vectors=vectors, seed=seed)
     paths = {name: folder / name for name in texts}
     contents = {paths[name]: text for name, text in texts.items()}
+    # The same files again are no loss: a bundle may be made twice.
     others = [] if replace else differing(contents)
     if others:
         more = f" and {len(others) - 1} more differ" if len(others) > 1 else " differs"
@@ -196,6 +199,7 @@ def write(
 
 
 def _makefile(module: str, golden: GoldenVectors) -> str:
+    # A unit may pass with stalls and fail at full rate, or the other way round.
     plusargs = ["", " +stalls=0"] if golden.interface.has_streams else [""]
     run = "\t@$(call run,{})\n"
     return _MAKEFILE.format(

@@ -77,6 +77,7 @@ def header(variant: Variant, component: Any) -> str:
     return "\n".join(f"// {line}".rstrip() for line in wrapped)
 
 
+# 97 columns, and three for the comment mark.
 def _wrapped(line: str, width: int = 97) -> list[str]:
     """Break a long line; a command is broken in front of options only."""
     if len(line) <= width:
@@ -84,6 +85,8 @@ def _wrapped(line: str, width: int = 97) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + 2)
     command = "vitruvian verilog" in line
     # An option and its value stay together.
+    # A byte that is no white space stands for the space between an option and its value while lines
+    # are broken.
     text = re.sub(r"(--\S+) (?!--)", "\\1\0", line) if command else line
     lines = textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False)
     return [part.replace("\0", " ") for part in lines]
@@ -95,6 +98,7 @@ def _settings(variant: Variant, component: Any) -> list[tuple[str, Any]]:
     if isinstance(config, TileConfig):
         inner = config.settings()
         if "preset" in inner:
+            # The command line and the documents call it accuracy.
             settings["accuracy"] = inner.pop("preset")
         settings |= inner
     elif isinstance(config, IntConfig):
@@ -106,6 +110,7 @@ def _plain(member: Any) -> Any:
     """Return the signature of a member that is an interface, in the direction of its sender."""
     if member.is_port:
         return None
+    # Streams are compared as their sender sees them.
     return member.signature.flip() if member.flow == wiring.In else member.signature
 
 
@@ -125,6 +130,7 @@ def _accessors(component: Any) -> Iterator[str]:
     found = list(ranges(component))
     if not found:
         return
+    # Parameters of Verilog-2005, because a package is SystemVerilog.
     yield "Fields as constants, to copy: LSB is the lowest bit (in arrays, that of element 0), BITS"
     yield "  the width, and STRIDE the width of an element."
     for part in found:
@@ -208,11 +214,13 @@ def _opcodes(component: Any) -> dict[str, str]:
 
 def _arithmetic(component: Any) -> Iterator[str]:
     """Yield lines that state what every dot product of the unit computes."""
+    # Units of dot products have a rule; all others state their own arithmetic, or one sentence.
     specs = _specs(component)
     if not specs:
         yield from stated(component)
         yield from _scalar(component)
         return
+    # The name of the only rule of a plain dot product is empty.
     whose = "the unit is" if "" in specs else "an element is, of every precision,"
     yield f"Arithmetic: {whose} the dot product d = c + the sum of its products."
     rules: dict[tuple[str, ...], list[str]] = {}
@@ -255,6 +263,7 @@ def _scalar(component: Any) -> Iterator[str]:
     if rounding:
         yield f"  Rounding: once, {rounding} ({_ROUNDINGS[rounding]})."
     if hasattr(component, "d") and isinstance(target, FloatFormat) and target.has_nan:
+        # Hexadecimal digits of a code.
         digits = -(-target.storage_bits // 4)
         yield f"  NaN: every NaN result has the code 0x{target.canonical_nan:0{digits}x}."
 
@@ -296,6 +305,7 @@ def _scales(spec: DotSpec) -> str:
     scale, block = spec.scales.format, spec.scales.block
     text = f"; each {block} values of a, and of b, share a factor of {scale.name}"
     text += f" (code {scale.nan:#04x} is NaN)"
+    # Blackwell's rule for FP4, see ``golden.machines``.
     if spec.sum.lanes == "sixteens":
         text += "; 16 products are added exactly, and their scaled sum is a term"
     return text

@@ -75,6 +75,7 @@ def component(
 
 def _add_port(parent: Element, port: VerilogPort) -> None:
     element = _add(parent, "port")
+    # A wire without a vector is a single bit.
     _add(element, "name", port.name)
     wire = _add(element, "wire")
     _add(wire, "direction", "in" if port.inward else "out")

@@ -18,6 +18,8 @@ from vitruvian.hdl.catalogue.unit import Variant
 
 _MOST = 64
 
+# ``start`` counts to 15 after the configuration of the FPGA and holds the unit in reset until then;
+# boards need not have a reset pin.
 _TOP = """\
 // {module}_top: {module} behind registers, for a first bitstream on any board
 //
@@ -110,6 +112,8 @@ def identifier(name: str) -> str:
         If the result is no identifier of Verilog.
     """
     module = name.replace("-", "_")
+    # A name becomes a module, files and a folder: the narrowest rule of all, that of Verilog,
+    # holds.
     legal = re.fullmatch(r"[A-Za-z]\w*", module, re.ASCII) and len(module) <= _MOST
     if not legal or module in KEYWORDS:
         raise UserError(
@@ -130,12 +134,14 @@ def files(variant: Variant, name: str, *, vectors: int = bundle.VECTORS) -> dict
         Approximate number of golden vectors.
     """
     module = identifier(name)
+    # The header and all files then have the user's name, though the unit is one of the catalogue.
     named = NamedVariant(variant.unit, variant.configuration, module)
     texts = bundle.files(named, vectors=vectors)
     ports = _ports(texts[f"rtl/{module}.v"], module)
     summary = variant.unit.summary
     texts[f"{module}.toml"] = unit_file.written(variant, f"{module}: {summary}")
     texts[f"top/{module}_top.v"] = _top(module, ports)
+    # The bundle's targets check and lint stay.
     texts["Makefile"] += _MAKEFILE.format(module=module)
     texts["README.md"] = _README.format(
         module=module,
@@ -182,6 +188,7 @@ def write(
 def _ports(text: str, module: str) -> list[tuple[str, str, int]]:
     """Return direction, name and width of the ports of a module that ``emit`` wrote."""
     head = text[text.index(f"module {module} (") :]
+    # Each port is on a line of its own, with its range in front of its name.
     pattern = r"(?m)^ *(input|output) .*?(?:\[(\d+):0\] )?(\w+),?$"
     found = re.findall(pattern, head[: head.index(");")])
     return [(way, name, int(high or 0) + 1) for way, high, name in found]
@@ -203,7 +210,9 @@ def _top(module: str, ports: list[tuple[str, str, int]]) -> str:
             wires.append(f"  wire {span}{name};\n")
             outputs.append(name)
             pins.append(f"    .{name}({name})")
+    # A shift register of one bit has no range for the bits that move up.
     size = max(low, 2)
+    # Verilator warns of bits that nothing reads, unless their name says so.
     unused = [] if low == size else [f"shift[{size - 1}]"]
     return _TOP.format(
         module=module,

@@ -82,6 +82,7 @@ def core(module: str, *, summary: str, vectors: Sequence[str]) -> str:
     vectors : sequence of str
         Names of the files in ``vectors/``.
     """
+    # FuseSoC runs a simulation in a folder of its own, in which the bench looks for vectors/.
     copies = "\n".join(f"      - vectors/{v}: {{copyto: vectors/{v}}}" for v in vectors)
     flags = ", ".join(VERILATOR_FLAGS)
     return _CORE.format(
@@ -169,7 +170,9 @@ def ip_script(module: str, *, summary: str, ports: Sequence[str]) -> str:
     """
     return _IP.substitute(
         module=module,
+        # Braces and backslashes would end the Tcl word.
         summary=re.sub(r"[{}\\]", " ", summary),
+        # Vivado takes two numbers only.
         version=VERSION.rpartition(".")[0],
         part=_PART,
         interfaces="\n".join(_interfaces(ports)),
@@ -178,6 +181,7 @@ def ip_script(module: str, *, summary: str, ports: Sequence[str]) -> str:
 
 def buses_of(ports: Sequence[str]) -> list[str]:
     """Return the names of the AXI interfaces of a module, such as ``s_axi`` or ``s_axis_a``."""
+    # Every interface has one of these two signals, and has it once.
     found = (re.fullmatch(r"([sm]_axis(?:_\w+)?)_tvalid|([sm]_axi)_awvalid", p) for p in ports)
     return [match[1] or match[2] for match in found if match]
 

@@ -27,6 +27,7 @@ class Constant:
     @property
     def digits(self) -> str:
         """The value, in hexadecimal digits unless it is short."""
+        # Counts are decimal; masks and addresses are easier to read in hexadecimal.
         return str(self.value) if self.value < 32 else f"0x{self.value:x}"
 
 
@@ -56,6 +57,7 @@ def unit_constants(core: BusCore) -> Iterator[Constant]:
         ("kind", KINDS.index(core.kind), f"kind of the unit: {core.kind}"),
     ):
         yield Constant(name.upper(), value, text)
+    # A driver writes whole words of 32 bits.
     for words, bits in (
         ("A", core.a_bits),
         ("B", core.b_bits),
@@ -88,6 +90,7 @@ def c_header(core: BusCore, *, module: str, command: str) -> str:
     lines += [f"#define {guard}", ""]
     for prefix, group in (("VITRUVIAN", map_constants()), (module.upper(), unit_constants(core))):
         for constant in group:
+            # C89 has no comments to the end of a line.
             remark = f" /* {constant.text} */" if constant.text else ""
             lines.append(f"#define {prefix}_{constant.name} {constant.digits}u{remark}")
         lines.append("")
@@ -107,6 +110,7 @@ def python_module(core: BusCore, *, module: str, command: str) -> str:
 
 def register_files(variant: Variant) -> dict[str, str]:
     """Return the names and texts of the files beside the Verilog of a unit with registers."""
+    # The registers follow from the parameters alone; nothing is elaborated.
     component = only_described(variant.build())
     if not isinstance(component, LiteUnit | SerialUnit):
         return {}
@@ -123,6 +127,7 @@ def table() -> tuple[list[str], list[list[str]]]:
     rows = []
     for register in REGISTERS:
         kinds = "" if register.kinds == KINDS else f" ({', '.join(register.kinds)})"
+        # Sizes and codes differ from unit to unit.
         after = "by unit" if register.reset is None else f"0x{register.reset:x}"
         rows.append(
             [

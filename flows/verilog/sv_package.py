@@ -76,6 +76,7 @@ def _structured(component: Any) -> Iterator[tuple[str, Any]]:
     for path, _, value in component.signature.flatten(component):
         layout = _layout(value.shape())
         inner = layout
+        # An array of structures needs a type for its elements.
         while isinstance(inner, data.ArrayLayout):
             inner = _layout(inner.elem_shape)
         if isinstance(inner, data.StructLayout) and Shape.cast(inner).width:
@@ -93,6 +94,7 @@ def _layout(shape: Any) -> Any:
 def _fields(layout: data.StructLayout) -> list[tuple[str, data.Field]]:
     """Return the fields that have bits, the lowest first."""
     fields = [(str(name), field) for name, field in layout if field.width]
+    # Layouts list fields in the order of their definition.
     return sorted(fields, key=lambda item: item[1].offset)
 
 
@@ -118,6 +120,7 @@ def _coded(component: Any, codes: InstructionCodes) -> Iterator[str]:
         if name in structured:
             continue
         text = list(_codes(name.replace("__", "_"), value.shape(), codes.get(str(path[-1]))))
+        # A port with fields has its codes beside them.
         yield from [f"// Codes of port {name}.", *text, ""] if text else []
 
 
@@ -126,6 +129,7 @@ def _types(name: str, layout: Any, codes: InstructionCodes) -> Iterator[str]:
     base = name.replace("__", "_")
     text, dimensions, before = _type(base, layout, codes)
     yield from before
+    # A structure has the name of the port already.
     if dimensions or not text.endswith("_t"):
         yield f"typedef {text}{dimensions} {base}_t;  // port {name}"
     else:
@@ -169,6 +173,7 @@ def _codes(base: str, shape: Any, given: Mapping[int, str] | None) -> Iterator[s
     names = {code: re.sub(r"\W+", "_", f"{base}_{name}").upper() for code, name in codes.items()}
     yield f"typedef enum logic [{width - 1}:0] {{"
     lines = [f"  {name} = {width}'d{code}" for code, name in reversed(names.items())]
+    # Codes in rising order; the last one has no comma.
     yield from (f"{line}," for line in lines[:0:-1])
     yield lines[0]
     yield f"}} {base}_e;"
@@ -183,9 +188,11 @@ def _structure(
     for field_name, field in reversed(_fields(layout)):
         text, dimensions, before = _type(f"{base}_{field_name}", field.shape, codes, field_name)
         yield from before
+        # A packed structure has no gaps, so that one in the layout would move all members above it.
         if top > field.offset + field.width:
             raise ValueError(f"fields of {base} must touch, not leave bits free")
         top = field.offset
+        # A field may be called ``type`` or ``begin`` in Python.
         member = f"{field_name}_v" if field_name in KEYWORDS else field_name
         width = f"[{field.offset} +: {field.width}]"
         members.append(f"  {text}{dimensions} {member};  // {width}")

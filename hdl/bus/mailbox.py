@@ -70,6 +70,8 @@ class Words(wiring.Component):
         ]
         with m.If(self.push):
             m.d.sync += [
+                # The words enter at the top, so that the first one is the lowest when the last has
+                # come.
                 held.eq(Cat(held, self.word)[WORD_BITS:]),
                 count.eq(Mux(self.completes, 0, count + 1)),
             ]
@@ -125,6 +127,7 @@ class Mailbox(wiring.Component):
         unit = core.build()
         m.submodules.unit = DomainRenamer("unit")(unit)
         access = _Access(m, self.bus, core, wait=clear)
+        # The reset comes one cycle after the write, and no access is taken in that cycle.
         m.d.sync += clear.eq(access.writes("control") & access.data[0])
 
         fields = [("a", core.a_bits), ("b", core.b_bits), ("index", core.index_bits)]
@@ -140,6 +143,8 @@ class Mailbox(wiring.Component):
                 words.word.eq(access.data),
                 words.push.eq(access.writes(register) & ready),
             ]
+            # The words are the operand registers of the pending beat, and must not move until it is
+            # taken.
             access.refuse(register, ~ready)
         partial = Cat(words.partial for words in operands.values()).any()
         self._build_c(m, unit, access)
@@ -152,6 +157,7 @@ class Mailbox(wiring.Component):
     def _build_c(self, m: Module, unit: Any, access: "_Access") -> None:
         """Collect a C fractal, and offer it to the unit until it is taken."""
         m.submodules.c_words = DomainRenamer("unit")(words := Words(width=self.core.d_bits))
+        # A complete C waits here; its words must not change until the unit has taken it.
         full = Signal(name="c_full")
         m.d.comb += [
             words.word.eq(access.data),
@@ -171,6 +177,8 @@ class Mailbox(wiring.Component):
         bits = Value.cast(unit.o.payload)
         count = -(-len(bits) // WORD_BITS)
         index = Signal(range(count), name="d_index")
+        # Only the last word takes the result from the unit, so that a driver may pause between
+        # words.
         m.d.comb += unit.o.ready.eq(access.reads("d_data") & (index == count - 1))
         with m.If(access.reads("d_data") & unit.o.valid):
             m.d.unit += index.eq(Mux(index == count - 1, 0, index + 1))
@@ -202,6 +210,7 @@ class Mailbox(wiring.Component):
             "operation": len(core.operations),
             "slot": core.slot_count,
         }
+        # Fields may have more codes than the unit has members.
         known = Cat(command[name] < size for name, size in sizes.items()).all()
         go = Signal(name="command_go")
         m.d.comb += go.eq(access.writes("command") & ready & ~partial & known)
@@ -217,6 +226,7 @@ class Mailbox(wiring.Component):
             if name in operands:
                 m.d.comb += target.eq(operands[name].value)
             elif len(target):
+                # The bus changes after the write, and the beat is offered from the next cycle on.
                 held = Signal(len(target), name=f"command_{name}")
                 with m.If(go):
                     m.d.unit += held.eq(command[name])
@@ -260,6 +270,7 @@ class Mailbox(wiring.Component):
             field = MAP["fetch"].field(name)
             part = Value.cast(getattr(unit.fetch.payload, name))
             m.d.comb += request[field.low : field.low + len(part)].eq(part)
+        # A read of 0 says that there was no request.
         m.d.comb += request[MAP["fetch"].field("valid").low].eq(1)
         access.values["fetch"] = Mux(unit.fetch.valid, request, 0)
         access.levels["illegal"] = unit.illegal
@@ -298,6 +309,7 @@ class _Access:
         full = Signal(name="response_valid")
         self.response = Signal(WORD_BITS, name="response_data")
         m.d.comb += [
+            # One response is held; a request may follow in the cycle in which that one leaves.
             bus.request.ready.eq((~full | bus.response.ready) & ~wait),
             self.fire.eq(bus.request.valid & bus.request.ready),
             bus.response.valid.eq(full),
@@ -349,6 +361,7 @@ class _Access:
     def finish(self) -> None:
         """Build the registers of errors, the status, and the value to read."""
         m, fields = self.m, MAP["errors"].fields
+        # Errors stay until a one is written to their bit; a new error in that cycle wins.
         held = Signal(max(f.low + f.width for f in fields), name="errors")
         seen = Cat(*(Cat(*self._errors[f.name]).any() for f in fields))
         clear = Mux(self.writes("errors"), self.data[: len(held)], 0)

@@ -38,7 +38,9 @@ def geometry_of(spec: DotSpec, *, addend: bool = True) -> Geometry:
         result_bits=spec.result.bits,
         # A biased exponent is at least 1, so the sum of two is at least 2.
         exponent_min=2,
+        # A leading one of a product may be one place above the sum of the exponents.
         exponent_max=a.largest + b.largest + (spec.products.exponent == "leading"),
+        # Product exponents carry both biases of the operands, results that of the output.
         offset=spec.output.bias - bias,
         odd=spec.sum.truncate == "odd",
         addend=addend,
@@ -175,6 +177,7 @@ class DotProduct(DotUnit):
             a = forms[0].unpack(m, codes[0], name=f"a{k}")
             b = forms[1].unpack(m, codes[1], name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
+            # A pair gives one lane, or one for each pair of slices of its operands.
             lanes += product_lanes(m, spec, a, b, forms, name=name, multiplier=multiplier)
         return lanes
 
@@ -186,6 +189,7 @@ class DotProduct(DotUnit):
         stages = PipelineStages(part, first)
         lanes = self._build_lanes(part, spec, stages, self._pairs)
         total = self._core(part, spec, geometry, stages).build_total(lanes)
+        # C meets the sum of its own beat.
         c = delayed(stages, first, self.c, "later_c")
         m.submodules.addition = part = Module()
         core = self._core(part, spec, geometry_after(geometry), PipelineStages(part, second))
@@ -212,6 +216,8 @@ class DotProduct(DotUnit):
             c = delayed(stages, ranks.boundaries, c, "later_c")
         m.submodules.late = adder = Adder(
             format=spec.output,
+            # Any other rounding of the rule is that of the sum of products; C is added to nearest
+            # even.
             rounding="RTO" if spec.result.rounding == "RTO" else "RNE",
             pipeline=ranks.adder,
             nan=spec.nan_code,

@@ -14,6 +14,8 @@ def _dense() -> list[ProbedInstruction]:
     for out in ("f32", "f16"):
         types = f"{out}.f16.f16.{out}"
         text = f"mma.sync.aligned.m8n8k4.row.col.{types}"
+        # The device is the compute capability from which an instruction exists: 7.0 for Volta, 7.5
+        # for Turing, 8.0 for Ampere.
         found.append(instruction("volta", "m8n8k4", "f16", "f16", out, 70, text))
         for shape, device in (("m16n8k8", 75), ("m16n8k16", 80)):
             text = f"mma.sync.aligned.{shape}.row.col.{types}"
@@ -25,6 +27,7 @@ def _dense() -> list[ProbedInstruction]:
     for a, b in product(FP8, FP8):
         for out, shape in product(("f32", "f16"), ("m16n8k16", "m16n8k32")):
             text = f"mma.sync.aligned.{shape}.row.col.{out}.{a}.{b}.{out}"
+            # FP8 came with Ada (8.9); Hopper's mma.sync has it too.
             found.append(instruction("mma", shape, a, b, out, 89, text))
     for a, b in product(("s8", "u8"), ("s8", "u8")):
         for shape in ("m16n8k16", "m16n8k32"):
@@ -46,6 +49,7 @@ def _sparse() -> list[ProbedInstruction]:
         *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
     ]
     for a, b, out, k, device in rows:
+        # PTX advises this form, as the one without ordered metadata is slow on some GPUs.
         text = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
         found.append(instruction("sp", f"m16n8k{k}", a, b, out, device, text))
     return found
@@ -61,6 +65,7 @@ def _wgmma() -> list[ProbedInstruction]:
     ]
     return [
         instruction(
+            # The smallest N is 8, the rows of one core matrix of B.
             *("wgmma", f"m64n8k{k}", a, b, out, 90),
             f"wgmma.mma_async.sync.aligned.m64n8k{k}.{out}.{a}.{b}",
         )
@@ -71,6 +76,7 @@ def _wgmma() -> list[ProbedInstruction]:
 def _blackwell() -> list[ProbedInstruction]:
     found: list[ProbedInstruction] = []
     for a, b in product(SMALL, SMALL):
+        # Formats of 6 and 4 bits take a byte each here.
         head = "mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col"
         for out in ("f32", "f16"):
             text = f"{head}.{out}.{a}.{b}.{out}"
@@ -119,6 +125,8 @@ def program(instructions: list[ProbedInstruction]) -> dict[str, str]:
         + "\n"
         + MAIN
     )
+    # A program with all kernels is built for one architecture; each kernel is empty where its guard
+    # is false.
     least = max(each.device for each in instructions)
     arch = {70: "sm_70", 75: "sm_75", 80: "sm_80", 89: "sm_89", 90: "sm_90a", 100: "sm_100a"}
     arch[120] = "sm_120a"
@@ -135,11 +143,15 @@ def registers(each: ProbedInstruction) -> tuple[int, int, int]:
     """Return the registers of A, B and C that a thread holds, of 32 bits, or of 64 for fp64."""
     if each.kind == "fp64":
         return 1, 1, 2
+    # A register has 32 bits, hence two results of FP16.
     wide = 32 if each.output != "fp16" else 16
     if each.kind == "volta":
         return 2, 2, wide // 4
     bits = _bits(each)
+    # Of a sparse A only half of the values are stored.
     terms = each.terms // 2 if each.sparse else each.terms
+    # 32 threads share 16 × K values of A and K × 8 of B: bits · 16 · K / (32 · 32) registers, and
+    # half of that.
     b = each.terms * bits // 128
     return terms * bits // 64, (0 if each.kind == "wgmma" else b), wide // 8
 
@@ -167,6 +179,7 @@ def _kernel(each: ProbedInstruction) -> str:
     next_name = c + a + b
     tail = ""
     if each.sparse:
+        # The metadata and the sparsity selector; all threads of a group hold the same metadata.
         tail = f", %{next_name}, 0x0"
         ins.append('"r"(meta)')
     if each.scale is not None:
@@ -175,6 +188,7 @@ def _kernel(each: ProbedInstruction) -> str:
         ins += ['"r"(scale_a)', '"r"(scale_b)']
     outs = ", ".join(f'"+{letter}"(D[{i}])' for i in range(c))
     if each.kind == "wgmma":
+        # Only 16-bit operands may be transposed in shared memory.
         transposed = ", 0" if each.input in ("fp16", "bf16") else ""
         imm = "" if each.output == "int32" else f", 1, 1{transposed}"
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, %{next_name}, 1{imm};"

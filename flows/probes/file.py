@@ -43,6 +43,8 @@ from vitruvian.golden.machines.probe import KIT_VERSION, Cases, Results, with_re
 
 _MAGIC = b"VTPROBE\0"
 _HEADER = struct.Struct("<8sIIQQ32s64s")
+# Without alignment: the struct Section of the C programs has the same offsets because every member
+# is aligned by itself.
 _SECTION = struct.Struct("<64s32s32s32s32sIIIIIIIIQ24x")
 
 
@@ -79,6 +81,7 @@ def pack(sections: list[ProbeSection], seed: int) -> bytes:
         parts += [] if x.scale_a is None or x.scale_b is None else [x.scale_a, x.scale_b]
         parts.append(np.zeros(rows, x.c.dtype))
         body = b"".join(p.astype(p.dtype.newbyteorder("<")).tobytes() for p in parts)
+        # Each section begins at a multiple of 16 bytes, so that programs may read whole words.
         body += bytes(-len(body) % 16)
         headers.append(
             _SECTION.pack(
@@ -97,6 +100,7 @@ def pack(sections: list[ProbeSection], seed: int) -> bytes:
         offset += len(body)
     rest = b"".join(headers) + b"".join(bodies)
     fixed = (_MAGIC, KIT_VERSION, len(sections), seed, offset)
+    # The hash covers the operands only, so that a file with results can be checked against it.
     digest = hashlib.sha256(_HEADER.pack(*fixed, bytes(32), bytes(64)) + rest).digest()
     return _HEADER.pack(*fixed, digest, bytes(64)) + rest
 
@@ -136,16 +140,20 @@ def read(path: Path) -> tuple[str, list[ProbeSection]]:
             section, ran, d_at, d_bytes = _section(whole, place)
         except (ValueError, KeyError, OverflowError, MemoryError, struct.error):
             raise UserError(f"section {number} of {path} must be whole, but it is not") from None
+        # The status and D are what a program writes; zeros take their places before the hash is
+        # compared.
         data[place + 192 : place + 196] = bytes(4)
         data[d_at : d_at + d_bytes] = bytes(d_bytes)
         if ran:
             sections.append(section)
+    # The hash itself and the name of the device.
     data[32:128] = bytes(96)
     if hashlib.sha256(data).digest() != digest:
         raise UserError(f"{path} must hold the operands that were written, but they were changed")
     if not sections:
         raise UserError(f"{path} must hold results, but no instruction has run")
     text = device.split(b"\0")[0].decode("utf-8", "replace")
+    # The text comes from another machine, and goes to a terminal.
     return "".join(c if c.isprintable() else "\ufffd" for c in text), sections
 
 
@@ -169,6 +177,7 @@ def _section(data: bytes, place: int) -> tuple[ProbeSection, bool, int, int]:
         size = int(np.prod(shape))
         part = np.frombuffer(data, dtype.newbyteorder("<"), size, offset)
         arrays.append(part.reshape(shape).astype(dtype))
+        # After the loop this is the place of D, the last array.
         place_d, offset = offset, offset + part.nbytes
     given = Cases(
         input=formats[0],

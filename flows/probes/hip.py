@@ -24,6 +24,7 @@ def _kind(text: str) -> str:
     ):
         if text.endswith(end):
             return kind
+    # Before CDNA 2, BF16 came in pairs of 16-bit integers.
     return "short2" if text.endswith("bf16") else "half4"
 
 
@@ -185,6 +186,7 @@ def _kernel(each: ProbedInstruction) -> str:
     scalar = "double" if each.output == "fp64" else "float"
     guard = f"defined(LEVEL_{each.device:X})"
     if each.text in _UNTIL_90A:
+        # A missing builtin function is an error of the compiler, and not of the run.
         guard += " && !defined(LEVEL_940)"
     return f"""\
 __global__ void {each.name}(Case x, int *ran) {{

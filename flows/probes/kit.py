@@ -68,6 +68,7 @@ def chosen(target: str, patterns: list[str]) -> list[ProbedInstruction]:
             more = f" and {len(every) - 6} more" if len(every) > 6 else ""
             hint = nearest(pattern, [each.name for each in every])
             raise UserError(f"instruction must be one of {names}{more}, not {pattern!r}{hint}")
+        # Two patterns may match the same instruction.
         found += own
     return list(dict.fromkeys(found))
 
@@ -95,6 +96,7 @@ def write(
     made: dict[tuple[object, ...], Cases] = {}
     for number, each in enumerate(instructions):
         progress(each.name, number, len(instructions))
+        # Operands take most of the time, and many instructions differ only in what computes them.
         if each.operands not in made:
             made[each.operands] = each.cases(seed)
         sections.append(ProbeSection(each.name, made[each.operands]))

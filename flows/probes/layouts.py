@@ -86,6 +86,7 @@ def volta(output_bits: int) -> tuple[ProbedFragment, ProbedFragment, ProbedFragm
     lane, e = _grid(8, 8)
     if output_bits == 16:
         return a, b, ProbedFragment(lane % 4 + 4 * (lane // 4), e)
+    # The layouts of FP16 and FP32 accumulators of m8n8k4 differ (PTX ISA, matrix fragments).
     row = lane % 2 + e // 2 % 2 * 2 + 4 * (lane // 4)
     return a, b, ProbedFragment(row, e // 4 * 4 + lane // 2 % 2 * 2 + e % 2)
 
@@ -153,6 +154,7 @@ def shared(rows: int, terms: int, bits: int, per: int) -> Shared:
     """
     row, k = np.meshgrid(np.arange(rows), np.arange(terms), indexing="ij")
     chunks = terms // per
+    # In bytes; eight rows of 16 bytes are a core matrix of 128.
     start = 128 * (k // per) + 128 * chunks * (row // 8) + 16 * (row % 8)
     return Shared(8 * start + k % per * bits, bits, rows * 16 * chunks)
 
@@ -172,6 +174,7 @@ def tensor_scales(scales: np.ndarray) -> np.ndarray:
     (128, 4) ndarray of uint32, one row for each lane
     """
     rows, count = scales.shape
+    # Bytes of a word, in the order of the columns of scales.
     four = np.ascontiguousarray(scales[:, np.arange(4) % count])
     words = four.view("<u4").reshape(rows // 32, 32).T
     return np.tile(words, (4, 1))

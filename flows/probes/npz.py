@@ -23,6 +23,7 @@ from vitruvian.golden.machines.probe import Results
 
 _OUTPUTS = ("d", "d_fp32", "d_fp16")
 _KNOWN = ("a", "b", "c", *_OUTPUTS, "scale_a", "scale_b", "header")
+# The format of results without a name, by the bytes of their type.
 _SIZES = {1: "fp8e4m3", 2: "fp16", 4: "fp32", 8: "fp64"}
 
 
@@ -60,11 +61,13 @@ def read_npz(path: Path, input: str | None) -> tuple[str, list[ProbeSection]]:
     header = _header(arrays.get("header"))
     outputs = [n for n in _OUTPUTS if n in arrays]
     names = input.split("_") if input else [header.get(n, "") for n in "ab"]
+    # A NumPy type such as float16 is the last resort; integers have no format of their own.
     names = [n for n in names if n] or [str(arrays["a"].dtype)]
     a, b = (_format(n, path) for n in (names[0], names[-1]))
     sections: list[ProbeSection] = []
     for name in outputs:
         d = arrays[name]
+        # ``d_fp16`` names its own format.
         out = name[2:] or header.get("d") or _SIZES.get(d.dtype.itemsize, "fp32")
         sections.append(_section(path, arrays, d, a, b, _format(out, path), header))
     return "", sections
@@ -103,6 +106,7 @@ def _header(array: np.ndarray | None) -> dict[str, str]:
         found = json.loads(str(array)) if array is not None else {}
         formats = found.get("formats", {})
         return {k: v for k, v in formats.items() if isinstance(v, str)}
+    # A header is a help and no more: one that cannot be read is like none.
     except (ValueError, AttributeError, RecursionError):
         return {}
 
@@ -168,6 +172,7 @@ def _codes(array: np.ndarray, format: FloatFormat | IntFormat, name: str, path: 
     if array.dtype.itemsize == 4 and dtype.itemsize < 4:
         from vitruvian.golden.fp.convert import convert
 
+        # Some sets store narrow operands as the FP32 numbers that they stand for.
         return convert(array.astype(np.uint32), FORMATS["fp32"], format)
     codes = array.astype(dtype) if array.dtype.itemsize >= dtype.itemsize else array
     if array.dtype.itemsize > dtype.itemsize and (codes != array).any():

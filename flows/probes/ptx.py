@@ -39,6 +39,7 @@ def instruction(
     device, text, **more
         As in ``ProbedInstruction``.
     """
+    # A shape such as m16n8k32 ends with K.
     terms = int(shape.rsplit("k", 1)[1])
     formats = a if a == b else f"{a}_{b}"
     tail = f"_{more['scale']}_{more['block']}" if "scale" in more else ""

@@ -9,6 +9,7 @@ from vitruvian.golden.machines.probe import format_of
 
 #: A name of an instruction, for messages.
 EXAMPLE = "fp16_fp32_k8"
+# The first format is matched as short as possible, so that an x separates the formats of A and B.
 _NAME = re.compile(r"([a-z0-9]+?)(?:x([a-z0-9]+))?_([a-z0-9]+)_k([0-9]{1,4})")
 _MOST_TERMS = 1024
 

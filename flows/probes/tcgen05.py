@@ -67,9 +67,12 @@ def _kind(each: ProbedInstruction) -> str:
 def descriptor(each: ProbedInstruction) -> int:
     """Return the instruction descriptor: formats, shape, and the format of the scales."""
     codes = _CODES[_kind(each)]
+    # PTX ISA, instruction descriptor of tcgen05.mma: formats of A and B from bits 7 and 10, N / 8
+    # from bit 17, M / 16 from bit 24.
     word = codes[each.input] << 7 | codes[each.input_b] << 10
     word |= (_COLUMNS >> 3) << 17 | (_ROWS >> 4) << 24
     if each.scale is not None:
+        # With block scales, bit 23 has the scales' format, and results are always FP32.
         return word | _SCALES[each.scale] << 23
     return word | _OUTPUTS[each.output] << 4
 

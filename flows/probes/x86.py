@@ -5,12 +5,15 @@ from vitruvian.flows.probes.instruction import ProbedInstruction
 
 AMX = (
     ProbedInstruction("amx_tdpbf16ps", "bf16", "bf16", "fp32", 32),
+    # The four products of signed and unsigned bytes: the letters of an instruction are those of A
+    # and of B.
     *(
         ProbedInstruction(f"amx_tdpb{a}{b}d", f"{s[a]}int8", f"{s[b]}int8", "int32", 64)
         for s in ({"s": "", "u": "u"},)
         for a, b in ("ss", "su", "us", "uu")
     ),
 )
+# One instruction adds the two products of a lane of 32 bits to C.
 AVX512 = (ProbedInstruction("avx512_vdpbf16ps", "bf16", "bf16", "fp32", 2),)
 
 _AMX = r"""

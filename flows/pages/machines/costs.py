@@ -53,6 +53,7 @@ class RuleCost:
 def unit_of(row: Machine) -> Variant | str:
     """Return the unit of a row without registers, or the reason why there is none."""
     try:
+        # Without registers, area and delay are those of the arithmetic alone.
         found = realise(row.rule, pipeline=0)
     except NoUnit as error:
         return str(error)
@@ -94,6 +95,8 @@ def costs(
         One for each row, in the same order; a row without a unit has no figures.
     """
     units = [unit_of(row) for row in rows]
+    # A unit with shared parts is a chain: its small unit stands once and is instantiated many
+    # times.
     chains = [unit for unit in units if isinstance(unit, Variant) and unit.unit.shared]
     others = [unit for unit in units if isinstance(unit, Variant) and not unit.unit.shared]
     quick = replace(settings, recipe=replace(settings.recipe, sweep=False))

@@ -49,6 +49,8 @@ def ranks_of(row: Machine) -> list[Rank]:
     if isinstance(rule, ChainSpec):
         return _chain(rule)
     ranks = _operands(rule, rule.k)
+    # With one product and a sticky bit nothing can be seen of the window: it is a fused
+    # multiply-add.
     if rule.k == 1 and rule.sum.truncate == "floor":
         words = (f"exact product and sum, rounded once by {rule.result.rounding}",)
         return [*ranks, Rank((Box("Fused multiply-add", words),), takes_c=True), _pack(rule)]
@@ -110,6 +112,7 @@ def _multiply(rule: DotSpec, many: int | None = None) -> Box:
 
 def _width(mask: int) -> int:
     """Return the number of bits between the ends of a mask."""
+    # From the highest one down to the lowest.
     return mask.bit_length() - ((mask & -mask).bit_length() - 1)
 
 
@@ -129,6 +132,7 @@ def _scaled(rule: DotSpec) -> list[Rank]:
 
 def _sum(rule: DotSpec) -> list[Rank]:
     """Return the boxes of a sum whose terms are aligned at one exponent."""
+    # An exact sum of 16 products is one term.
     many = rule.k // 16 if rule.sum.lanes == "sixteens" else rule.k
     many *= len(rule.products.slices or (0,))
     tree = rule.addend.how == "tree"
@@ -136,6 +140,7 @@ def _sum(rule: DotSpec) -> list[Rank]:
     if rule.sum.window is None:
         return [Rank((Box("Add exactly", (terms,)),), takes_c=tree)]
     least = "" if rule.sum.floor is None else f", at least {_minus(rule.sum.floor)}"
+    # By default a product has the sum of its operands' exponents, whether it is normalised or not.
     of = "leading ones" if rule.products.exponent == "leading" else "nonzero terms"
     unit = f"q = 2^(E_max − {rule.sum.window})"
     return [
@@ -224,6 +229,7 @@ def _chain(rule: ChainSpec) -> list[Rank]:
         if rule.add_c == "last":
             ranks.append(Rank((Box("Add C", (rounding,)),), takes_c=True))
     elif k is not None and k <= 4:
+        # The drawing goes down in the order of the operations.
         order = list(reversed(range(k))) if rule.descending else list(range(k))
         ranks += [
             Rank((Box(f"Fused multiply-add, k = {i}", (rounding,)),), takes_c=i == order[0])
@@ -247,7 +253,9 @@ def _pairs(many: int, rounding: str) -> list[Rank]:
 
 def _phases(rule: PhaseSpec) -> list[Rank]:
     """Return the boxes of one phase of MVMUL."""
+    # Significant bits, with the hidden one.
     kept = {"fp32": 24, "bf16": 8, "fp16": 11}[rule.output.name]
+    # Sources with a narrow exponent keep FP16's significand.
     kept = 11 if kept < 24 and rule.narrow else kept
     groups = tuple(
         Box(f"Terms {8 * i} to {8 * i + 7}", ("aligned half up at their largest exponent", "added"))

@@ -70,6 +70,8 @@ def draw(title: str, ranks: Sequence[Rank], c: Box | None) -> str:
             c_height = _box(parts, c, _C_LEFT, y, _C_WIDTH)
             c_bottom = y + c_height
         if rank.takes_c:
+            # C goes down a column at the right, and an arrow leads from it to each rank that takes
+            # it.
             entries.append(y + height / 2)
         before = [(x + width / 2, y + height) for x, width in places]
         y += height + _GAP
@@ -122,6 +124,7 @@ def _box(
     headings = len(Box(box.heading).wrapped(width))
     for i, line in enumerate(box.wrapped(width)):
         weight = ' font-weight="bold"' if i < headings else ""
+        # The baseline of a line of text, about four fifths of its height down.
         below = y + _PAD + (i + 0.78) * _LINE
         parts.append(
             f'<text x="{x + width / 2:g}" y="{below:.1f}" text-anchor="middle"{weight}>'
@@ -139,6 +142,7 @@ def _arrows(
     """Draw the arrows from one rank to the next, whose top is ``y``."""
     if len(before) == len(places):
         pairs = list(zip(before, places, strict=True))
+    # Equal groups of boxes above go to each box below, as in a tree of additions.
     elif len(before) % len(places) == 0:
         each = len(before) // len(places)
         pairs = [(start, places[i // each]) for i, start in enumerate(before)]

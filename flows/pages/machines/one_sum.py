@@ -22,6 +22,8 @@ MACHINES = {
     "wh_mvmul_fp16_fp32_hifi4": "Tenstorrent Wormhole",
 }
 
+# ±2^16 cancel; what is left of 14 products near 2^-8, whose exponents are 24 lower, tells the
+# windows apart.
 _LARGE, _SMALL, _MANY = 256.0, 2.0**-8, 14
 _A = np.array([_LARGE, *(1 + i / 8 for i in range(_MANY)), -_LARGE])
 _B = np.array([_LARGE, *[_SMALL] * _MANY, _LARGE])
@@ -59,6 +61,7 @@ def draw() -> str:
     ]
     for number, (stem, value) in enumerate(values.items()):
         y = _TOP + number * _PITCH
+        # Blue bars are exact.
         colour = "#31688e" if value == true else "#e07b39"
         out += [
             f'<text x="{_LEFT - 10}" y="{y + 13}" text-anchor="end">{MACHINES[stem]}</text>',

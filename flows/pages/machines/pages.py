@@ -40,6 +40,7 @@ def instructions(names: str) -> str:
     for name in chosen:
         one_of("machine", name, known)
     records = grouped(row for name in chosen for row in rows if row.machine == name)
+    # Instructions whose rule is not known are in the table, too.
     records += unknown(chosen)
     header = ["machine", "instruction", "formats", "result", "rule", "evidence"]
     cells = [[str(record[column]) for column in header] for record in records]
@@ -65,6 +66,7 @@ def _operands(entry: dict[str, Any]) -> StepOperands:
     """Return the operands of an example, whose file lists only those that are not zero."""
     a, b = ([0] * entry["k"] for _ in range(2))
     for codes, name in ((a, "a"), (b, "b")):
+        # The keys of a TOML table are texts.
         for position, code in entry[name].items():
             codes[int(position)] = code
     scales = (tuple(entry.get(name, ())) for name in ("scale_a", "scale_b"))

@@ -20,6 +20,7 @@ def phase_steps(x: StepOperands, spec: PhaseSpec) -> tuple[list[str], int]:
         a, b = (widen_shared(x, s, spec.shared_bits) for x, s in zip((a, b), scales, strict=True))
     trace: list[dict[str, Any]] = []
     d = int(phase_dot(a, b, c, spec, trace)[0])
+    # Dst after a phase is Dst before the next one.
     after = [int(step["c"][0]) for step in trace[1:]] + [d]
     lines: list[str] = []
     for number, (step, code) in enumerate(zip(trace, after, strict=True)):
@@ -37,6 +38,7 @@ def _phase_lines(step: dict[str, Any], after: str) -> list[str]:
         sign = "−" if product < 0 else ""
         if product:
             rows.append([str(k), f"{sign}{abs(product)}", str(field), f"{sign}{abs(aligned)}"])
+    # Each is a sign, a magnitude and an exponent field.
     *groups, dst = [tuple(int(part[0]) for part in number) for number in step["numbers"]]
     sums = " and ".join(f"{'−' * n}{m >> GROUP_SCALE} at {e}" for n, m, e in groups)
     text = (

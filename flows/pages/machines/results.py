@@ -97,6 +97,7 @@ def cost_table(entries: Sequence[tuple[Listed, RuleCost]]) -> Table:
             several = f" in {cost.steps} steps" if cost.steps > 1 else ""
             cells += [cost.unit, f"{cost.terms}{several}"]
             for _, area, delay in cost.figures:
+                # A unit that takes several steps for its terms counts as often.
                 each = area * cost.steps / cost.terms
                 cells += [f"{area:.0f}", f"{each:.0f}", f"{delay / 1000:.2f}"]
         lines.append(cells)
@@ -109,6 +110,8 @@ def chart(entries: Sequence[Accuracy]) -> str:
     It has the rules with FP32 results, and normal operands. A rule without any error has no bar.
     """
     shown = [entry for entry in entries if entry.listed.row.output == "fp32"]
+    # In units in the last place; smaller means are drawn as this, because a logarithmic axis has no
+    # zero.
     least = 0.01
 
     def draw(axes: list[Any]) -> None:
@@ -162,6 +165,7 @@ def _bars(labels: Sequence[str], draw: Callable[[list[Any]], None], *, panels: i
         draw(axes)
         for number, each in enumerate(axes):
             each.set_yticks(range(len(labels)), labels if number == 0 else [], fontsize=8)
+            # The first row at the top.
             each.set_ylim(len(labels) - 0.4, -0.6)
             for side in ("top", "right"):
                 each.spines[side].set_visible(False)

@@ -41,6 +41,7 @@ def _rows(x: StepOperands, spec: ChainSpec, trace: ChainTrace) -> Iterator[list[
     """Yield the name, the operands, the exact and the rounded result of each operation."""
     out, many = spec.output, spec.accumulators
     size = spec.k or len(x.a)
+    # The first term of a block, and the names of the sums that follow its products.
     start, sums = 0, iter(())
     for kind, *values in trace:
         if kind == "block":
@@ -64,6 +65,7 @@ def _rows(x: StepOperands, spec: ChainSpec, trace: ChainTrace) -> Iterator[list[
                 name = f"s{values[0] % many if many > 1 else ''}, term {k}"
                 value += _value(values[1], out, spec)
                 shown += f" + {hexadecimal(values[1], out)}"
+                # Adding zero changes no sum, and most terms of the examples are zeros.
                 if not product:
                     continue
         yield [name, shown, scientific(value), hexadecimal(values[-1], out)]
@@ -84,6 +86,7 @@ def _sum_names(spec: ChainSpec, start: int, size: int) -> Iterator[str]:
         first = size if spec.add_c == "none" else 0
         names = [f"s{(first + i) % spec.accumulators}" for i in range(spec.accumulators)]
     while len(names) > 1:
+        # A tree of neighbours, level by level.
         names = [f"{x} + {y}" for x, y in zip(names[::2], names[1::2], strict=True)]
         names = [f"({name})" if len(names) > 1 else name for name in names]
         yield from names

@@ -132,6 +132,7 @@ def units(value: Fraction | int) -> str:
     """Return a number with all digits before the point and at most four behind it."""
     whole, rest = divmod(abs(Fraction(value)), 1)
     sign = "−" if value < 0 else ""
+    # Four digits; an ellipsis says that there are more.
     shown, more = divmod(rest * 10_000, 1)
     digits = f"{int(shown):04}" + "…" if more else f"{int(shown):04}".rstrip("0")
     return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
@@ -175,8 +176,10 @@ def _block(x: StepOperands, spec: DotSpec, names: list[int]) -> tuple[list[str],
         for code in codes:
             finite(code, format)
     if spec.addend.how == "late":
+        # −0 is the addend that leaves every sum as it is, a sum of −0, too.
         nothing = out.negative_zero if spec.result.zero == "ieee" else 0
         lines, total = _block(replace(x, c=nothing), spec.replace(accumulate="tree"), names)
+        # It raises an error for a sum that overflowed, which has no worked form.
         finite(total, out)
         rounding = "RTO" if spec.result.rounding == "RTO" else "RNE"
         first, second = (np.array([code], code_dtype(out)) for code in (total, x.c))
@@ -190,6 +193,7 @@ def _block(x: StepOperands, spec: DotSpec, names: list[int]) -> tuple[list[str],
     if spec.sum.lanes == "halves":
         lines, c = [], x.c
         for half, words in ((False, "0 or 1"), (True, "2 or 3")):
+            # The first two of every four terms, then the last two.
             own = [i for i in range(len(x.a)) if (i % 4 >= 2) == half]
             part = x.chosen(own, c, None)
             lines += [f"The terms with k mod 4 of {words} are added to {hexadecimal(c, out)}.", ""]
@@ -232,6 +236,7 @@ def _general(x: StepOperands, spec: DotSpec, names: list[int]) -> _Sum:
     kept = trace["kept"][0].tolist() if is_windowed else [0] * len(values)
     rows = list(zip(values, p.exponent[0].tolist(), p.present[0].tolist(), kept, strict=True))
     if spec.products.slices:  # the model has all products of a slice side by side, the table not
+        # By pairs of operands, with the slices of each one after the other.
         rows = [row for i in range(len(names)) for row in rows[i :: len(names)]]
     labels = _labels(x, spec, names)
     if spec.sum.lanes == "sixteens":
@@ -310,6 +315,7 @@ def _window_lines(s: _Sum, spec: DotSpec, terms: list[_Term]) -> list[str]:
     for term in terms:
         if spec.products.slices and not term.value:
             continue
+        # A product of slices has its pair's exponent, which is far above its leading one.
         exponent = None if spec.products.slices else term.exponent
         row = [term.name, term.a, term.b, scientific(term.value, exponent)]
         if spec.sum.window is not None:
@@ -318,6 +324,7 @@ def _window_lines(s: _Sum, spec: DotSpec, terms: list[_Term]) -> list[str]:
     header = ["term", *heads, "value"]
     if spec.sum.window is None:
         return [*table(header, rows), ""]
+    # Larger than every term: only the rule's floor can be.
     reason = ", the floor" if s.emax > max(term.exponent for term in terms) else ""
     how = {"magnitude": "truncated", "odd": "rounded to odd", "floor": "floored"}[spec.sum.truncate]
     return [

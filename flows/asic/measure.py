@@ -308,6 +308,7 @@ class _Synthesis:
     def submit(self, variant: Variant, parts: Iterable[SynthesisedPart]) -> None:
         """Start the synthesis of those parts of a variant that no earlier variant has."""
         for part in parts:
+            # Yosys runs in processes of its own, so that threads suffice here.
             if part.rtlil not in self._known:
                 self._known.add(part.rtlil)
                 name = f"{variant.unit.name} {variant.label} {part.label}".removesuffix(" top")

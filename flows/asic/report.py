@@ -74,6 +74,7 @@ def timing_table(rows: Sequence[AreaRow]) -> tuple[list[str], list[list[str]]]:
     lines = []
     for row in rows:
         for target in row.targets_ps:
+            # By the kinds of the path's ends, as static timing analysis divides them.
             classes = row.class_ps(target)
             kinds = ("input->output", "input->register", "register->register", "register->output")
             delays = [row.delay_ps(target), *(classes.get(kind) for kind in kinds)]
@@ -173,7 +174,9 @@ def svg_bars(rows: Sequence[AreaRow], *, library: str) -> str:
         [(row.area_per_mac(t) if per_mac else row.area_um2(t)) or 0.0 for t in targets]
         for row in rows
     ]
+    # A unit of wires only has no area.
     largest = max((v for line in values for v in line), default=0.0) or 1.0
+    # In pixels: the height of a unit, the column of names, the longest bar, and the legend.
     step, left, width, top = 18 * len(targets) + 10, 300, 520, 56
     height = top + step * len(rows) + 16
     colours = ("#31688e", "#e07b39", "#5a9e6f", "#8a5aa8")

@@ -58,8 +58,10 @@ class AssembledTile:
             return parts
         if worst.kind.startswith("input") and worst.steps:
             first = worst.steps[0]
+            # The delay of the cell that drives the input, which is outside of the unit.
             parts["input"] = first.arrival_ps - first.delay_ps
         for number, step in enumerate(worst.steps):
+            # Names as ``_Flattener`` makes them: label, number of the copy, cell.
             module, _, cell = step.cell.partition("/")
             if number == 0 and worst.kind.startswith("register"):
                 part = "clock-to-q"
@@ -208,6 +210,7 @@ class _Design:
     def _sink(self, name: str, cell: str, pin: str, index: int) -> Load:
         netlist = self.netlists[name]
         if cell in netlist["cells"]:
+            # The larger one of the capacitances at a rising and a falling edge.
             return Load(max(self.library.cells[netlist["cells"][cell]["type"]].caps[pin]))
         child = netlist["instances"][cell]["type"]
         bit = self.netlists[child]["ports"][pin]["bits"][index]
@@ -249,6 +252,7 @@ class _Design:
     def insert(self, name: str) -> None:
         """Insert buffers into those nets of module ``name`` that have a pin of an instance."""
         netlist = self.netlists[name]
+        # Far behind the nets of Yosys, so that new numbers stand out in a dump.
         fresh = max(self._nets[name], default=1) + 1_000_000
         kinds = self.inserted.setdefault(name, {})
         for bit, net in sorted(self._nets[name].items()):
@@ -277,6 +281,7 @@ class _Design:
                     fresh += 1
                 sinks = names
             net.sinks = sinks
+        # Loads of this module's nets have changed; parents are inserted later and ask again.
         self._inner = {key: load for key, load in self._inner.items() if key[0] != name}
 
     def _move(self, name: str, sink: tuple[str, str, int], bit: int) -> None:
@@ -345,6 +350,7 @@ class _Flattener:
                 for outside, inside in zip(bits, ports[pin]["bits"], strict=True):
                     if isinstance(outside, int) and isinstance(inside, int):
                         source, target = first + outside, inner + inside
+                        # In the direction of the signal; True if it goes into the instance.
                         link = (source, target, True) if down else (target, source, False)
                         self.links.append(link)
         return first

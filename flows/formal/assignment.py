@@ -63,16 +63,20 @@ def _compare(
             place = bits * index
             code = unit.bus[place : place + bits]
             if is_b and is_complex:
+                # The imaginary part of a complex product takes the other part of B.
                 other = bits * (index ^ 1)
                 code = Mux(part, unit.bus[other : other + bits], code)
             sign = code[format.width + low - 1]
             if not is_b and is_complex and index % 2:
+                # (a + bi)(c + di) has −b·d in its real part, and part 0 is the real one.
                 sign = sign ^ ~part
             exponent = code[low + fraction : low + format.width - 1]
+            # The hidden bit is 0 for subnormal numbers only.
             significand = Cat(code[low : low + fraction], exponent.any())
             lanes = [unit.lanes.lanes[f"lane{index * n + i}"] for i in range(n)]
             same += [lane.sign == sign for lane in lanes]
             if is_b:
+                # Significands are aligned at the upper end of the highest limb.
                 pad = n * config.lane_bits - len(significand)
                 digit = Cat(Const(0, pad), significand).word_select(t - 1, config.lane_bits)
                 if t <= n:
@@ -116,8 +120,10 @@ def _steps(h: ProofHarness, config: MatrixUnitConfig) -> None:
     fresh = past["taken"]
     h.rule("last_step", ~taken | (done & valid))
     h.rule("first_step", ~fresh | ((digit == 0) & (part == 0)))
+    # Before a beat comes, nothing counts.
     stays = (digit == past["digit"]) & (part == past["part"]) & ~past["valid"]
     counts = (digit == past["digit"] + 1) & (part == past["part"]) & ~past["valid"]
+    # The second part of a complex product begins when the first sum has ended.
     turns = (digit == 0) & part & ~past["part"] & past["valid"]
     h.rule("order", fresh | stays | counts | turns)
     h.rule("sum_ends", ~valid | ends)

@@ -59,6 +59,7 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
         for x, y in zip(a, b, strict=True)
     ]
     fraction = spec.input.fraction_bits + spec.input_b.fraction_bits
+    # The largest sum of two shifts, which are exponent fields less one.
     most = (1 << spec.input.exponent_bits) + (1 << spec.input_b.exponent_bits) - 4
     shifts, zeros = [], []
     largest: Value = Const(0, range(most + 1))
@@ -75,6 +76,7 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
         word = Signal(window + 2, name=f"product{k}")
         distance = Signal(range(most + 1), name=f"distance{k}")
         m.d.comb += [
+            # Two integer bits, and as many fraction bits as the window.
             word.eq((x.significand * y.significand) << (window - fraction)),
             distance.eq(Mux(zeros[k], 0, largest - shifts[k])),
         ]
@@ -85,6 +87,8 @@ def dot_reference(m: Module, spec: DotSpec, a: Sequence[Value], b: Sequence[Valu
     m.d.comb += [raw.eq(sum(terms[1:], terms[0])), total.eq(abs(raw))]
     code, expected = Signal(out.width - 1, name="code"), Signal(out.width, name="expected")
     least = spec.input.emin + spec.input_b.emin
+    # As if the largest product had the least exponent; the difference is added to the exponent
+    # field.
     unscaled = rounded(m, total, least - window, out, "RTO")
     m.d.comb += code.eq(Mux(total == 0, 0, unscaled + (largest << out.fraction_bits)))
     infinite = [(x.inf | y.inf, x.sign ^ y.sign) for x, y in pairs]
@@ -133,6 +137,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
     ]
     cases: list[Value] = []
     exact = Signal(f, name="exact")
+    # A subnormal sum in units of the least number; the bits below it are zeros.
     m.d.comb += exact.eq((total << top) >> below)
     for place in range(bits + 1):
         # The exponent field of a leading one at this place, and the code of the fraction behind it.
@@ -158,6 +163,7 @@ def add_reference(m: Module, format: FloatFormat, a: Value, b: Value) -> Value:
     code = reduce(or_, cases)
     sign = Mux(total == 0, x.sign & y.sign, Mux(less, y.sign, x.sign) ^ (raw < 0))
     nan = x.nan | y.nan | (x.inf & y.inf & differ)
+    # Infinities of different signs gave a NaN before.
     inf_sign = Mux(x.inf, x.sign, y.sign)
     expected = Signal(format.width, name="expected")
     m.d.comb += expected.eq(

@@ -40,8 +40,11 @@ def _crc(h: ProofHarness) -> None:
     """Compare the value after each byte with a division that takes the whole byte at once."""
     dut = h.add(Crc16())
     h.assume(~dut.put | ~dut.busy)
+    # The unit need not take a byte or a clear while it works on another byte.
     h.assume(~dut.clear | ~(dut.busy | dut.put))
     expected, count = Signal(16), Signal(4)
+    # The byte is added at the top of the remainder, and eight steps of division by x^16 + x^12 +
+    # x^5 + 1 (0x1021, CRC-16/CCITT) follow.
     rest: Value = dut.value ^ Cat(Const(0, 8), dut.data)
     for _ in range(8):
         rest = Cat(Const(0, 1), rest[:15]) ^ Mux(rest[15], Const(0x1021, 16), Const(0, 16))
@@ -87,6 +90,7 @@ def _lite(h: ProofHarness) -> None:
     widths = (1, 1, 8, 32, 1, 1, 1)
     seen = {n: Signal(w, name=f"bus_{n}") for n, w in zip(names, widths, strict=True)}
     ready, offers, word = h.free("bus_ready"), h.free("bus_offers"), h.free("bus_word", 32)
+    # At most one request is owed an answer.
     owed = Signal()
 
     def registers(self: Mailbox, platform: object) -> Module:
@@ -120,6 +124,7 @@ def _lite(h: ProofHarness) -> None:
     for name, words in (("aw", ("addr",)), ("w", ("data", "strb")), ("ar", ("addr",))):
         valid, _, waits = channel(name)
         values = Cat(*(getattr(dut, f"s_axi_{name}{word}") for word in words))
+        # AXI4-Lite (AMBA IHI 0022, A3.2.1): a sender holds what it offers until it has been taken.
         h.assume(~waits | (valid & (values == h.past(values, f"{name}_values"))))
     for name, words in (("b", ("resp",)), ("r", ("data", "resp"))):
         valid, _, waits = channel(name)
@@ -127,6 +132,7 @@ def _lite(h: ProofHarness) -> None:
         h.rule(f"{name}_stable", ~waits | (valid & (values == h.past(values, f"{name}_values"))))
     request = Cat(seen["write"], seen["address"], seen["data"])
     waits = h.past(seen["valid"] & ~seen["taken"], "request_waits")
+    # The data beside a read mean nothing; its address is demanded below.
     same = (request == h.past(request, "request")) | ~seen["write"]
     h.rule("request_stable", ~waits | (seen["valid"] & same))
 
@@ -141,6 +147,7 @@ def _lite(h: ProofHarness) -> None:
     tracks = {}
     for name, values, actual in (
         ("aw", dut.s_axi_awaddr[2:], seen["address"]),
+        # Address and data come in any order; the marked ones are those of the same write.
         ("w", Cat(dut.s_axi_wdata, whole), Cat(seen["data"], Const(1, 1))),
     ):
         _, taken, _ = channel(name)
@@ -154,8 +161,10 @@ def _lite(h: ProofHarness) -> None:
         m.d.sync += done.eq(0)
     with m.Elif(seen["taken"] & seen["write"]):
         m.d.sync += done.eq(1)
+    # ``done``: the registers have taken the write whose response has not been sent.
     h.rule("write_once", ~(writes & done))
     both = tracks["aw"].head & tracks["w"].head
+    # Bit 32 says whether all strobes were set.
     complete = tracks["w"].value[32]
     okay = complete & allows(tracks["aw"].value, "writable")
     reply = Mux(okay, Reply.OKAY.value, Reply.SLVERR.value)
@@ -186,6 +195,7 @@ def _lite(h: ProofHarness) -> None:
     h.rule("read_value", ~r_valid | (fetched & (dut.s_axi_rdata == value)))
     reply = Mux(allows(read.value, "readable"), Reply.OKAY.value, Reply.SLVERR.value)
     h.rule("read_reply", ~read.head | (Value.cast(dut.s_axi_rresp) == reply))
+    # The registers do not stall, else no bound on cycles would hold.
     prompt = [ready | owed, offers | ~owed]
     waiting = [tracks["aw"].level != 0, tracks["w"].level != 0, dut.s_axi_bready]
     arrives(h, waiting=[*waiting, *prompt], offered=b_valid, cycles=6, name="b")
@@ -261,6 +271,8 @@ def _mailbox(h: ProofHarness) -> None:
         m.d.sync += b.eq(data)
     fields = {f.name: data[f.low : f.low + f.width] for f in MAP["command"].fields}
     known = (fields["operation"] == 0) & (fields["precision"] == 0) & (fields["slot"] < 2)
+    # The mirror of the unit's own condition, with the codes of this core: one operation, one
+    # precision, two slots.
     go = access("command", True) & ~pending & known
     now = h.past(go, "go")
     stays = h.past(pending & ~i_ready, "beat_waits")
@@ -272,6 +284,7 @@ def _mailbox(h: ProofHarness) -> None:
     c_full = seen["c_valid"]
     c_push = access("c_data", True) & ~c_full
     with m.If(c_push):
+        # Two words, the lower one first.
         m.d.sync += [c.eq(Cat(c[32:], data)), c_count.eq(~c_count)]
     completes = h.past(c_push & c_count, "c_completes")
     c_stays = h.past(c_full & ~c_ready, "c_waits")
@@ -309,6 +322,7 @@ def _products(h: ProofHarness) -> None:
         m.d.sync += tile.eq(Mux(last_tile, 0, tile + 1))
         with m.If(last_tile):
             m.d.sync += row.eq(Mux(last_row, 0, row + 1))
+    # The number of results has been offered and taken.
     told = Signal()
     tells = transfers(dut.results)
     with m.If(transfers(dut.command)):

@@ -27,6 +27,7 @@ _IS = ISConfig(lanes=2, depth=2, format="fp16")
 
 def _product(self: ProcessingElement, platform: object) -> Module:
     m = Module()
+    # Wider numbers would only make the proof longer: a bit shows where an element goes.
     m.d.comb += self.d.eq(self.a[0])
     return m
 
@@ -48,6 +49,7 @@ def _one_element(h: ProofHarness, core: Any, present: list[Value]) -> None:
         h.m.d.sync += seen.eq(1)
     for k, bit in enumerate(bits):
         others = Cat(*bits[:k], seen).any()
+        # No second element is 1, in the same beat or later.
         h.assume(~(core.i.valid & bit & others))
         h.assume(present[k] | ~lanes[k].a[0])
 
@@ -57,6 +59,7 @@ def _os(h: ProofHarness) -> None:
     h.stable_streams(core)
     beat = core.i.payload
     _one_element(h, core, [beat.lanes[k].present for k in range(_OS.lanes)])
+    # One reduction is enough, as the operator is abstract.
     h.assume(beat.plus.as_value() == 0)
     chosen = h.constant("lane", range(_OS.lanes))
     # The columns of the beat, lane by lane; ``carry`` is the column that is open at its end.
@@ -72,6 +75,7 @@ def _os(h: ProofHarness) -> None:
             total.eq(Mux(lane.present, carry ^ lane.a[0], carry)),
             any_element.eq(some | lane.present),
         ]
+        # For each lane: a column ends here, it has elements, and their sum.
         values.append(Mux(lane.last, Cat(1, any_element, total & any_element), Const(0, 3)))
         carry, some = total & ~lane.last, any_element & ~lane.last
     taken = transfers(core.i)
@@ -87,6 +91,7 @@ def _os(h: ProofHarness) -> None:
         most=core.latency,
     )
     lane, expected = core.o.payload[chosen], track.value
+    # An empty column has the identity of its reduction, which the abstract operators do not know.
     same = (lane.last == expected[0]) & (~expected[1] | (lane.value[0] == expected[2]))
     h.rule("column", ~track.head | same)
     waiting = [track.level != 0, core.o.ready]
@@ -105,6 +110,7 @@ def _is(h: ProofHarness) -> None:
     )
     h.assume(kind <= Kind.READ.value)
     column = h.constant("column", _IS.column_bits)
+    # The result of one column, any of them: its sum, and whether it was ever written.
     known, total = Signal(), Signal()
     new_known, new_total = known, total
     for k in range(_IS.lanes):
@@ -118,6 +124,7 @@ def _is(h: ProofHarness) -> None:
         ]
         new_total, new_known = after
     h.m.d.sync += [known.eq(new_known), total.eq(new_total)]
+    # A read returns the columns of all banks at one address.
     group = column[_IS.bank_bits :]
     mine = beat.lanes[0].column[_IS.bank_bits :] == group
     track = Tracker(
@@ -130,6 +137,7 @@ def _is(h: ProofHarness) -> None:
     )
     results = Array(core.o.payload[k][0] for k in range(_IS.lanes))
     read = results[column[: _IS.bank_bits]]
+    # A column that was never written has any content.
     h.rule("sum", ~(track.head & track.value[0]) | (read == track.value[1]))
     waiting = [track.level != 0, core.o.ready]
     arrives(h, waiting=waiting, offered=core.o.valid, cycles=core.latency, name="item")
@@ -164,6 +172,7 @@ def _ewise(h: ProofHarness) -> None:
     store = (operation == Operation.STORE.value) & (instruction.d == 0) & instruction.end
     h.assume(is_step | (command.address > 1) | Mux(odd, store, load))
     taken = transfers(core.command)
+    # Both instructions must be in the memory before a step runs them.
     written = Signal(2)
     with h.m.If(taken & ~is_step & (command.address <= 1)):
         h.m.d.sync += written.eq(written | Mux(odd, 2, 1))
@@ -220,6 +229,7 @@ def _control(h: ProofHarness) -> None:
     with h.m.Elif(transfers(control.status)):
         h.m.d.sync += running.eq(0)
     ends = (control.os_done, control.ewise_done, control.is_done)
+    # The stage before has finished the sub-tensor; the first one has none before it.
     before: Value = Const(1, 1)
     seen_all: Value = Const(1, 1)
     for name, out, done in zip(
@@ -271,6 +281,8 @@ def _refused(h: ProofHarness) -> None:
     h.assume((before == none) | (reason == before))
     h.assume((reason == none) | ~(control.os_done | control.waiting))
     refused, taken, given = Signal(), Signal(), Signal(len(reason))
+    # The buffer waits for space that only the last stage could free, and that stage has nothing to
+    # do.
     stuck = control.waiting & ~works["is"] & ~control.is_.valid
     running = Signal()
     with m.If(transfers(control.command)):

@@ -82,6 +82,7 @@ def _product(a: Sig, b: Sig, signed: bool, width: int) -> Sig | None:
         return None
     if not value:
         return constant(0, width)
+    # A product with a power of two is a shift, which needs no cells.
     return extended((*constant(0, value.bit_length() - 1), *a), width, signed)
 
 
@@ -102,6 +103,7 @@ def _reduction(kind: str, a: Sig, width: int) -> Sig | None:
         values = [chunk for chunk in a if not chunk.name]
         if kind in ("$reduce_or", "$reduce_bool") and any(chunk.low for chunk in values):
             return constant(1, width)
+        # One constant bit may decide, whatever the others are.
         if kind == "$reduce_and" and any(c.low != ones(c.width) for c in values):
             return constant(0, width)
         return None
@@ -124,6 +126,7 @@ def _bitwise(kind: str, a: Sig, b: Sig, width: int) -> Sig | None:
     bits: list[Chunk] = []
     for index in range(width):
         bit = mask >> index & 1
+        # 0 and x is 0, and 1 or x is 1; other bits stay as they are.
         absorbs = bit == (kind == "$or")
         bits += constant(bit, 1) if absorbs else cut(a, index, 1)
     return joined(tuple(bits))
@@ -143,6 +146,7 @@ def _comparison(kind: str, a: Sig, b: Sig, signed: bool, width: int) -> Sig | No
     value, bits = number(b), width_of(a)
     if bits == 1 and size == 1 and (kind, value) in (("$eq", 1), ("$ne", 0)):
         return extended(a, width, False)
+    # Comparisons that are the same for every value of ``a``, as its bits cannot reach the constant.
     known = {
         "$lt": (value == 0, value > ones(bits), 0, 1),
         "$ge": (value == 0, value > ones(bits), 1, 0),

@@ -50,6 +50,7 @@ class Memories:
     def _contents(self, cell: RtlilCell, memory: str) -> tuple[list[str], bool]:
         width, depth = self.n.memories[memory]
         words = [self._number(cut(cell.ports["DATA"], i * width, width)) for i in range(depth)]
+        # A loop in place of a line for each of many equal words.
         if len(set(words)) == 1:
             return [
                 "  initial",
@@ -73,6 +74,7 @@ class Memories:
         bits = [cut(cell.ports["EN"], i, 1) for i in range(width_of(data))]
         while low < len(bits):
             high = low
+            # Neighbouring bits with the same enable are written by one statement.
             while high < len(bits) and bits[high] == bits[low]:
                 high += 1
             part = "" if high - low == len(bits) else f"[{high - 1}:{low}]"
@@ -84,6 +86,7 @@ class Memories:
 
     def _bypassed(self, cell: RtlilCell) -> list[RtlilCell]:
         """Return the write ports whose data a read port with a clock gives in the same cycle."""
+        # A bit for each write port, by its number.
         mask = int(cell.numbers["TRANSPARENCY_MASK"])
         return [
             other
@@ -112,6 +115,8 @@ class Memories:
             where = self.expressions.text(other.ports["ADDR"], inside=True)
             value = self.expressions.text(other.ports["DATA"])
             write = self.expressions.text(cut(other.ports["EN"], 0, 1), inside=True)
+            # A transparent port gives the new word, where a non-blocking read would give the old
+            # one.
             hit = f"{enable} & {write} & ({where} == {address})"
             lines.append(f"    if ({hit}) {name} <= {value};")
         return [*lines, "  end"]

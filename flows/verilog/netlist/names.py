@@ -8,6 +8,7 @@ from vitruvian.flows.verilog.netlist.process import retargeted
 from vitruvian.flows.verilog.netlist.rtlil import Chunk, RtlilCell, Sig
 from vitruvian.flows.verilog.netlist.simplify import Netlist, reads
 
+# Names that Amaranth or ``flows.verilog.emit`` has invented.
 _POOR = re.compile(r"\$|(?:port|signal)(?:_\d+)+$")
 _LONGEST = 36
 
@@ -50,6 +51,7 @@ class Aliases:
                 if not more:
                     self._parts[first.name].append((first, name))
         for entries in self._index.values():
+            # The alias of most chunks is tried first.
             entries.sort(key=lambda entry: -len(entry[0]))
         self._rewrite()
 
@@ -73,6 +75,7 @@ class Aliases:
                     n.wires[name].init = n.wires[old].init
                     n.wires[name].keep |= n.wires[old].keep
                     names[old] = n.wires[name].whole
+                    # The readers of both are readers of the one net now.
                     n.demand[name] = n.demand.get(name, 0) | n.demand.get(old, 0)
         if names:
             self.netlist.replace(lambda sig: n.resolved(sig, names))
@@ -84,6 +87,7 @@ class Aliases:
 
     def _rewrite(self) -> None:
         n = self.netlist
+        # The alias itself must still say what it stands for.
         kept = {name: n.values[name] for name in n.values if n.wires[name].way != "output"}
         self.netlist.replace(self.renamed)
         n.values.update(kept)
@@ -176,6 +180,8 @@ class Namer:
                 number += 1
                 fresh = f"{wish}_{number}"
             self.taken.add(fresh)
+            # The number of a name follows the order of the text, hence names are chosen when they
+            # are first written.
             self.chosen[net] = fresh
         return self.chosen[net]
 
@@ -194,6 +200,7 @@ class Namer:
     def _root(self, net: str, seen: set[str]) -> str:
         """Return the nearest net with a name from the source that ``net`` feeds."""
         seen.add(net)
+        # Breadth first: the nearest named net is found first.
         frontier = [net]
         while frontier:
             following: list[str] = []

@@ -54,6 +54,7 @@ def ranks(nodes: Iterable[Node]) -> tuple[dict[str, int], set[str]]:
         rank = 0
         looped = len(group) > 1
         for node in group:
+            # True counts as 1: a register without data from others has rank 1.
             rank = max(rank, node.clocked)
             for net in node.reads:
                 driver = drivers.get(net)
@@ -106,6 +107,8 @@ def _components(drivers: Mapping[str, Node]) -> Iterator[list[Node]]:
                     while not group or group[-1].key != node.key:
                         group.append(stack.pop())
                         waiting.discard(group[-1].key)
+                    # Tarjan's algorithm completes a component after all those that it reads, which
+                    # is the order that ranks need.
                     yield group
 
 
@@ -142,6 +145,8 @@ def ordered(nodes: list[Node], known: set[str], ahead: Callable[[Node], None]) -
         ready = [i for i in left if not missing[i]]
         if not ready:
             # Every statement waits for another one: the nets of one of these come first.
+            # A loop through an instance, for example: its nets are declared ahead of the statements
+            # that read them.
             hidden = [node for node in left.values() if not known.issuperset(node.makes)]
             node = next((node for node in hidden if node.loose), hidden[0])
             ahead(node)

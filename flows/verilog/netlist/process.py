@@ -32,10 +32,13 @@ def tidied(body: Body, old: str = "") -> Body:
             _assign(result, item)
             continue
         if is_constant(item.select):
+            # A constant selects a case once and for all.
             for inner in tidied(_chosen(item), old):
                 _append(result, inner)
             continue
         cases = [RtlilCase(case.patterns, tidied(case.body, old)) for case in item.cases]
+        # The last cases have no statements, so that no case at all does the same; one in the middle
+        # must stay, as it keeps the later ones from matching.
         while cases and not cases[-1].body:
             cases.pop()
         if cases:
@@ -56,6 +59,7 @@ def _append(result: Body, item: tuple[Sig, Sig] | Switch) -> None:
         _assign(result, item)
     elif isinstance(last, Switch) and _shape(last)[:2] == _shape(item)[:2]:
         cases = []
+        # Two switches in a row with the same conditions are one.
         for one, two in zip(last.cases, item.cases, strict=True):
             joint: Body = list(one.body)
             for inner in two.body:
@@ -74,6 +78,7 @@ def _assign(result: Body, item: tuple[Sig, Sig]) -> None:
     while result and not isinstance(result[-1], Switch):
         (chunk,) = result[-1][0]
         covered = new.low <= chunk.low and chunk.low + chunk.width <= new.low + new.width
+        # The older assignment still has bits of its own.
         if chunk.name != new.name or not covered:
             break
         result.pop()
@@ -130,6 +135,7 @@ def grouped(steps: dict[str, Body], clocks: dict[str, str]) -> list[tuple[str, B
 def _merged(bodies: list[Body]) -> Body:
     """Return the statements of all bodies, which have equal conditions."""
     result: Body = []
+    # The next statement of each body.
     positions = [0] * len(bodies)
     while True:
         for number, body in enumerate(bodies):

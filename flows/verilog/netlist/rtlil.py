@@ -115,6 +115,7 @@ def joined(chunks: Iterator[Chunk] | Sig) -> Sig:
         last = result[-1] if result else None
         if last and last.name == chunk.name:
             if not chunk.name:
+                # For a constant, ``low`` is its value.
                 value = last.low | chunk.low << last.width
                 result[-1] = Chunk("", value, last.width + chunk.width)
                 continue
@@ -141,6 +142,7 @@ def cut(sig: Sig, low: int, width: int) -> Sig:
 
 #: Attribute of a wire that names one of its values; the value follows in binary.
 _MEMBER = "\\enum_value_"
+# A name (with its escape), a brace, a range of bits, or a constant.
 _TOKEN = re.compile(r"\\\S+|\{|\}|\[\d+(?::\d+)?\]|[^\s{}\[\]]+")
 
 
@@ -151,6 +153,7 @@ def _value(text: str, wires: dict[str, Wire]) -> Sig:
             continue
         if token[0] == "[":
             high, _, low = token[1:-1].partition(":")
+            # A range follows the wire that it cuts.
             name = chunks.pop().name
             chunks.append(Chunk(name, int(low or high), int(high) - int(low or high) + 1))
         elif token[0] in "\\$":
@@ -160,6 +163,7 @@ def _value(text: str, wires: dict[str, Wire]) -> Sig:
             width, _, bits = token.partition("'")
             # An undefined bit may have any value.
             chunks.append(Chunk("", int(bits.replace("x", "0"), 2) if bits else 0, int(width)))
+    # A concatenation has its highest part first.
     return joined(tuple(chunks if "{" not in text else reversed(chunks)))
 
 
@@ -238,6 +242,7 @@ def parse(text: str) -> dict[str, RtlilModule]:
                 kind.removeprefix("\\"), name.removeprefix("\\"), src=_source(attributes)
             )
             module.cells.append(cell)
+            # The same iterator: these are the lines up to the cell's end.
             for inner, more in lines:
                 if inner == "end":
                     break
@@ -248,12 +253,14 @@ def parse(text: str) -> dict[str, RtlilModule]:
                     cell.numbers[name[1:]] = _number(value.removeprefix("signed "))
         elif word == "process":
             module.processes.append(Process(list(_body(lines, module.wires))))
+        # Attributes belong to the next object only.
         attributes = {}
     return modules
 
 
 def _wire(words: list[str], attributes: dict[str, str]) -> Wire:
     way = next((word for word in words if word in ("input", "output")), "")
+    # A register without a reset value has no such attribute.
     init = attributes.get("\\init")
     return Wire(
         name=words[-1].removeprefix("\\"),

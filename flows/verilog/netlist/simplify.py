@@ -114,6 +114,7 @@ class Netlist:
         if any(isinstance(item, Switch) for item in process.body):
             self.processes[name] = process.body
             return
+        # Later assignments overwrite bits of earlier ones; bits that none assigns are 0.
         value = constant(0, self.wires[name].width)
         for item in process.body:
             if isinstance(item, Switch) or not item[0]:
@@ -159,6 +160,8 @@ class Netlist:
     def simplify(self) -> None:
         """Fold constants and merge equal operators until nothing changes, then cut unread bits."""
         known: dict[str, Sig] = {}
+        # A pass may open more to fold; the bound only guards against a pair that changes back and
+        # forth.
         for _ in range(8):
             before = len(known)
             self._pass(known)
@@ -212,12 +215,15 @@ class Netlist:
                 else:
                     known[name] = value
                 continue
+            # Equal operators on equal operands are one operator, which keeps a name of the source
+            # if one of them has it.
             key = (cell.kind, width, *sorted(cell.numbers.items()), *sorted(inputs.items()))
             if key not in seen:
                 seen[key] = name
             elif not self.wires[name].named:
                 known[name] = self.wires[seen[key]].whole
                 del self.operators[name]
+            # The first one gives way to this one, as only this one has a name.
             elif not self.wires[seen[key]].named:
                 known[seen[key]] = self.wires[name].whole
                 del self.operators[seen[key]]
@@ -238,6 +244,7 @@ class Netlist:
     def _inverted(self, name: str, cell: RtlilCell) -> RtlilCell:
         """Return ``x == 0`` of one bit as ``~x``."""
         a, b = cell.ports["A"], cell.ports["B"]
+        # x == 0 and x != 1 are the same for one bit.
         zero = constant(int(cell.kind == "$ne"), 1)
         if self.wires[name].width == 1 and width_of(a) == 1 and b == zero:
             cell = RtlilCell("$not", cell.name, {"A_SIGNED": 0}, {"A": a, "Y": cell.ports["Y"]})
@@ -249,6 +256,7 @@ class Netlist:
         result: list[str] = []
         state: dict[str, bool] = {}
         for root in [*self.operators, *self.processes, *self.values]:
+            # A depth-first search without recursion; a loop is cut where it closes.
             stack = [(root, iter(self._sources(root)))] if root not in state else []
             state.setdefault(root, False)
             while stack:
@@ -286,6 +294,7 @@ class Netlist:
             for name, low, width in sig:
                 bits = (mask & ones(width)) << low if name else 0
                 mask >>= width
+                # Masks only grow, so that the work ends.
                 if bits & ~demand.get(name, 0):
                     demand[name] = demand.get(name, 0) | bits
                     work.append((name, demand[name]))
@@ -306,6 +315,7 @@ class Netlist:
                 self._want_operands(self.operators[name], mask, want)
             elif name in self.registers:
                 want(self.registers[name].ports["D"], mask)
+                # A register that is read needs its clock, a data bit only the same bit.
                 want(self.registers[name].ports["CLK"])
             elif name in self.values:
                 want(self.values[name], mask)
@@ -368,7 +378,9 @@ class Netlist:
             if cell.kind in _EVEN or (cell.kind == "$mux" and port != "S"):
                 bits = mask
             elif cell.kind in _UPWARD and not (cell.kind == "$shl" and port == "B"):
+                # A carry comes from all lower bits.
                 bits = ones(mask.bit_length())
+            # Bits above the operand are copies of its sign.
             if signed and bits >= 1 << width_of(sig):
                 bits |= 1 << width_of(sig) - 1
             want(sig, bits)

@@ -62,6 +62,8 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
     for name, module in modules.items():
         netlist, same = prepared(module, outputs)
         again = netlist.as_module()
+        # Equal parts become modules of their own, so that both these and what is left are
+        # simplified again.
         if made := [] if plain else lanes(again, taken, Namer(netlist)):
             outputs |= {lane.name: outputs_of(lane) for lane in made}
             netlists[name] = (prepared(again, outputs)[0], same)
@@ -72,6 +74,7 @@ def verilog(rtlil: str, top: str, ports: Sequence[str], *, plain: bool = False) 
     texts = {}
     for name, (netlist, same) in netlists.items():
         own = {wire.name for wire in netlist.wires.values() if wire.way}
+        # A clock or a reset that nothing reads is no port of the netlist.
         order = [port for port in ports if port in own] if name == top else []
         text = Writer(netlist, order, parts, same).text(plain=plain)
         texts[name] = text if name == top else _titled(text, parts[name])
@@ -136,6 +139,7 @@ class Writer:
     def _sequential(self) -> dict[str, Body]:
         """Take the processes that only compute the next value of one register from the netlist."""
         n, steps = self.n, {}
+        # A process that also feeds something else keeps its net.
         uses: dict[str, int] = {}
         for sig in [*n.read(), *n.values.values()]:
             for chunk in sig:
@@ -145,6 +149,7 @@ class Writer:
             if len(data) != 1 or data[0].name not in n.processes:
                 continue
             source = data[0].name
+            # A name of the source is worth more than the shorter text.
             if source.startswith("$") and uses[source] == 1 and data == n.wires[source].whole:
                 body = retargeted(n.processes.pop(source), name)
                 steps[name] = tidied(body, name)
@@ -173,6 +178,7 @@ class Writer:
 
     def _kind(self, name: str) -> str:
         driver = self.driven.get(name)
+        # The data of a read port with a clock are assigned in an always block.
         memory = driver is not None and driver.numbers.get("CLK_ENABLE")
         return "reg" if name in self.n.registers or name in self.n.processes or memory else "wire"
 
@@ -220,6 +226,7 @@ class Writer:
         for name, cell in n.registers.items():
             sigs = [cell.ports["D"]]
             if name in self.steps:
+                # Conditions do not count for the rank of a register, see ``order``.
                 sigs = [s for t, s in targets(self.steps[name]) if s != t]
             clocked.append(Node(name, (name,), self._sources(sigs), clocked=True))
         self.cells: dict[Hashable, RtlilCell] = {}
@@ -312,6 +319,8 @@ class Writer:
         rank, loops = ranks([*nodes, *clocked])
         held = {name for node in clocked for name in node.makes}
         registers = [name for name in self.n.wires if name in held]
+        # A pipeline has few registers in loops, such as a valid bit that waits; a state machine has
+        # many.
         staged = bool(registers) and 2 * len(loops) < len(registers)
         if not staged:
             # The logic between registers in loops has no first stage.
@@ -323,6 +332,7 @@ class Writer:
         for stage in range(last + 1):
             if staged:
                 yield from self._stage(stage, last, [n for n in registers if rank[n] == stage])
+            # The registers of a rank are declared at the end of the stage before.
             known |= {name for name in registers if rank[name] <= stage}
             here = [x for x in nodes if max((rank[net] for net in x.makes), default=last) == stage]
             yield from self._logic(here, known)
@@ -407,6 +417,7 @@ class Writer:
         steps: dict[int, dict[str, Body]] = {}
         simple: dict[tuple[int, str], list[str]] = {}
         for name, cell in n.registers.items():
+            # A register of rank R is assigned at the end of stage R − 1.
             own = max(rank[name] - 1, 0)
             if name in self.steps:
                 place = max(own, stage(reads(self.steps[name])))
@@ -470,8 +481,10 @@ class Writer:
             if wire.way == "output" or not self._exists(name):
                 continue
             width = self.expressions.width(name)
+            # Bits that no expression has read while the text was written.
             missing = ones(width) & ~self.expressions.read.get(name, 0)
             text = self.namer.name(name)
+            # The digits are reversed, so that a position in the text is a bit's number.
             for run in re.finditer("1+", f"{missing:b}"[::-1]):
                 low, high = run.start(), run.end() - 1
                 if high - low + 1 == width:
@@ -480,5 +493,6 @@ class Writer:
                     parts.append(f"{text}[{low}]" if low == high else f"{text}[{high}:{low}]")
         if not parts:
             return []
+        # The idiom of Verilator's manual for unused signals: its warnings skip this name.
         text = f"  wire unused = &{{1'b0, {', '.join(parts)}}};"
         return ["", "  // Nothing else reads these bits.", text]

@@ -15,6 +15,7 @@ from vitruvian.flows.formal import (
     streams_bus,
     streams_cube,
     streams_mma,
+    streams_registers,
     streams_scu,
     streams_vector,
 )
@@ -27,6 +28,7 @@ PROOFS: tuple[Proof, ...] = (
     *addresses.PROOFS,
     *streams_vector.PROOFS,
     *streams_bus.PROOFS,
+    *streams_registers.PROOFS,
     *assignment.PROOFS,
     *arithmetic.PROOFS,
     *rvbna.PROOFS,

@@ -14,8 +14,6 @@ LINES = 80
 LONG = {
     "sim/davinci/timing/engine_compiled.py: run",
     "sim/sparse/engine_compiled.py: run",
-    "flows/formal/streams_bus.py: _lite",
-    "flows/formal/streams_bus.py: _mailbox",
 }
 
 #: Names that several classes still have. In the hardware these are the names of enumerations and of

@@ -53,10 +53,12 @@ class TomlReader:
     """
 
     def __init__(self, text: str, file: str, thing: str, error: type[ValueError]) -> None:
-        self.file, self.lines, self.error = file, _lines(text), error
+        self.file: str = file
+        self.lines: dict[tuple[str, ...], int] = _lines(text)
+        self.error: type[ValueError] = error
         self.sources: dict[str, str] = {}
         try:
-            self.data = tomllib.loads(text, parse_float=_decimal)
+            self.data: dict[str, Any] = tomllib.loads(text, parse_float=_decimal)
         except tomllib.TOMLDecodeError as mistake:
             place = re.search(r"line (\d+)", str(mistake))
             line = int(place[1]) if place else len(text.splitlines())

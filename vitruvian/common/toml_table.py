@@ -45,10 +45,12 @@ class TomlTable:
     """A table of the file: each method takes and checks a key; ``done`` reports the keys left."""
 
     def __init__(self, reader: TableReader, where: tuple[str, ...], data: Any) -> None:
-        self.reader, self.where = reader, where
+        self.reader: TableReader = reader
+        self.where: tuple[str, ...] = where
         if not isinstance(data, dict):
             reader.fail(where, f"{'.'.join(where)} must be a table, not {_shown(data)}")
-        self.data, self.taken = dict(data), set()
+        self.data: dict[str, Any] = dict(data)
+        self.taken: set[str] = set()
 
     def fail(self, key: str, must: str) -> Any:
         """Raise ``ChipError`` for a key; ``must`` describes the allowed values."""

@@ -54,6 +54,7 @@ def vectors(op, dtype, repeat, fields, *, twin, count=3000):
     functional = Functional(core.program)
     buffer = functional.memory(core).buffers["UB"]
     numbers = np.random.default_rng(0).normal(0, 4, 32768).astype(np.float16)
+    # Normal numbers: special values would take other paths.
     buffer[:65536] = numbers.view(np.uint8)
     names = ("dst", "src") if fields or op == "vexp" else ("dst", "src0", "src1")
     views = {n: View("UB", 8192 * i, dtype, (), ()) for i, n in enumerate(names)}
@@ -62,6 +63,8 @@ def vectors(op, dtype, repeat, fields, *, twin, count=3000):
     (instr,) = core.vector(op, views, repeat=repeat, **fields)
 
     def run():
+        # The compiled twin begins after a number of instructions, so that the counter chooses
+        # between both.
         functional.vectors = COMPILE_AFTER if twin else -count - 1
         for _ in range(count):
             functional.execute(core, instr)
@@ -78,6 +81,7 @@ def products(size, dtype):
     else:
         spec, c = PRESETS["ieee"].spec("fp16", k=16), np.zeros((size, size), np.uint32)
         a, b = (rng.normal(size=(size, size)).astype("f2").view(np.uint16) for _ in range(2))
+    # Some million operations a run, small products often.
     times = max(1, 2**21 // size**3)
 
     def run():

@@ -62,6 +62,7 @@ def share_of_comparisons(shape: KnnShape, operands: tuple[np.ndarray, np.ndarray
     report = simulate(program, cube=None, checks=False)
     times = {"compared": 0.0, "all": 0.0}
     for number, _, instr in report.instructions():
+        # Flags and barriers of the vector unit are no work.
         if instr.unit.name == "V" and instr.op.startswith("v"):
             took = float(report.times.end[number] - report.times.start[number])
             times["all"] += took
@@ -75,6 +76,7 @@ def heap_and_host(
     """Return the times of heaps and of the host; ``rest_s`` is what is no k-selection."""
     return {
         "heap": rest_s + heap_seconds(values, shape.k, chip),
+        # The host sorts all distances, whatever k is.
         "host": rest_s + HostSort().seconds(shape.queries, shape.train),
     }
 
@@ -102,6 +104,7 @@ def single_rows(chip: Chip = CHIP) -> dict[int, dict[str, float]]:
         times = {m: seconds(shape, operands, m, chip=chip) for m in METHODS[:3]}
         tile = largest_tile(shape, chip)
         parts = [values[:, at : at + tile] for at in range(0, 4096, tile)]
+        # Launch, loads and products that the selection does not hide.
         rest = times["selb"] - float(tile_seconds(parts, k, chip).sum())
         rows[k] = times | heap_and_host(shape, values, rest, chip)
     return rows
@@ -141,6 +144,7 @@ def batch_rows(chip: Chip = CHIP) -> dict[int, dict[str, float]]:
     for k in NEIGHBOURS:
         shape = KnnShape(32, train, FEATURES, k)
         times = {
+            # A round is simulated once; all rounds belong to one launch.
             m: launch + rounds * (seconds(shape, operands, m, 4096, chip) - launch)
             for m in METHODS[:2]
         }
@@ -149,6 +153,7 @@ def batch_rows(chip: Chip = CHIP) -> dict[int, dict[str, float]]:
             seconds(KnnShape(32, n * tile, FEATURES, k), (x, y[: n * tile]), "bitonic", tile, chip)
             for n in (2, 4)
         )
+        # The time of a tile, without what the first ones take longer.
         each = (more - few) / 2
         times["bitonic"] = launch + rounds * (few - launch + (train / tile - 2) * each)
         # A heap hides the products behind itself; the time of the sampled queries is scaled.
@@ -225,6 +230,7 @@ class Published:
     def step_s(self, m2: int, n2: int) -> float:
         """Return g."""
         del n2
+        # All 16 steps together take 2.08 − 1 times the constant.
         return -(-m2 // GROUP) * 151.6e-6 * 1.08 / 16
 
     def constant_s(self, m2: int, n2: int) -> float:
@@ -235,12 +241,14 @@ class Published:
 
 def tilings(chip: Chip = CHIP) -> None:
     """Eq. 3.9 for 1280 queries among 204800 points, exhaustive and pruned."""
+    # Operands of products are in L1, distances and neighbours in UB.
     memory = sum(chip.kind().buffers[name].nbytes for name in ("L1", "UB"))
     print(
         "\n| times | k | points | m₁, n₁, m₂, n₂ | ms | pruned | published | pruned search, s "
         "| profile and search, s | over MM sizes | published | over kSel sizes | published |"
     )
     print("|---" * 13 + "|")
+    # Tang 2024: the share that is pruned, and the gains over tiling each part alone.
     stated = {8: (0.7280, 1.29, 1.14), 16: (0.5523, 1.48, 1.05)}
     for k, (share, over_mm, over_ksel) in stated.items():
         limit = largest_tile(KnnShape(GROUP, 204800, FEATURES, k), chip)
@@ -256,6 +264,7 @@ def tilings(chip: Chip = CHIP) -> None:
             middle = perf_counter()
             pruned = search(some, profile)
             end = perf_counter()
+            # Pruning must not change the result.
             assert (pruned.tiling, pruned.seconds) == (whole.tiling, whole.seconds)
             t = whole.tiling
             gains = [each.seconds / whole.seconds for each in individual(some, profile)]

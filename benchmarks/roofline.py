@@ -50,6 +50,7 @@ def contrast(path: Path) -> None:
     chip = load_chip("ascend910")
     a, b = two_transfers(chip), mixed_precision(chip)
     cube, load = components_of(chip)["M"], components_of(chip)["MTE2"]
+    # A fifth of the ceiling in half of the time, so that the plot has a second component.
     a_cube = Count(cube, {"fp16": 0.2 * a.total_s * cube.ceilings["fp16"]}, 0.5 * a.total_s)
     b_load = Count(load, {"GM->L1": 0.2 * b.total_s * load.ceilings["GM->L1"]}, 0.5 * b.total_s)
     results = [
@@ -130,6 +131,7 @@ def networks(folder: Path) -> None:
                     ),
                     "time": times.distribution(by_time=True),
                 }
+                # The picture has one chip, the table all.
                 if chip_name == "ascend310":
                     shares |= {f"{name}, {step}, {k}": each[k] for k in ("layers", "time")}
                 runs = sum(x.layer.times for x in times.layers)
@@ -157,6 +159,7 @@ def speed() -> None:
         core.set_flag(source, target, 0)
         core.wait_flag(source, target, 0)
     table = core.instructions
+    # A million instructions on 32 cores.
     order = np.tile(np.arange(len(table)), 1_000_000 // 32 // len(table) + 1)
     lowered, streams = lower_sequences(chip, table, {("aicore", c): order for c in range(32)})
     times = run_engine(lowered, streams)

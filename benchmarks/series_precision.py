@@ -35,6 +35,7 @@ def cube(functions: Sequence[SeriesFunction], x: np.ndarray, order: int) -> np.n
 
 def percent(error: float) -> str:
     """Return an error in per cent, with four digits and at most three decimals."""
+    # The table of the thesis has three decimals, or four digits for larger errors.
     digits = 1 if error == 0 else int(np.floor(np.log10(100 * error)))
     return "< 0.0005" if error < 5e-6 else f"{100 * error:.{max(min(3, 3 - digits), 0)}f}"
 
@@ -74,6 +75,7 @@ def print_agreement(rows: list[Row]) -> None:
 def percent_equal(a: float, b: float) -> bool:
     """Return True if ``a`` rounds to the published ``b``: three decimals or four digits."""
     digits = min(3, 3 - int(np.floor(np.log10(100 * b))))
+    # Half of the last place, and a margin for the binary representation of decimals.
     return abs(100 * a - 100 * b) <= 0.5000001 * 10.0**-digits
 
 
@@ -93,6 +95,7 @@ def print_averages(rows: list[Row]) -> None:
 
 
 def print_cordic() -> None:
+    # CORDIC has no iteration for GELU.
     names = [name for name in NAMES if name != "gelu"]
     iterations = (4, 8, 10, 12)
     print("\n| function | x |", " | ".join(f"{n} iterations" for n in iterations), "|")

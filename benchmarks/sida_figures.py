@@ -72,6 +72,7 @@ SMALL, ORDERED = ("ca", "gy", "g2"), ("gy", "g2")
 def matrix_of(name: str, scale: int = 1) -> Any:
     """Return ca-AstroPh's lower triangle if there is a file, and a synthetic stand-in otherwise."""
     path = os.environ.get("SIDA_CA")
+    # The thesis has the lower triangle of this undirected graph.
     if name == "ca" and path and scale == 1:
         return sparse.tril(io.mmread(path))
     return stand_in(name, scale=scale)
@@ -170,6 +171,7 @@ def held_shares(matrix: Any) -> tuple[float, float]:
     """Return the largest and the mean share of the nonzeros of a CSR array that are held."""
     ones = np.broadcast_to(1.0, matrix.nnz)
     starts = matrix.indptr.astype(np.int64)
+    # Values do not matter: a single 1.0 stands for all of them.
     held = held_elements(Sparse(matrix.shape, starts, matrix.indices, ones))
     return held.maximum / held.nonzeros, held.mean / held.nonzeros
 
@@ -181,6 +183,7 @@ def renumbered(matrix: Any) -> Any:
     rows = number[np.repeat(np.arange(n, dtype=np.int32), np.diff(matrix.indptr))]
     columns = number[matrix.indices]
     if sparse.triu(matrix, 1).nnz == 0:
+        # A renumbered edge of an undirected graph goes back to the lower triangle.
         rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
     ones = np.ones(len(rows), np.int8)
     return sparse.csr_array(sparse.coo_array((ones, (rows, columns)), shape=matrix.shape))
@@ -211,6 +214,7 @@ def speedup(folder: Path) -> None:
         axes = figure.subplots()
         place = np.arange(len(APPLICATIONS))
         bars(axes, [*found.values()], [*means.values()])
+        # Zhang 2024, §4.5: range of the geometric means, and the highest speedup.
         for level, style in ((1.23, "--"), (2.56, "--"), (3.55, ":")):
             axes.axhline(level, color="black", ls=style, lw=0.8)
             axes.text(len(place) - 0.4, level, f"{level:g}", va="bottom", ha="right", fontsize=7)
@@ -270,12 +274,14 @@ def shares(folder: Path) -> None:
     published = {"oracle": (0.6678, "4.20"), "bandwidth": (0.8293, "4.22")}
     found, means = {}, {}
     for key in published:
+        # The thesis takes different means for the two figures.
         mean = np.mean if key == "oracle" else gmean
         found[key] = [[run(m, a)[key] for m in SCALES] for a in APPLICATIONS]
         means[key] = [float(mean(values)) for values in found[key]]
         head(f"share of the {key}", *SCALES, "mean")
         for application, values, whole in zip(APPLICATIONS, found[key], means[key], strict=True):
             row(application, *values, whole)
+        # Applications that the processing elements bound use little of the bandwidth by design.
         bound = [v for a, v in zip(APPLICATIONS, found[key], strict=True) if a not in COMPUTE_BOUND]
         print(
             f"{key}: {mean(np.ravel(found[key])):.4f}, "
@@ -312,6 +318,7 @@ def energy(folder: Path) -> None:
             )
             axes.bar(place, values, 0.6, bottom=floor, label=kind.removesuffix("_part"))
             floor += values
+        # The published mean saving is 55.11 %.
         axes.axhline(1 - 0.5511, color="black", ls="--", lw=0.8)
         axes.text(-0.5, 0.46, "published mean: 0.449", fontsize=7)
         axes.set_xticks(place, APPLICATIONS, rotation=30)
@@ -339,6 +346,7 @@ def scipy_iteration(rows: Any) -> float:
     columns, x, lost = rows.T.tocsr(), np.full(n, 1 / n), np.diff(rows.indptr) == 0
     share = 1 / np.maximum(np.diff(rows.indptr), 1)
     times = []
+    # At least a second, because the clock of processor time is coarse.
     while len(times) < 10 or sum(times) < 1:
         begin = time.process_time()
         following = 0.85 * (columns @ (x * share)) + (0.15 + 0.85 * x[lost].sum()) / n
@@ -362,6 +370,7 @@ def separate(application: str, rows: int) -> int:
     problem = small_problem(application)
     (few, _) = problem.matrices["A"].shape
     values = {name: np.size(each) * rows // few for name, each in problem.given.items()}
+    # What is shorter than a column stays on chip.
     values = {name: count if count >= rows else 0 for name, count in values.items()}
     moved = 0
     for node in problem.graph.body:
@@ -371,6 +380,7 @@ def separate(application: str, rows: int) -> int:
             read = [values.get(name, 0) for name in set(inputs(node))]
             values[node.out] = max(read, default=0) if isinstance(node, Ewise) else 0
             moved += sum(read) + values[node.out]
+    # Elements have eight bytes.
     return 8 * moved
 
 
@@ -383,6 +393,7 @@ def unjoined() -> None:
             figure, rows = run(name, application), pattern(name, scale).elements
             planned = plan(application, rows)
             less = 8 * sum(w.read + w.written for w in planned.work if not w.product)
+            # Bytes that the joined nodes keep on chip and separate operators move.
             more = planned.iterations * (separate(application, rows) - less)
             cycles = float(more / machine(scale).bytes_per_cycle)
             joined.append(figure["speedup"])

@@ -62,6 +62,7 @@ def in_turn(calls: list[Callable[[], Any]], rounds: int) -> list[list[tuple[floa
             cpu, wall = time.process_time(), time.perf_counter()
             call()
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            # The first round is the warm-up.
             if number:
                 found.append((cpu * 1000, wall * 1000))
     return times
@@ -75,8 +76,10 @@ def compared(calls: list[Callable[[], Any]], rounds: int) -> tuple[str, float]:
     for kind in (0, 1):
         for found in times[:-1]:
             pairs = zip(found, times[-1], strict=True)
+            # Ratios of the same round: both candidates then met the same speed of the machine.
             ratios.append(statistics.median(ours[kind] / theirs[kind] for ours, theirs in pairs))
             cells.append(f"{ratios[-1]:.2f}")
+    # Below 1, another process took the core.
     busy = statistics.median(cpu / wall for cpu, wall in times[-1])
     return " | ".join([*cells, f"{busy:.2f}"]), ratios[0]
 
@@ -91,6 +94,7 @@ def power_method(a: Any) -> np.ndarray:
     for _ in range(100):
         last = rank
         rank = 0.85 * (last @ scaled + last[dangling].sum() / size) + 0.15 / size
+        # NetworkX's condition, whose tolerance is per vertex.
         if np.abs(rank - last).sum() < size * 1e-6:
             break
     return rank
@@ -161,6 +165,7 @@ def cases(a: Any) -> dict[str, tuple[tuple, dict[str, Any], Callable[[], Any]]]:
         scaled = (root @ (a + sparse.eye_array(size)) @ root).T.tocsr()
         return scaled @ np.maximum(scaled @ features @ weights[0], 0) @ weights[1]
 
+    # Both draw the same numbers, so that they choose the same centers.
     draws = applications.kmeans(as_sparse(a), clusters=8, first=0).given["draws"]
     return {
         "pagerank": ((), {}, lambda: power_method(a)),
@@ -199,10 +204,12 @@ def main() -> None:
     options = parser.parse_args()
     if any(os.environ.get(name) != "1" for name in THREADS):
         os.environ.update(dict.fromkeys(THREADS, "1"))
+        # Libraries read these variables when they are loaded, hence a new process.
         os.execv(sys.executable, [sys.executable, *sys.argv])
     a = graph(options.rows, options.degree, grid=options.grid)
     ours, solved = as_sparse(a), as_sparse(system(a))
     for matrix in (ours, solved):
+        # The orders are made once and kept; SciPy's matrices are in their order already.
         _ = matrix.transposed.column_values, matrix.column_values
     print(
         f"{a.shape[0]:,} rows, {a.nnz:,} nonzeros; medians of {options.rounds} rounds with one "

@@ -55,6 +55,7 @@ def run(
     write, store : callable
         Write an output file, and the results as JSON.
     """
+    # A name that is given twice counts once.
     names = dict.fromkeys(options.board.split(","))
     boards = [load_board(one_of("board", name, board_names())) for name in names]
     seeds = _seeds(options, boards)
@@ -68,6 +69,7 @@ def run(
             fitted = suited(variant, board, given)
             jobs.append((fitted, board))
             notes += filter(None, [ranks_note(variant, fitted, board)])
+    # Without a unit, the design that a board is meant for.
     jobs = jobs or [(default_design(board), board) for board in boards]
     if options.svg and (len(jobs) > 1 or not boards[0].routed):
         raise UserError("--svg must come with one unit and one board that is routed")
@@ -82,7 +84,7 @@ def run(
     files: dict[Path, bytes | str] = {}
     with Progress() as progress:
         for number, (variant, board) in enumerate(jobs):
-
+            # The defaults bind this turn's values: the function outlives the turn.
             def say(step: str, done: int = number, name: str = board.name) -> None:
                 progress(f"{name}: {step}", done, len(jobs))
 
@@ -96,6 +98,7 @@ def run(
             files |= made
             if plan is not None:
                 write(options.svg, plan, options)
+    # One design that does not fit is a note; if none fits, the command has failed.
     if len(small) == len(jobs):
         raise small[0]
     write_all(files)
@@ -138,6 +141,7 @@ def _show_path(line: dict[str, Any]) -> None:
 
 def _seeds(options: argparse.Namespace, boards: Sequence[FpgaBoard]) -> list[int]:
     """Return the seeds of the placement that the options ask for."""
+    # A seed may be 0.
     first, count = options.seed if options.seed is not None else 1, options.seeds or 1
     for name in ("seed", "seeds"):
         if getattr(options, name) is not None and not any(board.routed for board in boards):
@@ -163,9 +167,11 @@ def _job(
     counts, netlist = place.synth(work, cache=cache)
     place.check_fit(counts, work)
     line: dict[str, Any] = {**asdict(counts), "wrapped": work.wrapped}
+    # The wrapper's cells are stated apart, because a unit in a design does not have them.
     line |= {"wrapper_lut": work.own_luts, "wrapper_ff": work.own_ffs}
     files: dict[Path, bytes | str] = {}
     if not board.routed:
+        # No open tool routes this family, so that cells stand for sites.
         used = {k: [line[k], board.resources[k]] for k in board.resources}
         line |= {"sites": used, "fmax_mhz": None}
         return line, {folder / p: text for p, text in vivado.project(work).items()}, None
@@ -187,6 +193,7 @@ def _job(
                 progress=step,
             )
         )
+    # Placement is random: results of equal designs differ by some percent from seed to seed.
     best = max(tries, key=lambda routed: routed.fmax_mhz or 0.0)
     speeds = [routed.fmax_mhz for routed in tries if routed.fmax_mhz is not None]
     line |= {

@@ -163,6 +163,7 @@ def completed(
     name = action.dest
     if name.startswith("unit_"):
         return _values(name.removeprefix("unit_"), parsed_args)
+    # A name under its command comes first.
     keys = (f"{getattr(parsed_args, 'command', None)} {name}", name)
     names, files = dict(_NAMES), dict(_FILES)
     for module in registered("completion"):
@@ -173,6 +174,7 @@ def completed(
     metavar = action.metavar if isinstance(action.metavar, str) else ""
     if ending:
         words += FilesCompleter((ending,))(prefix)
+    # The name of the value in the help says that it is a path.
     elif not words and ("FILE" in metavar or metavar in ("FOLDER", "PORT")):
         words += FilesCompleter()(prefix)
     return words
@@ -188,6 +190,7 @@ def show_unit_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> 
         units = _chosen(words)
         for action in actions:
             if any(action.dest.removeprefix("unit_") in unit.options for unit in units):
+                # argcomplete leaves out options whose help is suppressed.
                 action.help = "an option of a unit"
 
 

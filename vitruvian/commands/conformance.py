@@ -64,14 +64,18 @@ def _run(options: argparse.Namespace) -> int:
     if options.out:
         is_text = options.out.lower().endswith(".hex")
         write_whole(options.out, to_text(vectors) if is_text else to_npz(vectors))
+    # A stratum may be empty: not every format has subnormal numbers or infinities.
     counts = np.bincount(vectors.operands.stratum, minlength=len(STRATA)).tolist()
     strata = [{"stratum": name, "rows": count} for name, count in zip(STRATA, counts, strict=True)]
     wrong: list[dict[str, object]] = []
     for name, run in wrong_rules(machine).items():
+        # Each wrong implementation runs on the same operands: vectors that none of its rows tells
+        # apart are too weak.
         differs = np.flatnonzero(run(vectors.operands) != vectors.d)
         first = int(differs[0]) if differs.size else None
         wrong.append({"implementation": name, "rows": int(differs.size), "first": first})
     passing = [row["implementation"] for row in wrong if not row["rows"]]
+    # Of the vectors and not of the file, whose form may change.
     digest = checksum(vectors)
     console = open_console(sys.stderr if options.json == "-" else sys.stdout)
     line = f"{machine.stem}: {len(vectors.d)} rows, SHA-256 {digest}"

@@ -82,6 +82,7 @@ def _formal(options: argparse.Namespace) -> int:
     if options.every:
         raise UserError("--every must come with --balance")
     proofs = matching(options.proof)
+    # The table then goes to standard error, so that the document can be piped.
     to_stdout = "-" in (options.json, options.markdown)
     console = open_console(sys.stderr if to_stdout else None)
     if options.list:
@@ -91,6 +92,7 @@ def _formal(options: argparse.Namespace) -> int:
         lines = [[p.name, p.component, p.method, p.claim] for p in proofs]
         print_table(console, ["property", "component", "method", "claim"], lines)
         return 0
+    # A missing prover is an error now, and not after an hour.
     check_packages(proof.method for proof in proofs)
     rows: list[ProofRow] = []
     with Progress() as progress:
@@ -105,6 +107,7 @@ def _formal(options: argparse.Namespace) -> int:
             _report(row, options.out)
     print_table(console, HEADER, cells(rows, proofs), right=("seconds",))
     total = sum(row.outcome.seconds for row in rows)
+    # A row of a mutation passes if the proof fails.
     held = sum(row.passed for row in rows if row.mutation is None)
     caught = sum(row.passed for row in rows if row.mutation is not None)
     text = f"{held} of {len(proofs)} properties hold"
@@ -126,6 +129,7 @@ def _report(row: "ProofRow", out: str | None) -> None:
     """Write the waveform of a row, and say in a line what happened if it was not expected."""
     from vitruvian.flows.formal.run import write_waveform
 
+    # Waveforms of caught mutations are many, and of interest only on request.
     if row.outcome.vcd and (out or row.mutation is None):
         path = write_waveform(row, Path(out or _FOLDER))
         print(f"{row.line()}; waveform: {path}", file=sys.stderr)

@@ -82,6 +82,7 @@ def _run(
 
 def _refused(name: str, allowed: tuple[str, ...], family: str, problem: str) -> str:
     """Return the message for an option that does not belong to the family of the problem."""
+    # Only path problems have a model.
     if allowed == ("model",):
         allowed_text = ", ".join(PATH_PROBLEMS)
     else:

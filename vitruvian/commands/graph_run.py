@@ -91,6 +91,7 @@ def _check(options: argparse.Namespace) -> None:
 def _as_options(text: str) -> str:
     """Return a message of the library with its parameters written as command-line options."""
     names = "inputs|duplicates|no_edge|weight|backend"
+    # First parameters with a value, as in no_edge=0, then those that a sentence begins with.
     text = re.sub(
         rf"\b({names})='?([\w.+-]+)'?",
         lambda match: f"{_option(match[1])} {match[2].replace('None', 'none')}",
@@ -119,6 +120,7 @@ def _solve(
         done = 0
 
         def watch(counts: "Counts") -> None:
+            # The machine reports each step of an algorithm by itself.
             nonlocal done
             done += counts.mmo
             progress.update(note=f"{done:,} mmo")
@@ -147,6 +149,7 @@ def _ends(options: argparse.Namespace, graph: "Graph") -> list[tuple[Any, Any]]:
     """Return the vertices that --route names; an unknown one raises UserError."""
     if not options.route:
         return []
+    # Vertices may be numbers in the file, but an option is text.
     named = {str(name): name for name in graph.names}
     for name in (name for pair in options.route for name in pair):
         if name not in named:
@@ -171,6 +174,7 @@ def _paths(options: argparse.Namespace, core: "Core", machine: "Machine") -> _An
         machine=machine,
     )
     op = paths.problem.op
+    # A test for convergence compares all n² values once an iteration; Floyd-Warshall has none.
     checks = not options.all_iterations and paths.algorithm != "floyd-warshall"
     checked = paths.iterations * len(graph) ** 2 if checks else 0
     cost, cost_figures = _cost(core, op, paths, checked)
@@ -224,8 +228,10 @@ def _neighbours(options: argparse.Namespace, core: "Core", machine: "Machine") -
     )
     indices, squares = neighbours.indices, neighbours.squares
     cost, cost_figures = _cost(core, Op.ADDNORM, neighbours, 0)
+    # The last column is the farthest of the k neighbours.
     i = int(squares[:, -1].argmax())
     distance = math.sqrt(squares[i, -1])
+    # Matrix Market counts from 1.
     points = ", ".join(str(v + 1) for v in indices[i])
     rows = [
         ("points", f"{len(indices):,}, {options.neighbours} neighbours of each"),

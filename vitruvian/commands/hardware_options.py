@@ -25,6 +25,7 @@ from vitruvian.flows.fpga.board import board_names
 from vitruvian.flows.units import UNITS
 from vitruvian.hdl.catalogue.unit import Unit
 
+# A microsecond: anything slower is a mistake in the unit of the number.
 _MOST_DELAY_PS = 1_000_000
 _MOST_LOAD_FF = 1e6
 
@@ -70,6 +71,7 @@ def add_command(name: str, commands: Any) -> argparse.ArgumentParser:
 
 def _explain(command: argparse.ArgumentParser, line: str, given: argparse.Namespace) -> None:
     """Add to the help the options of the units before --help, or the list of units."""
+    # The command ``new`` takes one unit, the others any number.
     unit: str | list[str] = given.unit or []
     names = [unit] if isinstance(unit, str) else list(dict.fromkeys(unit))
     for name in names:
@@ -333,6 +335,7 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
 
 def _whole(limit: int) -> Callable[[str], int]:
     def read(text: str) -> int:
+        # The length comes first, because Python refuses to convert thousands of digits.
         if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= limit:
             raise argparse.ArgumentTypeError(
                 f"must be a whole number from 1 to {limit}, not {shortened(text)}"
@@ -346,7 +349,9 @@ def _load(text: str) -> Any:
     try:
         value = float(text)
     except ValueError:
+        # Out of the range below, as a text should be.
         value = -1.0
+    # float() reads nan and inf, too.
     if not isfinite(value) or not 0 <= value <= _MOST_LOAD_FF:
         raise argparse.ArgumentTypeError(
             f"must be from 0 to {_MOST_LOAD_FF:g} fF, not {shortened(text)}"

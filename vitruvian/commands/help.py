@@ -40,6 +40,7 @@ def _help(options: argparse.Namespace) -> int:
     groups = list(GROUPS)
     if word:
         one_of("WORD", word, [*GROUPS, *COMMANDS])
+        # A word is a group or a command; no name is both.
         groups = [word] if word in GROUPS else []
     if options.json:
         rows = [
@@ -48,6 +49,7 @@ def _help(options: argparse.Namespace) -> int:
             if command.group in groups or name == word
         ]
         write_json(options.json, rows)
+        # Text would mix with the document.
         if options.json == "-":
             return 0
     if not word and not options.all:
@@ -55,5 +57,6 @@ def _help(options: argparse.Namespace) -> int:
     elif groups:
         sys.stdout.write(listing(groups))
     else:
+        # The command prints its own help and exits.
         build_parser([word]).parse_args([word, *options.unit, "--help"])
     return 0

@@ -13,9 +13,12 @@ from vitruvian.hdl.catalogue.serial import UNITS
 from vitruvian.hdl.catalogue.unit import Option, Variant
 from vitruvian.sim.host.problems import PROBLEMS
 
+# The catalogue of serial lines has one unit.
 (_SERIAL,) = UNITS
 #: A bit of the simulated board takes the fewest possible clock cycles, so that it runs fast.
 _SIMULATED = {"clock_hz": 4_000_000, "baud": 1_000_000}
+# The usual USB bridges reach a million bits a second; an answer takes milliseconds, unless a byte
+# was lost.
 _BAUD, _TIMEOUT_S = 1_000_000, 2.0
 _MOST_S = 86_400.0
 
@@ -110,6 +113,7 @@ def _register_host(commands: Any) -> None:
 
 def _value(option: Option) -> Any:
     """Return an argument type for one value of an option of a unit."""
+    # The help of an option with names lists them so.
     words = option.help.split(" | ")
 
     def read(text: str) -> Any:
@@ -130,6 +134,7 @@ def _seconds(minimum: float) -> Any:
         try:
             value = float(text)
         except ValueError:
+            # Below every minimum, so that a text is refused like a number out of range.
             value = -1.0
         if not minimum <= value <= _MOST_S:
             raise argparse.ArgumentTypeError(
@@ -146,6 +151,7 @@ def _board(options: argparse.Namespace) -> int:
     from vitruvian.sim.board.terminal import Terminal
 
     given = {name: getattr(options, f"unit_{name}") for name in _SERIAL.options}
+    # The defaults of the simulated line, unless an option says otherwise.
     given = _SIMULATED | {name: value for name, value in given.items() if value is not None}
     variant = Variant(_SERIAL, _SERIAL.default(given))
     variant.check()
@@ -156,6 +162,7 @@ def _board(options: argparse.Namespace) -> int:
         out = sys.stderr if options.json == "-" else sys.stdout
         print(f"{terminal.path}: {variant.arguments}", file=out, flush=True)
         if options.json:
+            # A program that waits for the port reads this before the first byte is sent.
             document = {"port": terminal.path, "board": variant.arguments, "divisor": unit.divisor}
             write_json(options.json, document)
             sys.stdout.flush()
@@ -189,6 +196,7 @@ def _host(options: argparse.Namespace) -> int:
                 progress=lambda done, total: progress.update(done=done, total=total),
             )
     traffic = client.traffic
+    # Requests that the board refused because of a wrong checksum, or that got no answer.
     retries = traffic.refused + traffic.unanswered
     out = sys.stderr if options.json == "-" else sys.stdout
     print(f"{options.port}: {description}", file=out)

@@ -50,10 +50,12 @@ def run_check(options: argparse.Namespace) -> int:
     found: dict[int, Checked] = {}
     jobs = options.jobs or os.cpu_count() or 1
     run = check(sources, rows=options.rows, rtl=not options.no_rtl, jobs=jobs)
+    # Closing the generator ends its processes, after an error or Ctrl-C, too.
     with Progress("comparing sets", len(sources), after_s=2.0) as progress, closing(run):
         for position, one in run:
             found[position] = one
             progress.advance()
+    # Sets end in any order; the table has that of the names.
     outcomes = [found[position] for position in range(len(sources))]
     _report(outcomes, rtl=not options.no_rtl, to_stderr=options.json == "-")
     if options.json:
@@ -101,6 +103,7 @@ def _report(outcomes: "list[Checked]", *, rtl: bool, to_stderr: bool) -> None:
         reasons: dict[str, list[str]] = {}
         for one in outcomes:
             if one.reason:
+                # A line for each reason, not for each set.
                 reasons.setdefault(one.reason, []).append(one.name)
         for reason, names in reasons.items():
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -118,6 +121,7 @@ def _cell(found: "Differences") -> str:
 def _sum(side: str, compared: "list[tuple[Checked, Differences]]") -> str:
     rows = sum(found.rows for _, found in compared)
     values = sum(found.values for _, found in compared)
+    # Some makers do not document the sign of a zero: a difference there is told, but is no failure.
     asserted = sum(found.zero_signs for one, found in compared if one.zero_known)
     others = sum(found.zero_signs for one, found in compared if not one.zero_known)
     text = f"{side}: {counted(len(compared), 'set')}, {counted(rows, 'row')}: "

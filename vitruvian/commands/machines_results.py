@@ -49,6 +49,7 @@ def add_results(parser: argparse.ArgumentParser) -> None:
 
 def refuse_results_options(options: argparse.Namespace) -> None:
     """Raise UserError if an option of the results is given without ``--errors`` or ``--area``."""
+    # argparse does not tell a default from the same word typed by the user.
     if options.liberty != "vt45":
         raise UserError("--liberty must come with --area")
     for name in ("out", "no_cache"):
@@ -64,6 +65,7 @@ def run_results(options: argparse.Namespace, rows: "list[Machine]") -> int:
     if options.liberty != "vt45" and not options.area:
         raise UserError("--liberty must come with --area")
     stems = {row.stem for row in rows}
+    # Several rows share a rule, which is computed once.
     chosen = [entry for entry in listed() if stems & set(entry.stems)]
     if not chosen:
         raise UserError("NAME must be a row with floating point and one format for both operands")
@@ -105,6 +107,7 @@ def _accuracy(chosen: "list[Listed]", *, cache: bool) -> "list[Accuracy]":
 
     folder = Path(str(golden.__file__)).parent
     files = sorted(p for name in ("fp", "machines") for p in (folder / name).rglob("*"))
+    # Errors depend on the rules and on the models that compute them, and on nothing else.
     sources = digest(*(file.read_bytes() for file in files if file.suffix in (".py", ".toml")))
     store = ResultCache(kind="accuracy", enabled=cache)
     found: list[Accuracy] = []

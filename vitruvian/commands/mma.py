@@ -67,6 +67,7 @@ def _mma(options: argparse.Namespace) -> int:
             options.json, [_row(u, rate, baseline) for u, rs in rates.items() for rate in rs]
         )
     differ = sum(rate.mismatches for rows in rates.values() for rate in rows)
+    # Cycles that neither the steps of the instructions nor the fill of the pipeline explain.
     late = [(unit, rate) for unit, rows in rates.items() for rate in rows if rate.bubbles]
     console.print(f"{differ:,} results or fetches differ from golden")
     for unit, rate in late:
@@ -93,6 +94,7 @@ def _measure(
     seed: int = options.seed
     count: int = options.count
     rates: dict[str, list[IssueRate]] = {}
+    # One run for each instruction, and one with all of them mixed.
     with Progress(total=sum(len(opcodes_of(UNITS[unit])) + 1 for unit in units)) as progress:
         for unit in units:
             config, rows = UNITS[unit], rates.setdefault(unit, [])
@@ -161,6 +163,7 @@ def _print(rates: "dict[str, list[IssueRate]]", baseline: "IssueRate", console: 
             markup=False,
         )
         figures = ("in a list of", "cycles", "steps", "fill", "cycles each", "MACs/cycle")
+        # The papers state rates relative to FP16's on the same unit.
         figures += ("of FP16",)
         lines: list[tuple[str, ...]] = []
         for rate in rows:

@@ -106,6 +106,7 @@ def _write(options: argparse.Namespace) -> int:
             raise UserError(f"--{name} must come with read")
     if options.seed >= 1 << 63:
         raise UserError(f"seed must be below 2^63, not {options.seed!r}")
+    # A wrong pattern is an error before the bar appears.
     chosen(options.target, options.instruction or [])
     with Progress("operands", 1, after_s=2.0) as progress:
         try:
@@ -146,6 +147,7 @@ def _read(options: argparse.Namespace) -> int:
                 progress(section.name, len(records), total)
                 step = partial(_show_step, progress)
                 matches = name(results)
+                # Matches are sorted, the best one first.
                 known = bool(matches) and not matches[0].wrong
                 record: dict[str, object] = {
                     "file": path,
@@ -156,6 +158,7 @@ def _read(options: argparse.Namespace) -> int:
                 }
                 if options.infer or not known:
                     inferred = infer(results, known=known, progress=step)
+                    # A rule that some rows contradict is printed, but is no success.
                     fits = fits and not inferred.wrong
                     record |= _record(inferred, results, matches)
                     if not inferred.wrong and options.out:
@@ -164,6 +167,7 @@ def _read(options: argparse.Namespace) -> int:
                         )
                         files[Path(options.out) / f"{section.name}.toml"] = text
                 records.append(record)
+    # Files are written when all instructions have been inferred: all or none.
     write_all(files)
     for record in records:
         _print(console, record)
@@ -184,6 +188,7 @@ def _load(path: Path, input: str | None) -> tuple[str, list["ProbeSection"]]:
 
     try:
         with path.open("rb") if path.is_file() else io.BytesIO() as file:
+            # The signature of a zip archive, which an .npz file is, whatever its name.
             zipped = file.read(2) == b"PK"
     except (OSError, ValueError):
         zipped = False  # ``read`` says why
@@ -225,6 +230,7 @@ def _parameters(rule: object) -> dict[str, object]:
 
 
 def _word(value: object) -> str:
+    # Large numbers of rules are masks and NaN codes.
     if isinstance(value, int) and not isinstance(value, bool) and value > 1 << 12:
         return f"{value:#x}"
     name = getattr(value, "name", None)
@@ -234,6 +240,7 @@ def _word(value: object) -> str:
 def _range(same: tuple[object, ...]) -> str:
     """Return values as text, an interval by its ends."""
     numbers = sorted(v for v in same if isinstance(v, int) and not isinstance(v, bool))
+    # In Python True is 1, and in a list of numbers, too.
     others = [_word(v) for v in same if v not in numbers or isinstance(v, bool)]
     if len(numbers) > 2:
         others.insert(0, f"{numbers[0]} to {numbers[-1]}")
@@ -245,6 +252,7 @@ def _range(same: tuple[object, ...]) -> str:
 def _operands(results: "Results", row: int) -> str:
     """Return the terms of a row that are not zero, as the pages on machines print them."""
     a, b = results.a[row], results.b[row]
+    # Codes of +0 only: a −0 is of interest.
     kept = [k for k in range(len(a)) if a[k] and b[k]]
     shown = ", ".join(f"[{k}] {a[k]:#x} {b[k]:#x}" for k in kept[:4])
     shown += ", …" if len(kept) > 4 else ""

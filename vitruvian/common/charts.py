@@ -92,6 +92,7 @@ def rendered(
         figure.savefig(picture, format=form, dpi=120, metadata=metadata)
     lines = picture.getvalue()
     if form == "svg":
+        # Matplotlib leaves blanks at the ends of lines, which Git reports.
         lines = b"\n".join(line.rstrip() for line in lines.splitlines()) + b"\n"
     return lines
 
@@ -129,6 +130,7 @@ def text(chart: Mapping[str, Any]) -> str:
     for part in chart["axes"]:
         lines = []
         for key, value in part.items():
+            # A line for each series keeps the differences between two measurements small.
             if isinstance(value, list) and value and isinstance(value[0], dict):
                 inner = ",\n".join(f"   {_dump(each)}" for each in value)
                 lines.append(f"  {_dump(key)}: [\n{inner}]")
@@ -151,6 +153,7 @@ def describe(figure: Any) -> dict[str, Any]:
     figure : matplotlib.figure.Figure
         A figure with lines, bars, broken bars, filled areas and texts.
     """
+    # Ticks, limits and places are known only after a layout.
     figure.draw_without_rendering()
     layout = "constrained" if figure.get_layout_engine() is not None else None
     size = [_number(x) for x in figure.get_size_inches()]
@@ -206,7 +209,10 @@ def _axis(axis: Any, limits: Iterable[float]) -> dict[str, Any]:
 
 
 def _line(axes: Any, line: Any) -> dict[str, Any]:
+    # A line from edge to edge has one coordinate in data and the other one in the axes; the
+    # method's name is misspelt in Matplotlib.
     in_x, in_y = line.get_transform().contains_branch_seperately(axes.transData)
+    # The scaled pattern would be scaled again when the chart is drawn.
     offset, dashes = line._unscaled_dash_pattern
     entry = {
         "label": _label(line),
@@ -242,6 +248,7 @@ def _areas(collection: Any) -> Iterable[dict[str, Any]]:
         "color": _colour(collection.get_facecolor()[0]),
     }
     boxes = [_box(polygon) for polygon in polygons]
+    # Bars of broken_barh and bands are rectangles, which need four numbers instead of eight.
     if all(boxes):
         yield entry | {"boxes": [[_number(x) for x in box] for box in boxes if box]}
     else:
@@ -270,6 +277,8 @@ def _text(axes: Any, words: Any) -> dict[str, Any]:
 
     x, y = words.get_position()
     if isinstance(words, Annotation):
+        # An annotation is placed by an offset in points, so that its place in data is that of its
+        # drawn middle.
         box = words.get_window_extent()
         middle = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
         x, y = axes.transData.inverted().transform(middle)
@@ -293,6 +302,7 @@ def _legend(axes: Any, legend: Any) -> dict[str, Any]:
         "columns": legend._ncols,
         "frame": bool(legend.get_frame_on()),
     }
+    # A legend inside the axes has no anchor of its own.
     if box.bounds != axes.bbox.bounds:
         corner = axes.transAxes.inverted().transform((box.x0, box.y0))
         entry["anchor"] = [_number(x) for x in corner]
@@ -313,6 +323,7 @@ def _colour(colour: Any) -> str:
 
 def _number(value: Any) -> float | int:
     """Return a number with six digits, as an integer if it is one."""
+    # Six digits are more than a picture shows, and equal on all platforms.
     rounded = float(f"{float(value):.{_DIGITS}g}")
     return int(rounded) if math.isfinite(rounded) and rounded == int(rounded) else rounded
 
@@ -321,6 +332,7 @@ def _fill(axes: Any, part: Mapping[str, Any]) -> None:
     """Draw one part of a chart."""
     options: dict[str, Any]
     for name in "xy":
+        # First: a change of the scale resets the ticks.
         getattr(axes, f"set_{name}scale")(part[name]["scale"])
     for line in part.get("lines", ()):
         _fill_line(axes, line)
@@ -376,6 +388,7 @@ def _fill_area(axes: Any, area: Mapping[str, Any]) -> None:
     collection = PolyCollection(polygons, facecolors=area["color"], edgecolors="none")
     if area["label"]:
         collection.set_label(area["label"])
+    # The limits come from the document.
     axes.add_collection(collection, autolim=False)
 
 
@@ -390,4 +403,5 @@ def _fill_axis(axes: Any, axis: Any, name: str, entry: Mapping[str, Any]) -> Non
             axis.set_tick_params(labelsize=entry["font"], labelrotation=entry["rotation"])
     if "grid" in entry:
         axis.grid(True, which="major", alpha=entry["grid"])
+    # Last, as ticks may widen the limits.
     getattr(axes, f"set_{name}lim")(*entry["limits"])

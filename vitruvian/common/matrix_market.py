@@ -85,6 +85,7 @@ def read_entries(
     header = _header(content)
     rows, columns, values = _entries(content, header, infinite)
     if header.symmetry:
+        # The file has one triangle; the diagonal has no mirror image.
         other = np.flatnonzero(rows != columns)
         sign = -1.0 if _SYMMETRIES[header.symmetry] == "skew-symmetric" else 1.0
         mirrored = columns[other], rows[other], sign * values[other]
@@ -125,6 +126,7 @@ def _content(path: Path, thing: str) -> bytes:
     A file that is not packed has its size on the disk, and may take a third of the free memory.
     """
     free = free_bytes()
+    # Content, entries and the matrix made of them are in memory together.
     limit = MOST_BYTES if free is None else max(free // 3, 1 << 20)
     unpacked = min(limit, MOST_BYTES)
     return read_bounded(path, thing=thing, limit=limit, unpack=True, unpacked_limit=unpacked)
@@ -140,6 +142,7 @@ def _line(content: bytes, at: int) -> tuple[int, str]:
 def _header(content: bytes) -> _Header:
     """Return what the lines before the entries say."""
     end = content.find(b"\n")
+    # The standard allows 1024 characters in a line; a binary file may have no line end at all.
     first = content[: end if end >= 0 else len(content)][:1024].decode(errors="replace")
     words = first.lower().split()
     if not words or words[0] != "%%matrixmarket":
@@ -185,6 +188,8 @@ def _header(content: bytes) -> _Header:
     entries = sizes[-1]
     if is_array:
         n = shape[0]
+        # A symmetric array lists the lower triangle with the diagonal, a skew-symmetric one without
+        # it.
         entries = (n * shape[1], n * (n + 1) // 2, n * (n - 1) // 2)[symmetry]
     # The shortest lines are "1 1" and "1".
     minimum = entries * (2 if is_array else 4)
@@ -264,6 +269,7 @@ def _convert(
         tokens = np.zeros((len(entries), width), np.uint8)
         copy_tokens = fitting(scanner.copy_tokens, len(entries))
         copy_tokens(np.frombuffer(content, np.uint8), begins, ends, tokens)
+        # NumPy converts a column of texts at once, rounded as Python's float does.
         numbers = tokens.view(f"S{width}").ravel().astype(np.float64)
     else:
         numbers = np.array(
@@ -283,6 +289,7 @@ def _places(header: _Header) -> tuple[np.ndarray, np.ndarray]:
     size, width = header.shape
     if header.symmetry == 0:
         return np.tile(np.arange(size), width), np.repeat(np.arange(width), size)
+    # Columns of the lower triangle are rows of the upper one.
     columns, rows = np.triu_indices(size, k=header.symmetry - 1)
     return rows, columns
 

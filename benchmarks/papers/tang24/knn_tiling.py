@@ -60,6 +60,7 @@ def selections(distances: np.ndarray, k: int, tile: int) -> tuple[np.ndarray, np
     best = Best.empty(k, m)
     selected, steps = [], []
     for first in range(0, n, tile):
+        # Each step of Alg. 4 selects one neighbour for every query that still has one.
         steps.append(len(k_selection(distances[:, first : first + tile], best, first=first)))
         selected.append((best.index >= first).sum(axis=0))
     return np.stack(selected, 1), np.array(steps)
@@ -98,6 +99,7 @@ def fit_inverse(y: np.ndarray) -> Fit:
     y = np.asarray(y, float)
     if y.ndim != 1 or len(y) < 3 or not np.ptp(y):
         raise ValueError("values of a fit must be three or more, and not all equal")
+    # Eq. 3.8: the work of tile t falls with 1 / t.
     inverse = 1 / np.arange(1, len(y) + 1)
     matrix = np.stack([inverse, np.ones_like(inverse)], 1)
     (slope, constant), *_ = np.linalg.lstsq(matrix, y, rcond=None)
@@ -161,6 +163,7 @@ class TilingProblem:
     def bytes_of(self, tiling: "Tiling") -> int:
         """Return the bytes that a tiling needs: d (m₁ + n₁) + m₂ (n₂ + k) elements of FP16."""
         t = tiling
+        # Two bytes an element.
         return 2 * (self.features * (t.m1 + t.n1) + t.m2 * (t.n2 + self.k))
 
     def allows(self, tiling: "Tiling") -> bool:
@@ -177,6 +180,7 @@ class TilingProblem:
         tiles = self.train // n2
         steps = float(workload(self.k, tiles).sum())
         each = steps * profile.step_s(m2, n2) + tiles * profile.constant_s(m2, n2)
+        # m₂ queries are selected at a time.
         return self.queries / m2 * each
 
 
@@ -260,6 +264,7 @@ def search(problem: TilingProblem, profile: Profile, *, prune: bool = True) -> F
     known: dict[tuple[int, int], float] = {}
     for m1, n1 in ((m, n) for m in problem.rows for n in problem.columns):
         product: float | None = None
+        # The product around several selections is priced once.
         for m2 in (m for m in problem.rows if m1 % m == 0):
             whole = prune and _compares(problem, m1, n1, m2)
             for tiling in _inner(problem, m1, n1, m2):
@@ -273,6 +278,7 @@ def search(problem: TilingProblem, profile: Profile, *, prune: bool = True) -> F
                 if (m2, n2) not in known:
                     known[m2, n2] = problem.selection_s(profile, m2, n2)
                 seconds = product + known[m2, n2]
+                # Strictly: the first of equals stays.
                 if seconds < least:
                     best, least = tiling, seconds
     if best is None:

@@ -184,6 +184,7 @@ def kernel_arguments(
         if p.name not in texts_by_name:
             kind = f"{p.dtype} *" if p.is_pointer else p.dtype
             raise UserError(f"--arg {p.name}=VALUE must be given ({kind})")
+        # Each parameter has random numbers of its own, whatever the order of the options.
         values[p.name] = _argument(p, texts_by_name[p.name], (seed, number))
     return values
 

@@ -71,6 +71,7 @@ def _generated(
     from vitruvian.sim.davinci import DTYPES
 
     where = f"--arg {name}={kind}"
+    # The dtype may be left out, so that a number in its place is the count already.
     if len(words) > 1 and not words[0].isdigit():
         dtype = words.pop(0)
         if dtype not in DTYPES:
@@ -80,6 +81,8 @@ def _generated(
     if not re.fullmatch("[0-9]{1,9}", count) or not 0 < int(count) <= _MAX_ELEMENTS:
         shown = shortened(count)
         raise UserError(f"{where}:N must have 1 to {_MAX_ELEMENTS} elements, not {shown}")
+    # The seed of the command and the number of the parameter, unless the argument has a seed of its
+    # own.
     source: Any = list(seed)
     if words and kind in _RANDOM and re.fullmatch("[0-9]{1,18}", words[0]):
         source = int(words.pop(0))
@@ -95,6 +98,7 @@ def _generated(
     is_float = dtype == "bf16" or number.kind == "f"
     if kind == "uniform" and not is_float:
         limits = np.iinfo(number)
+        # All codes of the type.
         return rng.integers(limits.min, limits.max, size, number, endpoint=True)
     if kind == "normal" and number.kind == "u" and not is_float:
         raise UserError(
@@ -171,12 +175,14 @@ class ExpectedArray:
         exact = self.rtol is None and self.atol is None
         if exact:
             code = f"V{flat.dtype.itemsize}"
+            # As bytes, in which a NaN equals itself and −0 differs from +0.
             fits = flat.view(code) == self.values.view(code)
         else:
             with np.errstate(invalid="ignore", over="ignore"):
                 x, y = self._numbers(flat), self._numbers(self.values)
                 bound = (self.atol or 0.0) + (self.rtol or 0.0) * np.abs(y)
                 close = (np.abs(x - y) <= bound) & np.isfinite(x) & np.isfinite(y)
+            # x == y is for infinities, whose difference is a NaN.
             fits = close | (x == y) | (np.isnan(x) & np.isnan(y))
         wrong = np.flatnonzero(~fits)
         count = f"{flat.size:,} elements"
@@ -200,6 +206,7 @@ class ExpectedArray:
 
     def _shown(self, value: Any) -> str:
         number = self._numbers(value.reshape(1))[0] if self.is_bf16 else value
+        # Little-endian bytes, printed with the highest first.
         code = value.tobytes()[::-1].hex()
         return f"{number!s} (0x{code})"
 

@@ -318,6 +318,7 @@ def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int,
     console = _output(options, report)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
     peak = float(report.chip.peak_operations())
+    # Only products in FP16 compare with the peak that data sheets state.
     done = report.operations().get(("M", "fp16"), 0)
     if done and peak:
         share = done / report.total_s / peak

@@ -109,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
     from vitruvian.sim.ops.neighbours import search
 
     one_of("--method", options.method, METHODS)
+    # Early exit follows the data, so that another rounding would take other branches than the
+    # program was built for.
     one_of("--cube", options.cube, [cube for cube in davinci.CUBES if cube != "fast"])
     if options.strict and options.no_checks:
         raise UserError("--strict must come without --no-checks")
@@ -147,6 +149,7 @@ def _show(
     from vitruvian.sim.kernels.selbknn.refine import refined
 
     stream = sys.stderr if options.json == "-" else sys.stdout
+    # Not every method returns the neighbours in order.
     index, products = in_order(result(report.outputs, shape))
     distances = as_distances(products, shape.metric)
     train, query, k = given
@@ -177,6 +180,7 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
 
     if (options.train is None) != (options.query is None):
         raise UserError("--train and --query must come together")
+    # The fourth size is the number of neighbours.
     *sizes, k = options.size if len(options.size or ()) == 4 else KERNELS[_KERNEL].default
     if options.size and len(options.size) == 4 and options.k is not None:
         raise UserError("--k must come without a --size of four numbers, whose last one is k")
@@ -192,5 +196,6 @@ def _points(options: argparse.Namespace) -> "tuple[np.ndarray, np.ndarray, int]"
             raise UserError(f"--size must be {names}, each 1 or more, not {shown}")
         sizes = options.size[:3]
     queries, train, features = sizes
+    # Two seeds, of the queries and of the points, that no other seed shares.
     start = 2 * options.seed
     return random_points(train, features, start + 1), random_points(queries, features, start), k

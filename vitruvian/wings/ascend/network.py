@@ -117,12 +117,14 @@ def _show(options: argparse.Namespace, times: "NetworkTimes") -> None:
         layers = "layer" if count == 1 else "layers"
         text = f"skipped: {count} {layers} of kind {kind}, which no kernel computes"
         console.print(text, markup=False)
+    # A layer may stand for several runs of the same shape.
     runs = sum(x.layer.times for x in times.layers if x.analysis)
     console.print(f"{runs} runs of layers take {times.seconds * 1e6:,.1f} µs", markup=False)
     shares = {
         "share of layers": times.distribution(),
         "share of time": times.distribution(by_time=True),
     }
+    # The paper's classes do not know the shared buses of our chips.
     more = {"share of layers without buses": times.distribution(buses=False)}
     for title, each in (shares | more).items():
         shown = ", ".join(f"{bound.value} {x * 100:.2f} %" for bound, x in each.items())
@@ -145,6 +147,7 @@ def _rows(times: "NetworkTimes") -> list[tuple[str, ...]]:
     """Return a row for each shape of a layer, in the order of its first layer."""
     groups: dict[Any, list[Any]] = {}
     for each in times.layers:
+        # Equal shapes take equal times, whatever their place in the network.
         groups.setdefault(each.layer.shape, []).append(each)
     rows: list[tuple[str, ...]] = []
     for group in groups.values():

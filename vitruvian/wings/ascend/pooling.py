@@ -42,6 +42,7 @@ def register(name: str, commands: Any) -> None:
         help="Write the charts into this folder, and the tables into its pooling.md if it exists.",
     )
     add_json(parser, "the runs")
+    # The thesis measured on an Ascend 910.
     parser.set_defaults(run=_pooling, chip="ascend910")
 
 
@@ -77,6 +78,7 @@ def _pooling(options: argparse.Namespace) -> int:
         page = folder / "pooling.md"
         if page.exists():
             texts = {key: pages.markdown(table) for key, table in tables.items()}
+            # Only the tables between the marks of the page are written anew.
             write_whole(page, filled(page.read_text(encoding="utf-8"), "pooling", texts))
     if options.json:
         write_json(

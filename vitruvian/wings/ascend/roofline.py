@@ -104,6 +104,7 @@ def analysis_of(program: "Program", core: str = "busiest") -> "Analysis":
     from vitruvian.sim.roofline import analyse, counters_of
     from vitruvian.sim.roofline.doubled import savings
 
+    # Times do not depend on data, so none are computed.
     report = simulate(program, cube=None, checks=False)
     analysis = analyse(counters_of(report, core))
     return replace(analysis, savings=savings(report, analysis))
@@ -175,6 +176,7 @@ def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -
 
     if options.step not in (None, "all"):
         step = int(options.step) if options.step.isdecimal() else options.step
+        # Without a seed there are no data, only times.
         program = case.build(step, chip, seed=None, size=options.size).program
         return _show(options, analysis_of(program, options.core))
     if options.out:
@@ -189,6 +191,7 @@ def _case(options: argparse.Namespace, case: "CaseStudy", chip: "Chip | None") -
         title=f"{case.name}: {case.title} on {rows[0].analysis.counters.chip}",
         note=f"pub.: published, Zhou et al. 2025 {case.section}; U({case.metric}): utilisation",
     )
+    # The speedup is that of all steps together, as the paper states it.
     first, last = rows[0].analysis.counters.total_s, rows[-1].analysis.counters.total_s
     published = rows[-1].published_speedup
     shown = f"; published {published:.2f}×" if published else ""
@@ -228,6 +231,7 @@ def _show(options: argparse.Namespace, analysis: "Analysis") -> int:
         header = (*header, "2× saves")
         shares = (f"{saved.alone[row.component.name] * 100:.1f} %" for row in analysis.rows)
         cells = [(*each, share) for each, share in zip(cells, shares, strict=True)]
+    # Utilisation = efficiency × time ratio, which the heads of the columns spell out.
     right = ("ideal", "active", "utilisation", "efficiency", "× time ratio", "2× saves")
     note = "2× saves: share of the time that the component would save if it were twice as fast"
     print_table(console, header, cells, right=right, note=note if saved else None)
@@ -253,6 +257,7 @@ def _cells(row: Any) -> tuple[str, ...]:
     from vitruvian.sim.roofline.components import ComponentKind
 
     compute = row.component.kind == ComponentKind.COMPUTE
+    # Moves have paths such as GM->L1, and are counted in bytes; the rest are operations.
     work = ", ".join(
         f"{amount:,.0f} {'bytes ' if '->' in item else ''}{item}"
         for item, amount in row.work.items()
@@ -280,6 +285,7 @@ def _print_operators(console: "Console", analyses: "list[Analysis]") -> None:
 
     print_table(
         console,
+        # The blank tells the two columns of components apart, whose names must differ.
         ("operator", "µs", "utilisation", "component", "time ratio", "component ", "class"),
         [
             (

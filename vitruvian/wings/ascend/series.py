@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         instance = built(functions, flat, options.order, options.method, chip, cores)
     except (ValueError, TypeError) as error:
         raise UserError(f"taylor: {_as_options(str(error))}") from None
+    # CORDIC rotates, and has no series that could diverge.
     texts = divergence(functions, x, options.order) if options.method != "cordic" else []
     for text in texts:
         print(f"warning: {text}", file=sys.stderr)
@@ -105,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
         code, report = davinci.show(options, instance)
     except (ValueError, Deadlock) as error:
         raise UserError(f"taylor: {error}") from None
+    # Nothing was computed, or the checks stopped the run.
     if not report.outputs:
         return code
     y = instance.views["y"](report.outputs["y"])
@@ -115,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out:
         import numpy as np
 
+        # One row of results for each function, in the shape of the inputs.
         y = y.reshape(len(functions), *x.shape)
         with open_whole(options.out) as file:
             np.save(file, y)
@@ -128,6 +131,7 @@ def _function(text: str) -> str | list[float]:
     """Return a name, or the coefficients that stand between colons."""
     text = text.strip()
     try:
+        # The name of a function is no number, so that the attempt decides.
         return [float(part) for part in text.split(":")]
     except ValueError:
         return text
@@ -138,6 +142,7 @@ def _as_options(text: str) -> str:
     for name in ("functions", "order", "method", "cores"):
         if text.startswith(f"{name} must"):
             return f"--{text}"
+    # The library calls the inputs x.
     return text.replace("x must", "--input must", 1) if text.startswith("x must") else text
 
 

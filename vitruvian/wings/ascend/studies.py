@@ -140,6 +140,7 @@ def _run_options(kernel: "StudyKernel", options: argparse.Namespace) -> "RunOpti
             kernel.check_size(options.size[0])
         if options.methods is not None:
             names = [as_method(name).name for name in options.methods.split(",")]
+            # Each method once, in the order that was given.
             changes["methods"] = tuple(dict.fromkeys(names))
         return kernel.options(
             unit=replace(kernel.unit, **lanes),
@@ -156,6 +157,8 @@ def _run(kernel: "StudyKernel", size: int, run: "RunOptions") -> "Study":
     """Run a kernel with a progress bar, which moves with every matrix product."""
     from vitruvian.sim.studies import METHODS
 
+    # The bar moves by the products of a method, of which the split methods need several for each
+    # one.
     weights = {name: len(METHODS[name].products) for name in run.methods}
     with Progress(kernel.name, sum(weights.values()), counts=False) as progress:
         started: list[str] = []
@@ -200,6 +203,7 @@ def _print(study: "Study", console: "Console") -> None:
     notes = list(study.notes)
     if measured:
         notes.append("RTL cycles: measured by hand-shakes, from reset to the last result")
+    # FP16 overflows in several studies; that is a result, and needs a word.
     if not all(math.isfinite(row.max_error) for row in study.rows):
         notes.append("nan or inf: a value was too large for the method")
     notes.insert(0, "errors: differences from the reference, divided by its mean magnitude")

@@ -87,6 +87,7 @@ def _tune(options: argparse.Namespace) -> int:
         hint = nearest(options.kernel, ("matmul",))
         raise UserError(f"KERNEL must be matmul, not {options.kernel!r}{hint}")
     one_of("--dtype", options.dtype, DTYPES)
+    # A guided search times too few tilings for several processes.
     if options.method == "guided" and (options.jobs not in (None, 1) or options.scheduler):
         option = "--scheduler" if options.scheduler else "--jobs"
         raise UserError(f"{option} must be for --method exhaustive: guided has one process")
@@ -109,12 +110,14 @@ def _tune(options: argparse.Namespace) -> int:
             out=output,
             any_integer=options.any_integer,
         )
+        # Wall time, as the processes of a search share the work.
         began = time.perf_counter()
         tuned = _search(options, problem)
     except (ValueError, OSError) as error:
         raise UserError(str(error)) from None
     seconds = time.perf_counter() - began
     console = open_console(sys.stderr if options.json == "-" else sys.stdout)
+    # Of all cores of the chip, whatever number the product uses.
     peak = float(chip.peak_operations(options.dtype))
     rows = _rows(problem, tuned, peak)
     title = f"{m}×{k}×{n} on {problem.cores} cores of {chip.name}"
@@ -161,6 +164,7 @@ def _search(options: argparse.Namespace, problem: "TilingSearch") -> "Tuned":
 
 
 def _rows(problem: "TilingSearch", tuned: "Tuned", peak: float) -> list[dict[str, Any]]:
+    # A multiplication and an addition each.
     operations = 2 * problem.m * problem.k * problem.n
     return [
         {

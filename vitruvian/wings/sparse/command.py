@@ -220,6 +220,7 @@ def _run(options: argparse.Namespace) -> int:
             for name in ("source", "first"):
                 if name in given:
                     given[name] = _vertex(f"--{name}", given[name], matrix)
+            # Solvers and networks need operands for which most users have no file.
             given |= _made(options, allowed, matrix.matrix, given)
             result = solve(
                 options.application,
@@ -234,9 +235,12 @@ def _run(options: argparse.Namespace) -> int:
         raise UserError(str(error)) from None
     for warning in caught:
         print(
-            f"warning: {warning.message}".replace("weight=None", "--weight none"), file=sys.stderr
+            # The library's message names its parameter; a user of the command knows the option.
+            f"warning: {warning.message}".replace("weight=None", "--weight none"),
+            file=sys.stderr,
         )
     _show(options, result)
+    # A run that has not converged is a result; a breakdown of the method is not.
     return 1 if result.failure else 0
 
 
@@ -280,6 +284,7 @@ def _given(options: argparse.Namespace, allowed: dict[str, Any]) -> dict[str, An
         if name in ("labels", "b"):
             value = _numbers(f"--{option.replace('_', '-')}", value)
         if name == "labels":
+            # Text files hold their numbers as floats.
             value = _whole(value)
         given[name] = value
     if options.size is not None and "features" not in allowed:
@@ -297,6 +302,7 @@ def _made(
     if "labels" in allowed and "labels" not in given:
         raise UserError("labelprop must have --labels FILE")
     if "b" in allowed and "b" not in given:
+        # The row sums, A·1: the solution is then a vector of ones.
         made["b"] = np.bincount(matrix.rows, matrix.row_values, minlength=matrix.shape[0])
     if "seed" in allowed:
         made["seed"] = options.seed
@@ -318,6 +324,7 @@ def _whole(labels: "np.ndarray") -> "np.ndarray":
 
     if labels.dtype.kind != "f" or not (labels == labels.round()).all():
         return labels
+    # From 2^53 on, a float64 does not tell neighbouring integers apart.
     large = labels[np.abs(labels) >= 2**53]
     if large.size:
         raise UserError(f"labels must be whole numbers below 2^53, not {large[0]:g}")
@@ -330,6 +337,7 @@ def _numbers(option: str, path: str) -> "np.ndarray":
 
     try:
         if path.endswith(".npy"):
+            # A single array has the empty name; an archive has names.
             arrays = read_all_arrays(path, thing="file")
             if "" not in arrays:
                 raise UserError("an archive of arrays")
@@ -386,7 +394,9 @@ def _summary(result: "Result") -> str:
         return "no value is finite"
     text = f"values from {finite.min():.6g} to {finite.max():.6g}"
     if values.ndim == 1:
+        # Distances of vertices that cannot be reached are infinite.
         largest = int(np.where(np.isfinite(values), values, -np.inf).argmax())
+        # The values of k-means are centers, which are no vertices of the list.
         names = None if result.application == "kmeans" else result.vertices
         text += f", the largest at {largest if names is None else shortened(str(names[largest]))}"
     rest = values.size - finite.size
@@ -413,6 +423,7 @@ def _print_report(console: "Console", report: "SparseReport") -> None:
             f"{report.baseline.memory_bytes / mega:,.3f}",
             f"{report.oracle.memory_bytes / mega:,.3f}",
         ),
+        # The oracle bounds time and traffic, and has no energy.
         ("energy [mJ]", f"{energy.joules * 1e3:,.4f}", f"{other.joules * 1e3:,.4f}", "–"),
     ]
     kinds = (("memory", "memory"), ("buffer", "buffer"), ("cores", "compute"))

@@ -254,8 +254,23 @@ def _arrangement(shape: object) -> str:
 
 
 def _described(component: wiring.Component) -> dict[str, tuple[str, str]]:
-    """Return port -> (width, description) from the ``Members`` section of the docstring."""
-    text = inspect.getdoc(type(component)) or ""
+    """Return port -> (width, description) from the sections ``Members`` of the docstrings.
+
+    A class describes its own ports, and those that it has from its bases are described there.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for each in type(component).__mro__:
+        own = _members(inspect.cleandoc(each.__doc__ or "")) if each is not wiring.Component else {}
+        if each is not type(component):
+            own = {
+                name: words for name, words in own.items() if name in component.signature.members
+            }
+        found = own | found
+    return found
+
+
+def _members(text: str) -> dict[str, tuple[str, str]]:
+    """Return port -> (width, description) from the section ``Members`` of a docstring."""
     match = re.search(
         r"^Members\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE
     )

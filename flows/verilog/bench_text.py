@@ -272,9 +272,9 @@ def _widths(vectors: GoldenVectors) -> dict[str, int]:
     """Return the width of the words of each port or stream in bits."""
     if vectors.bit_cycles:
         return {"rx": 8, "tx": 8}
-    face = vectors.interface
-    return {port.name: port.width for port in face.inputs + face.outputs} | {
-        stream.name: stream.payload.width for stream in face.streams_in + face.streams_out
+    interface = vectors.interface
+    return {port.name: port.width for port in interface.inputs + interface.outputs} | {
+        stream.name: stream.payload.width for stream in interface.streams_in + interface.streams_out
     }
 
 
@@ -294,14 +294,14 @@ def _nets(vectors: GoldenVectors, stream: Stream) -> list[tuple[str, int]]:
 
 def _head(module: str, vectors: GoldenVectors, ports: Sequence[str]) -> str:
     """Return the bench up to the instance of the unit."""
-    face, widths = vectors.interface, _widths(vectors)
+    interface, widths = vectors.interface, _widths(vectors)
     # The bench drives what the unit reads, and the ready of what it writes.
-    driven = [(port.name, port.width) for port in face.inputs]
-    read = [(port.name, port.width) for port in face.outputs]
-    for stream in face.streams_in:
+    driven = [(port.name, port.width) for port in interface.inputs]
+    read = [(port.name, port.width) for port in interface.outputs]
+    for stream in interface.streams_in:
         driven += [*_nets(vectors, stream), (_valid(stream), 1)]
         read.append((_ready(stream), 1))
-    for stream in face.streams_out:
+    for stream in interface.streams_out:
         driven.append((_ready(stream), 1))
         read += [*_nets(vectors, stream), (_valid(stream), 1)]
     words = [(name, widths[name], len(w)) for name, w in (vectors.inputs | vectors.outputs).items()]
@@ -312,7 +312,7 @@ def _head(module: str, vectors: GoldenVectors, ports: Sequence[str]) -> str:
     return _HEAD.substitute(
         module=module,
         remark="//\n// Streams stall at random: +stalls=0 switches this off, +seed=N changes it.\n"
-        * face.has_streams,
+        * interface.has_streams,
         ports=_lines(
             [f"reg {_range(width)}{name};" for name, width in driven]
             + [f"wire {_range(width)}{name};" for name, width in read],

@@ -239,7 +239,7 @@ class LaneDatapath:
         )
 
     def _choose_product(self, m: Module, beat: Beat) -> None:
-        """For min/max on FP32, zero the product of the operand that lost the comparison."""
+        """Set the product of the operand that lost to zero, for min and max on FP32."""
         flags, n = self._flags(beat.control), self.config.limbs("fp32")
         if isinstance(flags["larger"], Const):
             return

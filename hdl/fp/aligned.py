@@ -33,7 +33,8 @@ _RULE = {
 class AlignedDotProduct(DotUnit):
     """Dot product of CDNA 3: a sum of products and C are floored before they are added.
 
-    It is bit-exact with ``golden.fp.fused_dot`` for a spec with ``accumulate="aligned"``.
+    It is bit-exact with ``golden.fp.fused_dot`` for a spec with ``accumulate="aligned"``. Ports,
+    latency and ``multiplier`` are those of ``DotUnit``.
 
     Parameters
     ----------
@@ -41,23 +42,6 @@ class AlignedDotProduct(DotUnit):
         Formats and K; ``lanes`` is "together" or "parity", and ``product_overflow`` may be set.
     pipeline : int
         Number of register ranks, 0 (combinational) to 5.
-    multiplier : {"booth", "dsp"}
-        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
-        for the DSP blocks of an FPGA.
-
-    Members
-    -------
-    a, b : In(ArrayLayout(storage_bits, k))
-        Codes of the operands.
-    c : In(output.storage_bits)
-        Code of the addend.
-    d : Out(output.storage_bits)
-        Code of the result.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

@@ -61,6 +61,8 @@ def _with_window(spec: DotSpec) -> DotSpec:
 class DotProduct(DotUnit):
     """Fused dot product of K pairs and an addend, bit-exact with ``golden.fp.fused_dot``.
 
+    Ports, latency and ``multiplier`` are those of ``DotUnit``.
+
     Parameters
     ----------
     spec : DotSpec
@@ -68,23 +70,6 @@ class DotProduct(DotUnit):
     pipeline : int
         Number of register ranks, 0 (combinational) to 11. ``DEEP_PIPELINES`` in
         ``hdl.fp.parts.pipeline`` lists their positions.
-    multiplier : {"booth", "dsp"}
-        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
-        for the DSP blocks of an FPGA.
-
-    Members
-    -------
-    a, b : In(ArrayLayout(storage_bits, k))
-        Codes of the operands.
-    c : In(output.storage_bits)
-        Code of the addend.
-    d : Out(output.storage_bits)
-        Code of the result.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

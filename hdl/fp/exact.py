@@ -32,7 +32,8 @@ _STAGES: dict[int, tuple[str, ...]] = {
 class ExactDotProduct(DotUnit):
     """Dot product ``D = C + sum(A[k] * B[k])`` with an exact sum, rounded once.
 
-    It is bit-exact with ``golden.fp.fused_dot`` without a window.
+    It is bit-exact with ``golden.fp.fused_dot`` without a window. Ports, latency and ``multiplier``
+    are those of ``DotUnit``.
 
     Every product is shifted to its absolute position and added in carry-save form. The total goes
     to the back end of ``hdl.fp.dot.DotProduct`` as a single lane with a constant exponent. The
@@ -45,25 +46,8 @@ class ExactDotProduct(DotUnit):
         Formats and K, with ``window=None`` and ``rounding="RNE"``, as the preset ``exact`` has.
     pipeline : int
         Register ranks, 0 (combinational) to 4.
-    multiplier : {"booth", "dsp"}
-        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
-        for the DSP blocks of an FPGA.
     max_sum_bits : int
         Limit on the bits of the sum. A wide sum is a large unit, so that it must be asked for.
-
-    Members
-    -------
-    a, b : In(ArrayLayout(storage_bits, k))
-        Codes of the operands.
-    c : In(output.storage_bits)
-        Code of the addend.
-    d : Out(output.storage_bits)
-        Code of the result.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

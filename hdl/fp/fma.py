@@ -16,6 +16,7 @@ class FusedMultiplyAdd(DotUnit):
 
     The datapath is a ``DotProduct`` of one product. Flushing changes only codes in front of it and
     behind it, so it costs one gate for each fraction bit; "unbounded" flushing takes place inside.
+    The other ports, latency and ``multiplier`` are those of ``DotUnit``.
 
     Parameters
     ----------
@@ -24,22 +25,11 @@ class FusedMultiplyAdd(DotUnit):
         sign, and ``flush_result`` subnormal results.
     pipeline : int
         Number of register ranks, 0 (combinational) to 4.
-    multiplier : {"booth", "dsp"}
-        Form of the products, as in ``DotProduct``.
 
     Members
     -------
     a, b : In(ArrayLayout(storage_bits, 1))
         Codes of the factors.
-    c : In(output.storage_bits)
-        Code of the addend.
-    d : Out(output.storage_bits)
-        Code of the result.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class GroupDot(DotUnit):
     """Dot product of FP4 blocks with scales, bit-exact with ``golden.fp.fused_dot``.
 
     The products of 16 pairs are added exactly, and the sum is multiplied by both scales. These
-    terms and C are then aligned, added and rounded once.
+    terms and C are then aligned, added and rounded once. The latency is that of ``DotUnit``.
 
     Parameters
     ----------
@@ -94,11 +94,6 @@ class GroupDot(DotUnit):
         Code of the addend, which has no scale.
     d : Out(output.storage_bits)
         Code of the result; a NaN if a scale is a NaN.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

@@ -51,15 +51,14 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
 class ScaledDot(DotUnit):
     """Dot product D = C + 2^(scales) · sum(A[k] * B[k]), bit-exact with ``golden.fp.fused_dot``.
 
+    Latency and ``multiplier`` are those of ``DotUnit``.
+
     Parameters
     ----------
     spec : DotSpec
         Formats, K, window and rounding; ``scale`` is a power of two (UE8M0) and ``block`` is K.
     pipeline : int
         Number of register ranks, 0 (combinational) to 11, as in ``DotProduct``.
-    multiplier : {"booth", "dsp"}
-        ``booth``: Booth rows and carry-save trees, for standard cells. ``dsp``: ``*`` and ``+``,
-        for the DSP blocks of an FPGA.
 
     Members
     -------
@@ -71,11 +70,6 @@ class ScaledDot(DotUnit):
         Code of the addend, which has no scale.
     d : Out(output.storage_bits)
         Code of the result; a NaN if a scale is a NaN.
-
-    Latency
-    -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
 
     Raises
     ------

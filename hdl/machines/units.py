@@ -31,7 +31,7 @@ _PIPELINE = 3  # register ranks of a dot product, as in most presets of matrix u
 
 
 class NoUnit(ValueError):
-    """No unit realises a rule; the message says why."""
+    """The error of a rule that no unit realises; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)

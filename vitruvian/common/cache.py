@@ -35,7 +35,7 @@ _META = "meta.json"
 _PARTIAL = ".partial"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_BYTES = 1 << 16  # a disk with less free space than this is full
-#: Entries whose checksums this process has compared; see ``settled``.
+#: Entries whose checksums this process has compared; see ``verified_entry``.
 _seen: set[Path] = set()
 
 
@@ -251,7 +251,7 @@ def _is_full(folder: Path, error: Exception) -> bool:
     return False
 
 
-def settled(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
+def verified_entry(kind: str, key: str, build: Callable[[Path], dict[str, Any]]) -> Path:
     """Return the folder of a large entry, whose checksums this process compares only once.
 
     The parameters are those of ``entry``.

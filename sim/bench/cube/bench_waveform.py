@@ -82,9 +82,11 @@ class _WaveformScript:
 @cocotb.test()
 async def two_tiles(dut: Any) -> None:
     """Send a sum of two beats in slot 0, and one that starts from C in slot 1; stall ``o``."""
-    face = interface_of(MatrixUnit(config=CONFIG))
-    harness = Harness(dut, face)
-    script = _WaveformScript(harness, {s.name: s for s in face.streams_in + face.streams_out})
+    interface = interface_of(MatrixUnit(config=CONFIG))
+    harness = Harness(dut, interface)
+    script = _WaveformScript(
+        harness, {s.name: s for s in interface.streams_in + interface.streams_out}
+    )
     await harness.start()
     await harness.step(CYCLES)
     expected = [from_float(2 * A, "fp32").tolist(), from_float(A + C, "fp32").tolist()]

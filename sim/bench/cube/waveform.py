@@ -93,8 +93,8 @@ def simulate() -> list[dict[str, int]]:
 
 def rows(samples: list[dict[str, int]]) -> list[WaveRow]:
     """Return the rows of the picture for samples."""
-    face = interface_of(MatrixUnit(config=CONFIG))
-    streams = {stream.name: stream for stream in face.streams_in + face.streams_out}
+    interface = interface_of(MatrixUnit(config=CONFIG))
+    streams = {stream.name: stream for stream in interface.streams_in + interface.streams_out}
 
     def payload(name: str, sample: dict[str, int]) -> Any:
         if not sample[f"{name}__valid"]:

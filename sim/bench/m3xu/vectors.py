@@ -90,8 +90,8 @@ def draw(config: MatrixUnitConfig, unit: Any, *, count: int, seed: int) -> Drawn
         "fetch": {name: beats[name] for name in fields},
         "o": np.stack(results),
     }
-    face = interface_of(unit)
-    streams = {s.name: s.payload for s in face.streams_in + face.streams_out}
+    interface = interface_of(unit)
+    streams = {s.name: s.payload for s in interface.streams_in + interface.streams_out}
     return Drawn(
         program=program,
         beats=beats,

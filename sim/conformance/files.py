@@ -63,6 +63,7 @@ def make_vectors(machine: Machine, rows: int, seed: int = 1) -> Vectors:
 
     dot = None
     if isinstance(rule, DotSpec) and rule.addend.how == "late":
+        # The sum before C is added, which a unit may have as an output of its own.
         dot = run(rule.replace(accumulate="tree"), np.zeros_like(x.c))
     return Vectors(machine=machine, seed=seed, operands=x, d=run(rule, x.c), dot=dot)
 
@@ -109,6 +110,7 @@ def _columns(vectors: Vectors) -> list[tuple[str, int, np.ndarray]]:
     if vectors.dot is not None:
         found.append(("DOT", wide, vectors.dot))
     found.append(("C", wide, x.c))
+    # From the left, the highest bits first: element 0 of A is at the right end of a line.
     sides = [("scaleB", x.scale_b), ("scaleA", x.scale_a), ("B", x.b), ("A", x.a)]
     for name, array in sides:
         if array is not None:

@@ -53,11 +53,13 @@ class Board:
                 f"board must have the identity {IDENTITY:#010x}, not {values['identity']:#010x} "
                 f"({client.name})"
             )
+        # The upper half is the major version; the lower one counts additions.
         if values["version"] >> 16 != VERSION >> 16:
             raise UserError(
                 f"board must have registers of version {VERSION >> 16}, "
                 f"not {values['version'] >> 16} ({client.name})"
             )
+        # A reset of the unit, as an earlier program may have left a half of a beat.
         client.write("control", [1])
         client.write("errors", [0xFFFFFFFF])
         return cls(client, values)
@@ -103,6 +105,8 @@ class Board:
             "b": (config.n * column, self.field("operand_words", "b")),
             "d": (config.m * config.n * word_bits, self.field("result_words", "d")),
         }
+        # The parameters must explain the widths that the board states, else it has an option that
+        # the host does not know.
         for name, (bits, given) in words.items():
             needed = ceil_div(bits, 32)
             if needed != given:
@@ -152,6 +156,7 @@ class Board:
         """Raise WorkError if the unit has reported an error since the last call."""
         (errors,) = self.client.read("errors")
         if errors:
+            # A one clears its bit, see ``hdl.bus.registers``.
             self.client.write("errors", [errors])
             names = [f.name for f in MAP["errors"].fields if errors & f.mask]
             raise WorkError(f"{self.client.name}: the board reports {', '.join(names)}")

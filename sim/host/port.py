@@ -56,6 +56,8 @@ class SerialPort:
             # A character device is checked before it is opened, because to open others may hang.
             if not stat.S_ISCHR(os.stat(path).st_mode):
                 raise UserError(f"port must be a serial port, not the file {path!r}")
+            # Without O_NOCTTY, a hang-up of the line could end the process; with O_NONBLOCK, no
+            # carrier is waited for.
             self._file = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             if isinstance(error, UserError):
@@ -75,6 +77,7 @@ class SerialPort:
         if not os.isatty(self._file):
             raise UserError(f"port must be a serial port, not the device {self.path!r}")
         try:
+            # Two programs on one line would take each other's answers.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"port must not be in use by another program: {self.path!r}") from None
@@ -83,8 +86,10 @@ class SerialPort:
             values = termios.tcgetattr(self._file)
             values[2] |= termios.CLOCAL | termios.CREAD
             values[2] &= ~(termios.CSTOPB | termios.PARENB | termios.CRTSCTS)
+            # The fields of termios: 2 has the control flags, 4 and 5 the rates of input and output.
             values[4] = values[5] = speed
             termios.tcsetattr(self._file, termios.TCSANOW, values)
+            # Bytes of an earlier program are no answers.
             termios.tcflush(self._file, termios.TCIOFLUSH)
         except termios.error as error:
             raise UserError(

@@ -68,6 +68,7 @@ class _Solver:
         """Return a product from the board, and compare it with golden if that is wanted."""
         options = {"precision": self.precision, "operation": operation}
         product = matmul(self.board, a, b, c, **options, progress=self.progress)
+        # M · K · N multiplications.
         self.result.products += a.shape[0] * b.size
         self.result.beats += product.beats
         if self.check:
@@ -177,8 +178,10 @@ def _apsp(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Generato
         raise UserError(f"precision must be fp16 for apsp, not {solver.precision}")
     (vertices,) = size or (16,)
     weights = rng.integers(1, _HEAVIEST, (vertices, vertices), endpoint=True).astype(float)
+    # About three edges leave each vertex.
     weights[rng.random(weights.shape) > min(1, 3 / vertices)] = np.inf
     np.fill_diagonal(weights, 0)
+    # Squaring doubles the number of edges of the paths, until nothing changes.
     distances, rounds = weights, 0
     while True:
         codes = from_float(distances, solver.precision)
@@ -208,6 +211,7 @@ def trained() -> tuple[np.ndarray, np.ndarray, Any]:
     load_digits = need("sklearn.datasets").load_digits
     MLPClassifier = need("sklearn.neural_network").MLPClassifier  # noqa: N806
     pixels, labels = load_digits(return_X_y=True)
+    # The digits of scikit-learn have 17 levels of grey.
     pixels = pixels / 16
     network = MLPClassifier((HIDDEN,), alpha=1e-3, max_iter=500, tol=1e-3, random_state=0)
     network.fit(pixels[:TRAINED], labels[:TRAINED])
@@ -225,6 +229,7 @@ def _digits(solver: _Solver, size: tuple[int, ...] | None, rng: np.random.Genera
     pixels, labels, network = trained()
     values, labels = pixels[TRAINED : TRAINED + count], labels[TRAINED : TRAINED + count]
     for layer, (weights, bias) in enumerate(zip(network.coefs_, network.intercepts_, strict=True)):
+        # ReLU is in front of every layer but the first.
         values = np.maximum(values, 0) if layer else values
         a, b = (from_float(x, solver.precision) for x in (values, weights))
         c = np.broadcast_to(from_float(bias, "fp32"), (count, len(bias))).copy()

@@ -148,6 +148,7 @@ def expected(
     values = (to_float(x, precision).astype(np.float32) for x in (a, b))
     left, right = (x.astype(np.float16) if precision == "fp16" else x for x in values)
     addend = None if c is None else to_float(c, "fp32").astype(np.float32)
+    # The unit computes (a − b)² as products of its lanes, whose order golden follows.
     d = mmo(operation, left, right, addend, k=config.k, squares="products")
     return from_float(d, "fp32")
 
@@ -191,16 +192,21 @@ class _Run:
         d = np.empty((len(left), len(right), config.m, config.n), word)
         beats = len(left) * len(right) * self.phases
         for row in range(len(left)):
+            # As many columns of D as the unit has slots are summed side by side, so that A is sent
+            # once for all of them.
             for first in range(0, len(right), self._slots):
                 group = range(first, min(first + self._slots, len(right)))
                 for phase in range(self.phases):
                     self.client.write("a_data", words_of(left[row, phase]))
                     for slot, column in enumerate(group):
+                        # C enters with the first beat of a sum.
                         addend = None if c is None or phase else c[row, column]
                         self._beat(right[column, phase], addend, phase, slot)
                         self._progress(self.beats, beats)
+                # Results leave in the order of their last beats.
                 read = self.client.read("d_data", len(group) * self._result_words)
                 octets = np.array(read, "<u4").reshape(len(group), -1).view(np.uint8)
+                # The last word may be padded.
                 used = config.m * config.n * word.itemsize
                 shape = (len(group), config.m, config.n)
                 d[row, first : group.stop] = octets[:, :used].copy().view(word).reshape(shape)
@@ -242,5 +248,6 @@ def _octets(bus: np.ndarray, bits: int) -> np.ndarray:
         Width of a line of the bus.
     """
     tiles, phases, lines = bus.shape[:3]
+    # A line of the bus may end within a word of 64 bits.
     raw = np.ascontiguousarray(bus, "<u8").view(np.uint8).reshape(tiles, phases, lines, -1)
     return raw[..., : bits // 8].reshape(tiles, phases, -1)

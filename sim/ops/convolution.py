@@ -145,6 +145,7 @@ def conv2d(
         b = half_array("b", b)
         if b.shape != (s.filters,):
             raise UserError(f"b must have a number for each of {s.filters} filters, not {b.shape}")
+    # The units round differently, see the docstring: the choice belongs to the interface.
     if _on_vector_unit(s, method):
         done = _depthwise(s, ConvOperands(x, w, b), chip, report)
         y = unpack(done.outputs["y"], s.filters)
@@ -156,6 +157,7 @@ def conv2d(
 
 def _on_vector_unit(s: ConvShape, method: str) -> bool:
     """Return True if the vector unit computes a convolution."""
+    # With a single channel, one group is the whole convolution.
     alone = s.groups == s.channels > 1
     if method == "vector" and not alone:
         raise UserError(
@@ -171,6 +173,7 @@ def _depthwise(s: ConvShape, data: ConvOperands, chip: Chip | str, checks: bool)
     if copies > 1:
         # Each filter of a channel reads a copy of it.
         data = replace(data, x=np.repeat(data.x, copies, axis=1))
+    # With a copy for each filter, it is a depthwise convolution.
     s = replace(s, channels=s.filters, groups=s.filters)
     bias = data.b is not None
     return run_tiled(
@@ -227,6 +230,7 @@ def shape_of(
     """
     (n, c, height, width), (filters, depth, *kernel) = x, w
     steps, gaps = pair("stride", stride, 1), pair("dilation", dilation, 1)
+    # True is an int in Python.
     if isinstance(groups, bool) or not isinstance(groups, int | np.integer):
         raise TypeError(f"groups must be an int, not {groups!r}")
     if groups < 1 or c % groups or filters % groups:

@@ -210,6 +210,7 @@ def fold(
     if count != p.count:
         raise UserError(f"axis 2 of x must be {p.rows}·{p.columns} = {p.count}, not {count}")
 
+    # A function, so that nothing is copied for a problem that the limits refuse.
     def grouped() -> np.ndarray:
         # (N, C, Kh·Kw, Oh, Ow) with channels in groups of 16 behind.
         parts = x.reshape(n, channels, s.taps * p.rows, p.columns)
@@ -220,6 +221,7 @@ def fold(
         "fold",
         chip,
         lambda chip, cores: fold_kernel.choose(s, chip, cores),
+        # Operands are copied into groups of channels, padded, and copied into the simulated memory.
         lambda area, chip, cores: SimulationCost(fold_kernel.instructions(s, area), 8 * x.nbytes),
         lambda area, chip: fold_kernel.build(s, chip=chip, area=area, data=grouped()),
         checks=report,
@@ -239,9 +241,11 @@ def _shape(
         channels=channels,
         height=height,
         width=width,
+        # Patches have no filters; the number of convolutions does not matter.
         filters=1,
         kernel=pair("kernel_size", kernel_size, 1),
         stride=pair("stride", stride, 1),
+        # PyTorch's functions for patches pad both sides alike.
         pad=(rows, rows, columns, columns),
         dilation=pair("dilation", dilation, 1),
     )

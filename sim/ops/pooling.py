@@ -154,6 +154,8 @@ def max_pool2d(
     run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
+        # The kernel writes a mask of the first maxima, as device code does; PyTorch returns
+        # indices.
         results += (unpack(windows.indices_of(patches, run.outputs["mask"]), x.shape[1]),)
     results = tuple(y[0] if single else y for y in results)
     return returned(results, run if report else None)
@@ -360,8 +362,10 @@ def max_pool2d_backward(
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = _like("grad_output", grad_output, shape, single)
     pooling = _pooling(x.shape, patches, "max", method, backward=True)
+    # The backward pass is checked first, so that a forward pass is not simulated in vain.
     _check(pooling, chip_of(chip))
     if indices is None:
+        # Without indices, a forward pass makes the mask anew.
         forward = _pooling(x.shape, patches, "max", method, argmax=True)
         mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
@@ -482,6 +486,7 @@ def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray
 def _pooling(
     shape: tuple[int, ...], patches: Patches, reduction: str, method: str, **more: Any
 ) -> Pooling:
+    # C1, the number of groups of 16 channels.
     return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 
 
@@ -489,6 +494,7 @@ def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) 
     """Run a pooling on images (N, C, H, W), and on a mask in the layout of the kernel."""
     target = chip_of(chip)
     _check(pooling, target)
+    # NC1HWC0: the channels in groups of 16, the last one filled up with zeros.
     packed = {name: x if name == "mask" else pack(x) for name, x in data.items()}
     return execute(build(pooling, target, data=packed), checks=checked)
 

@@ -116,6 +116,7 @@ def matmul(
         raise ValueError(f"stall_rate must be within [0, 1), not {stall_rate!r}")
     lead = operands.lead
     run = _TileRun(config, operands)
+    # The streams do not depend on the number of threads, and neither do the cycles.
     ends = list(pairwise(run.bounds()))
     with ThreadPoolExecutor(threads) as pool:
         cycles = sum(pool.map(lambda span: run.stream(span[0], span[1], stall_rate), ends))
@@ -173,6 +174,7 @@ def _checked(
     if (indices is not None) != config.sparsity:
         rule = "given on a unit with sparsity" if config.sparsity else "None on a dense unit"
         raise ValueError(f"indices must be {rule}")
+    # With 2:4 sparsity, A has half of the values along K.
     rows = 2 if config.sparsity else 1
     if a.ndim < 2 or b.ndim < 2 or rows * a.shape[-1] != b.shape[-2] or not a.size or not b.size:
         k = "2·K" if config.sparsity else "K"
@@ -243,7 +245,9 @@ class _TileRun:
         A stream consists of whole rounds of the slots, and streams are as equal as possible.
         """
         rounds = ceil_div(self.tiles, self.slots)
+        # At most a stream for each round of slots, however short it is.
         count = min(-(-self.tiles * len(self.phases) // STREAM_BEATS), rounds)
+        # Multiplied before it is divided, so that the streams differ by one round at most.
         return [min(rounds * n // count * self.slots, self.tiles) for n in range(count + 1)]
 
     def stream(self, begin: int, end: int, stall_rate: float) -> int:
@@ -255,6 +259,7 @@ class _TileRun:
         assert at_a is not None and at_b is not None  # only C is optional
         kinds = {p: config.precisions.index(p) for p in config.precisions}
         codes = np.array([kinds[p.precision] for p in self.phases], np.uint8)
+        # A complex tile has two slots side by side.
         slot = tile % self.slots * self.parts
         slot = slot + np.array([p.part or 0 for p in self.phases])[phase]
         starts, ends = self._first_and_last()
@@ -296,11 +301,15 @@ class _TileRun:
         many beats as possible lie between two beats that use the same slot.
         """
         count, depth = end - begin, len(self.phases)
+        # Groups of equal size keep the pipeline filled: a short last group would wait for its own
+        # results.
         groups = ceil_div(count, self.slots)
         edges = count * np.arange(groups + 1) // groups
         size = np.diff(edges)
         tile = np.arange(count)
         group = np.repeat(np.arange(groups), size)
+        # The position of a tile's first beat: all beats of the groups before, and the tiles before
+        # in its own group.
         place = (tile + (depth - 1) * edges[group])[:, None]
         place = place + np.arange(depth) * size[group][:, None]
         order = np.empty(count * depth, np.int64)
@@ -312,6 +321,7 @@ class _TileRun:
         split = np.array([p.part is not None for p in self.phases])
         number = np.arange(len(self.phases))
         starts, ends = number == 0, number == len(number) - 1
+        # Phases with a part end a result each, the others add to both.
         if split.any():
             ends = split
             starts = split if split.all() else starts
@@ -322,6 +332,7 @@ class _TileRun:
         selected = chosen[phase]
         tile, phase = tile[selected], phase[selected]
         part = np.array([p.part or 0 for p in self.phases])[phase]
+        # One beat starts or ends both parts of a complex tile.
         if self.parts == 2 and self.phases[phase[0]].part is None:
             tile, part = np.repeat(tile, 2), np.tile([0, 1], len(tile))
         return *self._where(tile), part

@@ -33,6 +33,7 @@ def driver_code(interface: Interface, *, clock: bool, reset: bool, latency: int)
     NotImplementedError
         On a big-endian machine.
     """
+    # Arrays are copied into words byte by byte.
     if sys.byteorder != "little":  # pragma: no cover
         raise NotImplementedError("compiled models must run on a little-endian machine")
     lines = [
@@ -107,6 +108,7 @@ def _port_code(port: Port, *, get: bool) -> str:
         kind = f"{'' if leaf.dtype.kind == 'i' else 'u'}int{8 * item}_t"
         const = "" if get else "const "
         memory = f"(static_cast<{const}{kind}*>(arrays[{index}]) + i * {count})"
+        # Elements of whole bytes without gaps, from a word on: one copy instead of a loop.
         dense = [(leaf.offset + 8 * item * n, 8 * item) for n in range(count)]
         if pieces == dense and leaf.offset % 32 == 0:
             ends = (f"words + {leaf.offset // 32}", memory)
@@ -147,6 +149,7 @@ def _batch_code(name: str, ports: tuple[Port, ...], *, get: bool) -> list[str]:
 
 def _stream_code(streams: tuple[Stream, ...], side: str) -> list[str]:
     """Return C++ functions that access payload and hand-shake of a stream by its number."""
+    # The driver drives valid of inputs and ready of outputs, and samples the other one.
     ours, theirs = ("valid", "ready") if side == "input" else ("ready", "valid")
     verb, const = ("put", "const ") if side == "input" else ("get", "")
     model = "Vmodel& m" if side == "input" else "const Vmodel& m"

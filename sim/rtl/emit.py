@@ -53,6 +53,7 @@ def _collect(signature: Any, prefix: str, flipped: bool, ports: dict[str, list[A
     for name, member in signature.members.items():
         names = [f"{prefix}{name}"]
         for count in member.dimensions:
+            # As Amaranth names the elements of a port with dimensions.
             names = [f"{n}__{i}" for n in names for i in range(count)]
         for full in names:
             inward = (member.flow == In) != flipped
@@ -168,6 +169,7 @@ def _declarations(text: str, top: str) -> list[tuple[str, str, int, bool]]:
 
 def _header(text: str, top: str) -> tuple[str, str]:
     """Return the text between the parentheses of a module's header, and the module's body."""
+    # Comments and attributes may contain words of declarations.
     text = re.sub(r"//[^\n]*|/\*.*?\*/|\(\*.*?\*\)", "", text, flags=re.DOTALL)
     match = re.search(
         rf"\bmodule\s+{re.escape(top)}\s*\((.*?)\)\s*;(.*?)\bendmodule\b", text, re.DOTALL

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from .emit import declared_ports
 
 CLOCK = "clk"
+# The event control of an always block.
 _EVENT = re.compile(r"@\s*\(([^)]*)\)")
 _RISING = f"posedge {CLOCK}"
 
@@ -60,6 +61,7 @@ class Shell:
         self.clocked = any(port == CLOCK for port, _, _ in ports)
         self.inputs = [_Port(p, width) for p, way, width in ports if way == "input" and p != CLOCK]
         self.outputs = [_Port(p, width) for p, way, width in ports if way == "output"]
+        # A call toggles the clock once; each edge is a cycle.
         self.design = text.replace(f"({_RISING})", f"(edge {CLOCK})") + self._held()
         self.wrapper = self._wrapper()
         self.driver = self._driver()
@@ -73,6 +75,7 @@ class Shell:
         joins += [f".{p.name}(o{n})" for n, p in enumerate(self.outputs)]
         lines = [f"module {self.name}_shell({', '.join(ports)});"]
         for n, p in enumerate(self.inputs):
+            # Both edges of ``go`` load, so that it need not be reset.
             lines += [f"  reg {p.bits} h{n} = 0;", f"  always @(edge go) h{n} <= i{n};"]
         lines += [f"  {self.name} held ({', '.join(joins)});", "endmodule", ""]
         return "\n".join(lines)
@@ -82,6 +85,7 @@ class Shell:
         ports = [f"input {CLOCK}"] if self.clocked else []
         ports += [f"input {p.bits} {p.name}" for p in self.inputs]
         ports += [f"output reg {p.bits} {p.name}" for p in self.outputs]
+        # ``ticks`` counts clock edges, by which a call knows if there was one since the last.
         taken = ["input chandle piece", "input int unsigned ticks"]
         taken += [f"input bit {p.bits} i{n}" for n, p in enumerate(self.inputs)]
         taken += [f"output bit {p.bits} o{n}" for n, p in enumerate(self.outputs)]

@@ -179,6 +179,7 @@ class StreamRun:
         tally += [
             f"{s.name} gave {self.done_out[n]} of {self.expected[n]}" for n, s in enumerate(outs)
         ]
+        # No beat has passed for ``quiet_limit`` cycles.
         if hung:
             raise StreamError(
                 f"{self.name} hung by cycle {job.cycles} (seed {seed}): {', '.join(tally)}"
@@ -203,11 +204,13 @@ class StreamRun:
 def pointers(arrays: Sequence[np.ndarray], start: int) -> Any:
     """Return a C array with the address of row ``start`` of each array."""
     addresses = [a.ctypes.data + start * a.strides[0] for a in arrays]
+    # C has no arrays of length 0.
     return (ctypes.c_void_p * (len(addresses) + 1))(*addresses)
 
 
 def _items(stream: Stream, value: Any) -> list[np.ndarray]:
     arrays = stream.payload.to_memory(value, label=stream.name)
+    # One array for each leaf of the payload.
     lengths = {len(a) if a.ndim else None for a in arrays}
     if len(lengths) != 1 or None in lengths:
         raise ValueError(f"{stream.name} must be arrays of one length, not of {lengths}")

@@ -42,6 +42,7 @@ def command_word(
     *, precision: int = 0, operation: int = 0, start: int = 0, tiles: int = 1, beats: int = 1
 ) -> int:
     """Return the word of a command; ``tiles`` and ``beats`` are numbers, at least 1."""
+    # Fields from the lowest bit on; numbers are stored less one.
     parts = (precision, 4), (operation, 4), (start, 2), (tiles - 1, TILES_BITS), (beats - 1, 16)
     word = shift = 0
     for value, width in parts:
@@ -102,6 +103,7 @@ def make_packets(
                 "precision": precision,
                 "operation": operation,
                 "start": int(rng.integers(2)),
+                # The ends of the range more often than a uniform choice has them.
                 "tiles": tiles or int(rng.choice([1, limit, int(rng.integers(1, limit + 1))])),
                 "beats": beats or int(rng.choice([1, 2, 3, 7])),
             }
@@ -142,6 +144,7 @@ def _schedule(
     if config.one_pair:
         semiring = operation != mma_code(config)
         kind = np.where(semiring, len(config.precisions) + operation, precision)
+    # A complex beat has two results.
     beat = np.repeat(np.arange(len(run)), 1 + np.isin(kind, complex_codes(config)))
     start = np.where(step > 0, Start.ACCUMULATE.value, from_c * Start.FROM_C.value)
     return BeatSchedule(
@@ -155,6 +158,7 @@ def _schedule(
         precision_b=precision,
         operation=operation,
         kind=kind,
+        # Exponents near each other within a sum, and some far away, so that terms are cut.
         scale=rng.integers(-16, 17, first)[run] + rng.choice([0, 0, 0, -12, 12], len(run)),
         edge=np.zeros(len(run), int),
         beat=beat,

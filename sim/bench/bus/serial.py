@@ -70,6 +70,7 @@ class SummingRegisters(wiring.Component):
             read.addr.eq(request.payload.address),
             write.addr.eq(request.payload.address),
             write.data.eq(read.data + request.payload.data),
+            # Both conditions hold in one of four cycles.
             request.ready.eq(~full & (pause == 0)),
             response.valid.eq(full & (pause == 2)),
             response.payload.eq(value),
@@ -77,6 +78,7 @@ class SummingRegisters(wiring.Component):
         with m.If(request.valid & request.ready):
             m.d.comb += write.en.eq(request.payload.write)
             m.d.sync += [full.eq(1), value.eq(Mux(request.payload.write, 0, read.data))]
+            # Like a FIFO: a read that is executed twice is noticed.
             with m.If(~request.payload.write & (request.payload.address == POPPED)):
                 m.d.sync += [pops.eq(pops + 1), value.eq(pops)]
         with m.If(response.valid & response.ready):
@@ -133,6 +135,7 @@ class FaultyStream:
         sent = self._damage(data)
         if self._random.random() < self._faults.follow:
             self.damaged += 1
+            # The same request a second time, as a host repeats it after a lost answer.
             sent += data
         self._stream.write(sent)
 
@@ -202,6 +205,7 @@ def soak(
             words = tuple(rng.getrandbits(32) for _ in places)
             client.transfer(address, count, words, increment=increment)
             for place, word in zip(places, words, strict=True):
+                # In Python, + binds before &.
                 registers[place] = registers[place] + word & _MASK
             continue
         expected = []
@@ -222,6 +226,7 @@ def soak(
 def _requests(rng: random.Random, count: int) -> Iterator[tuple[int, int, bool, bool]]:
     """Return address, count of words, increment and write of random requests, then reads of all."""
     for _ in range(count):
+        # Random addresses would hardly ever meet it.
         address = POPPED if rng.random() < 0.2 else rng.randrange(256)
         length = rng.choice((0, 1, 2, rng.randrange(8), rng.randrange(MOST_WORDS + 1)))
         yield address, length, rng.random() < 0.5, rng.random() < 0.5

@@ -92,6 +92,7 @@ def groups(units: Iterable[SmallUnit] = ALL) -> dict[str, list[SmallUnit]]:
     for unit in units:
         latency = unit.parameters.get("pipeline", 0)
         kind = "pairs" if unit.operands == 2 else "codes"
+        # Units with equal operands and latency share a model, which saves most of the compilation.
         result.setdefault(f"{unit.source} {kind} pipeline={latency}", []).append(unit)
     return result
 
@@ -132,6 +133,7 @@ def compare_group(
     """
     result = Result(vectors=0, mismatches=0)
     two = "b" in operands
+    # Subtraction of adders, and the maximum of MinMax; other units ignore it.
     for control in (0, 1) if two else (0,):
         outputs = model.run(**operands, **({"control": control} if two else {}))
         if not isinstance(outputs, dict):
@@ -170,6 +172,7 @@ def expected(unit: SmallUnit, control: int, **operands: np.ndarray) -> np.ndarra
     b = operands["b"]
     if unit.unit is Adder:
         if control:
+            # a − b is a + (−b), also for the sign of a NaN, which golden makes canonical.
             b = b ^ b.dtype.type(FORMATS[format].sign_mask)
         return golden_add(a, b, format, options.get("output"), rounding)
     if unit.unit is Multiplier:
@@ -177,6 +180,7 @@ def expected(unit: SmallUnit, control: int, **operands: np.ndarray) -> np.ndarra
     if unit.unit is MinMax:
         return (maximum_number if control else minimum_number)(a, b, format)
     relation = np.asarray(golden_compare(a, b, format))
+    # less, equal and unordered, in the order of the unit's outputs.
     flags = (relation == -1) + 2 * (relation == 0) + 4 * (relation == UNORDERED)
     return flags.astype(np.uint8)
 

@@ -138,6 +138,7 @@ def bit_patterns(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dty
     """
     codes = rng.integers(0, 1 << 8 * dtype.itemsize, shape, np.uint64)
     if dtype.kind == "f":
+        # minexp is the exponent of the least normal number, whose field is 1.
         fraction, bias = np.finfo(dtype).nmant, 1 - np.finfo(dtype).minexp
         mask = np.uint64(((1 << 8 * dtype.itemsize - 1) - 1) >> fraction << fraction)
         exponent = rng.integers(bias, bias + 4, shape, np.uint64) << np.uint64(fraction)
@@ -152,6 +153,7 @@ def random_geometry(rng: np.random.Generator) -> Patches:
         # With long strides, patches after the last one are far below the image.
         stride = tuple(int(x) for x in rng.choice((1, 1, 2, 3, 7), 2))
         height, width = (int(x) for x in rng.integers(1, 13, 2))
+        # At least half of the sides have no padding.
         pad = tuple(int(x) for x in rng.integers(0, 4, 4) * rng.integers(0, 2, 4))
         try:
             return Patches(
@@ -184,6 +186,7 @@ def loads(
         p, groups = random_geometry(rng), int(rng.integers(1, 5))
         mode, (kh, kw) = int(rng.integers(2)), p.kernel
         channel, y, x = (int(rng.integers(n)) for n in (groups, kh, kw))
+        # Positions of the kernel that are left in this group of channels and those behind it.
         left = (groups - channel) * kh * kw - y * kw - x
         limit = left if mode == Mode.KERNEL.value else p.fractals + 2
         yield ConversionInstruction(
@@ -237,6 +240,7 @@ def overlapping(rng: np.random.Generator) -> list[ConversionInstruction]:
         channel=0,
         repeat=1,
     )
+    # Overlaps of one row, of some and of most of a fractal.
     starts = (0, ROWS - 1, 2 * ROWS - 4, 3 * ROWS - 12)
     return [replace(first, position=p.corner(start)) for start in starts]
 

@@ -46,12 +46,14 @@ def compare_buffer(
     c = config
     _check_fit(passes)
     plans = [csr_beats(p.columns, c.lanes, c.columns, c.capacity) for p in passes]
+    # A pass is the index of all groups of rows, and then the command to run.
     entries = c.groups + 1
     groups = np.tile([*range(c.groups), 0], len(passes))
     counts = [np.vstack([counts_of(p.columns, c), np.zeros((1, c.lanes), int)]) for p in passes]
     run = np.tile([0] * c.groups + [1], len(passes))
     last = np.repeat([len(p.columns) // c.columns - 1 for p in passes], entries)
     sent = beats_of(passes, c)
+    # The driver must know how many beats to wait for; golden says so.
     leaving = sum(len(plan.beats.rows) for plan in plans)
     result = model.stream(
         inputs={
@@ -75,6 +77,7 @@ def compare_buffer(
     }
 
     def table(values: Any, at: Any, lanes: Any, row: Any) -> np.ndarray:
+        # Lanes without an element have any content.
         parts = [np.where(lanes, values, 0), np.where(lanes, at, 0), lanes, row[:, None]]
         return np.concatenate([np.asarray(part, np.uint64) for part in parts], axis=1)
 
@@ -149,6 +152,7 @@ def compare_passes(
         if not len(expected[name]):
             continue
         out, present = result.outputs[name], expected[f"{name}_present"].astype(bool)
+        # A bit of a word for each lane becomes a column.
         got = np.asarray(out["present"]).astype(np.uint64)[:, None] >> np.arange(
             config.lanes, dtype=np.uint64
         )

@@ -120,6 +120,7 @@ class VectorMachine:
         op, dtype = c.operation, _DTYPES[c.format]
         target = _TARGETS.get(op)
         width = dtype.itemsize if target is None else vector.DTYPES[target].itemsize
+        # A repeat has as many elements as the wider one of source and target leaves room for.
         lanes = self.lanes * 2 // max(width, dtype.itemsize)
         mask = c.mask[:lanes]
         scalar = np.array([c.scalar], np.uint32).view(np.uint8)[: dtype.itemsize].view(dtype)
@@ -138,6 +139,7 @@ class VectorMachine:
             holds = vector.compare(a, b, c.condition.name.lower())
             if op is Operation.COMPARE_BITS:
                 return self._packed(vector.pack(holds), 1)
+            # Lanes that the mask leaves out keep their bit.
             self.bits[:lanes][mask] = holds[mask]
             return None
         if op is Operation.DUP:
@@ -161,12 +163,14 @@ class VectorMachine:
         extreme = vector.largest if op in _LARGEST else vector.smallest
         per = min(BLOCK_BYTES // a.itemsize, len(a)) if op in _BLOCKS else len(a)
         groups, masks = a.reshape(-1, per), mask.reshape(-1, per)
+        # A group whose lanes are all left out writes nothing.
         there = np.asarray(masks.any(axis=1))
         if op in _SUMS:
             return self._packed(vector.sum_tree(groups, masks), there)
         values, lanes = extreme(groups, masks)
         if op in _BLOCKS:
             return self._packed(values, there)
+        # The index is an integer in the place of an element.
         index = lanes.astype(f"u{a.itemsize}").view(a.dtype)
         return self._packed(np.concatenate([values, index]), there.repeat(2))
 

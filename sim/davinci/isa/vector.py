@@ -44,11 +44,13 @@ def _integers(names: str) -> tuple[VectorField, ...]:
 
 
 _SOURCES = "src0_block_stride src0_repeat_stride src1_block_stride src1_repeat_stride"
+# The ranges are the widths of the fields in the intrinsics' 64-bit word: 8 bits each.
 _BINARY_ARGUMENTS = (
     "repeat:0..255 dst_blk:0..255 src0_blk:0..255 src1_blk:0..255 "
     "dst_rep:0..255 src0_rep:0..255 src1_rep:0..255"
 )
 _UNARY_ARGUMENTS = "repeat:0..255 dst_blk:0..65535 src_blk:0..65535 dst_rep:0..4095 src_rep:0..4095"
+# Name, lowest bit and width of each field; the repeat is in the top byte of all words.
 _UNARY_PACKED = (
     ("dst_blk", 0, 16),
     ("src_blk", 16, 16),
@@ -124,6 +126,7 @@ _SHIFT = (
     VectorField("amount", "int", argument="0..32"),
     VectorField("round", "bool", False, optional=True),
 )
+# vmla alone may add FP16 products to FP32 sums.
 _WIDENING = ("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<fp32> src0:UB<fp16> src1:UB<fp16>")
 _BITS = "dst:UB<uint8,int8,uint16,uint32,uint64>"
 
@@ -181,6 +184,7 @@ def _of_two_operands() -> tuple[VectorOp, ...]:
         _binary("vor", vector.bitwise_or, "dst = src0 OR src1, bit by bit", _ANY, bitwise=True),
         _binary(
             "vmadd",
+            # In vmadd the target is a factor, in vmla (below) the addend.
             lambda d, a, b: vector.multiply_add(d, a, b),
             "dst = dst · src0 + src1, rounded once",
             _FLOATS,
@@ -333,8 +337,10 @@ def _comparisons() -> tuple[VectorOp, ...]:
 
 
 def _reductions() -> tuple[VectorOp, ...]:
+    # The order of value and index in the result is an operand of these two only.
     indexed: dict[str, Any] = {"options": "order:Order_t=0", "dtypes": "fp16 fp32 int16 int32"}
     return (
+        # The number is that of the results of a repeat; 0 says half as many as lanes.
         _reduction("vcadd", 1, "dst = the sum of each repeat", options="mode:bool=0"),
         _reduction("vcmax", 2, "dst = the largest lane of each repeat and its index", **indexed),
         _reduction("vcmin", 2, "dst = the smallest lane of each repeat and its index", **indexed),

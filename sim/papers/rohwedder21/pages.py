@@ -90,6 +90,7 @@ def stride_table(runs: Sequence[PoolingRun]) -> Table:
     header = ("stride", "side", *METHODS, "fastest in the figure", "published", "fastest of all")
     rows = []
     for stride in (1, 2, 3):
+        # A larger side would leave a method without a value.
         side = min(
             max(r.side for r in runs if (r.stride, r.method) == (stride, method))
             for method in METHODS
@@ -155,6 +156,7 @@ def markdown(table: Table) -> str:
     """Return a table in Markdown; cells of numbers are aligned to the right."""
     header, rows = table
     lines = [header, tuple("---:" for _ in header), *rows]
+    # The first row tells columns of numbers from those of text.
     lines[1] = tuple("---" if not rows[0][i][:1].isdigit() else "---:" for i in range(len(header)))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -169,6 +171,7 @@ def inception_plot(runs: Sequence[PoolingRun]) -> str:
                 some = {r.side: r.cycles for r in runs if (r.figure, r.method) == (name, method)}
                 width = 0.8 / len(METHODS)
                 middle = (len(METHODS) - 1) / 2
+                # Bars of a group stand around its tick.
                 places = [at + width * (number - middle) for at in range(len(sides))]
                 values = [some[side] for side in sides]
                 axes.bar(places, values, 0.95 * width, color=_COLOURS[method], label=_NAMES[method])

@@ -15,6 +15,7 @@ from vitruvian.sim.davinci.cce.intrinsics.vector import vector_rows
 #: Names of the pipes by their numbers.
 PIPES = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 6: "ALL", 10: "FIX"}
 
+# Each parameter is a name with its range or its type; a value behind an equals sign is a default.
 _BURSTS = "sid:0..15 n_burst:0..4095 len_burst:0..65535 src_gap:0..65535 dst_gap:0..65535"
 _BYTES = (
     "sid:0..15 n_burst:0..4095 len_burst:0..2097151 left_padding:0..63 right_padding:0..63 "
@@ -45,6 +46,7 @@ def _moves():
         ("copy_cbuf_to_gm", "MTE3", "GM", "L1", ""),
     ):
         yield name, pipe, f"dst:{dst} src:{src} {_BURSTS}{more}"
+        # A move exists twice: with one argument for each field, and with the packed word.
         yield name, pipe, f"dst:{dst} src:{src} config:u64{more}"
     for bits in ("_b8", "_b16", "_b32", ""):
         yield f"copy_gm_to_ubuf_align{bits}", "MTE2", f"dst:UB src:GM {_BYTES}"
@@ -126,6 +128,7 @@ def _image_loads():
 
 
 def _products():
+    # Formats of C, A and B that a Cube multiplies; a chip file says which of them it has.
     for c, a, b in (
         ("fp32", "fp16", "fp16"),
         ("fp16", "fp16", "fp16"),
@@ -159,6 +162,7 @@ def _matrix_moves():
         "dst:L0C src:UB n_burst:1..255 len_burst:1..255 src_gap:0..255 dst_gap:0..255 "
         "repeat:bool=0",
     )
+    # Cores without a path from L0C to UB have these (FIX, 910B).
     for name, dst in (("copy_matrix_cc_to_gm", "GM"), ("copy_matrix_cc_to_cbuf", "L1")):
         yield (
             name,
@@ -226,5 +230,7 @@ def intrinsic_table() -> Mapping[str, tuple[Intrinsic, ...]]:
     table: dict[str, list[Intrinsic]] = {}
     for rows in (_moves, _matrix, vector_rows, _registers, _control):
         for name, *rest in rows():
+            # A name may have many signatures, which the compiler tells apart by number and types of
+            # arguments.
             table.setdefault(name, []).append(intrinsic(name, *rest))
     return MappingProxyType({name: tuple(signatures) for name, signatures in table.items()})

@@ -19,6 +19,7 @@ COUNTS = {"ascend310": 16384, "ascend910b": 1638400}
 PUBLISHED = {
     "naive": (2.73, 1.63),
     "cordic": (6.06, 3.52),
+    "cordic-compare": (6.06, 3.52),
     "horner": (1.64, 1.28),
     "estrin": (1.53, 1.20),
     "motzkin": (1.85, 1.42),

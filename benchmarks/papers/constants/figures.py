@@ -11,19 +11,20 @@ Tang 2024, §2.4.2, §3.5 and §4.4. Zhou et al. 2025, §5 and Table 1. Rohwedde
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import knn_tiling, selbknn
 from benchmarks.cubefx_figures import MERGED, MERGING, NINE, ONE, STEP
-from benchmarks.papers.constants.readings import Values, chip_with, write_chip
+from benchmarks.papers.constants.readings import Values, chip_text, chip_with, write_chip
 from benchmarks.papers.tang24 import cubefx_times, two_kernels
 from benchmarks.papers.tang24.knn_tiling import TilingProblem, divisors, fit_inverse, search
 from benchmarks.papers.tang24.selection_costs import heap_seconds
 from benchmarks.papers.tang24.tile_times import SimulatedProfile, tile_seconds
 from vitruvian.sim.davinci import Chip, load_chip, simulate
+from vitruvian.sim.davinci.chip.file import read_chip
 from vitruvian.sim.kernels.cubefx import CubeFx
 from vitruvian.sim.kernels.cubefx import build as build_cubefx
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
@@ -90,6 +91,8 @@ def _figures() -> dict[str, Figure]:
             "softindex": (1.56, "SelB without indexing, mean over k"),
             "softcmp": (1.04, "SelB without vcmp and vsel, mean"),
             "fullload": (2.08, "selection of a tile, all over no work"),
+            "select.none": (151.6, "selection of a tile without work, µs"),
+            "select.all": (2.08 * 151.6, "the same with all work, µs"),
             "batch.bitonic": (2.53, "bitonic over SelB, mini-batches"),
             "batch.heap": (31.24, "heap over SelB, mini-batches"),
             "fit": (0.97, "R² of k / t"),
@@ -129,11 +132,11 @@ def _figures() -> dict[str, Figure]:
     )
     for name, case in CASES.items():
         chip = case.chip.removeprefix("ascend")
-        add("Zhou", chip, {f"{name}.speedup": (SPEEDUPS[name], f"{case.title}, speedup")})
+        add("Zhou", chip, {f"{name}.speedup": (SPEEDUPS[name], f"{name}, speedup")})
         for step, stated in PUBLISHED.get(name, {}).items():
             for letter, value in (("U", stated.utilisation), ("R", stated.time_ratio)):
                 if value is not None:
-                    text = f"{case.title}, {step}, {letter}"
+                    text = f"{name}, {step}, {letter}"
                     add("Zhou", chip, {f"{name}.{step}.{letter}": (value, text)}, True)
     rows = {f"pool.{n}": (v, f"max pooling, {n}") for n, v in pooling.PUBLISHED.items()}
     add("Rohwedder", "910", rows)
@@ -218,7 +221,9 @@ def _selection(setting: Setting) -> dict[str, float]:
         values = np.random.default_rng(k).normal(size=(m, 10 * n)).astype(np.float16)
         parts = [values[:, at : at + n] for at in range(0, 10 * n, n)]
         r2.append(fit_inverse(tile_seconds(parts, k, chip, method=method)).r2)
-    return {"fullload": (every + extra) / (none + extra), "fit": float(np.mean(r2))}
+    none, every = none + extra, every + extra
+    found = {"fullload": every / none, "select.none": 1e6 * none, "select.all": 1e6 * every}
+    return found | {"fit": float(np.mean(r2))}
 
 
 def _pruned(setting: Setting) -> dict[str, float]:
@@ -235,8 +240,13 @@ def _pruned(setting: Setting) -> dict[str, float]:
     return found
 
 
+@cache
+def _batch_rows(text: str) -> dict[int, dict[str, float]]:
+    return knn_tiling.batch_rows(read_chip(text))
+
+
 def _batches(setting: Setting) -> dict[str, float]:
-    rows = knn_tiling.batch_rows(setting.chip("ascend310"))
+    rows = _batch_rows(chip_text("ascend310", setting.readings, setting.changes))
     base = "selb-stay" if "S" in setting.readings else "selb"
     return {
         f"batch.{m}": float(np.mean([row[m] / row[base] for row in rows.values()]))
@@ -307,10 +317,11 @@ def _cases(setting: Setting, chip: str) -> dict[str, float]:
     return found
 
 
-def classes(setting: Setting) -> dict[str, list[str]]:
-    """Return the classes of the steps of each case study on its chip."""
+def classes(setting: Setting, names: Collection[str] = tuple(CASES)) -> dict[str, list[str]]:
+    """Return the classes of the steps of some case studies, each on its chip."""
     found = {}
-    for name, case in CASES.items():
+    for name in names:
+        case = CASES[name]
         rows = case_rows(case, setting.chip(case.chip))
         found[name] = [row.analysis.label for row in rows]
     return found
@@ -327,23 +338,50 @@ def _poolings(setting: Setting) -> dict[str, float]:
     }
 
 
-#: Parts of the figures that are computed together, by name.
-GROUPS: Mapping[str, Callable[[Setting], dict[str, float]]] = {
-    "searches": _searches,
-    "selection": _selection,
-    "pruned": _pruned,
-    "cubefx": _cubefx,
-    "products": _products,
-    "cases 310": partial(_cases, chip="ascend310"),
-    "cases 910": partial(_cases, chip="ascend910"),
-    "pooling": _poolings,
-    "batches": _batches,
+@dataclass(frozen=True)
+class Group:
+    """Figures that are computed together.
+
+    Attributes
+    ----------
+    function : callable
+        Returns them for a setting.
+    chip : str
+        The chip on which they are computed.
+    kernels : str
+        The readings of kernels that change them.
+    """
+
+    function: Callable[[Setting], dict[str, float]]
+    chip: str
+    kernels: str = ""
+
+
+#: Parts of the figures by name.
+GROUPS: Mapping[str, Group] = {
+    "searches": Group(_searches, "ascend310", "T"),
+    "selection": Group(_selection, "ascend310", "S"),
+    "pruned": Group(_pruned, "ascend310", "S"),
+    "cubefx": Group(_cubefx, "ascend310", "C"),
+    "products": Group(_products, "ascend310"),
+    "cases 310": Group(partial(_cases, chip="ascend310"), "ascend310"),
+    "cases 910": Group(partial(_cases, chip="ascend910"), "ascend910"),
+    "pooling": Group(_poolings, "ascend910", "M"),
+    "batches": Group(_batches, "ascend310", "S"),
 }
+
+#: Results by group, text of the chip file and readings of the kernels.
+_known: dict[tuple[str, str, str], dict[str, float]] = {}
 
 
 def compute(setting: Setting, groups: Collection[str]) -> dict[str, float]:
     """Return the figures of some groups by key."""
     found: dict[str, float] = {}
     for name in groups:
-        found |= GROUPS[name](setting)
+        group = GROUPS[name]
+        text = chip_text(group.chip, setting.readings, setting.changes)
+        key = name, text, "".join(k for k in group.kernels if k in setting.readings)
+        if key not in _known:
+            _known[key] = group.function(setting)
+        found |= _known[key]
     return {key: value for key, value in found.items() if key in FIGURES or key.endswith(".us")}

@@ -312,11 +312,11 @@ def staggered(chip, cores: int, size: int, delta: Fraction, shared: bool) -> Fra
 def test_eq_2_10_to_2_14():
     """N cores with offsets δ, with independent transfers and with a shared bus."""
     text = (CHIPS / "ascend910.toml").read_text()
-    assert "94, 188, 282, 376, 470, 564, 658, 752, 846, 940, 1034, 1128, 1200" in text
-    chip = read_chip(re.sub(r"94, 188, [\d, ]*1200", "94", text))
+    chip = read_chip(re.sub(r"50, 100, [\d,\s]*1200", "50", text))
+    assert chip.buses["memory"].total(32) == 50 * 10**9
     delta, applied = Fraction(61, 10**9), {True: 0, False: 0}
     for cores, size in product((1, 2, 5, 32), (1 << 10, 1 << 14, 1 << 16)):
-        for shared, rate in ((True, Fraction(94 * 10**9)), (False, Fraction(128 * 10**9))):
+        for shared, rate in ((True, Fraction(50 * 10**9)), (False, Fraction(128 * 10**9))):
             got, alone = staggered(chip, cores, size, delta, shared), size / rate
             form = period_shared if shared else period_private
             want = form(Fraction(size), rate, delta, cores)

@@ -225,7 +225,9 @@ def test_timeline(report):
     for bar, unit in zip(bars, (Unit.V, Unit.MTE2, Unit.MTE3), strict=True):
         busy = next(u.busy for u in report.units() if u.unit == unit) / report.total_s
         share = sum(" ▁▂▃▄▅▆▇█".index(m) for m in bar) / 8 / 50
-        assert busy - 1e-9 <= share <= busy + 2 / 50, "marks are rounded up"
+        # The bars end when a unit takes its next instruction, the busy time with its results.
+        drain = 40e-9 / report.total_s if unit == Unit.V else 0
+        assert busy - drain - 1e-9 <= share <= busy + 2 / 50, "marks are rounded up"
     with pytest.raises(ValueError, match="width must be 1 or more, not 0"):
         timeline(report, 0)
 

@@ -24,7 +24,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.common.wings import registered
 from vitruvian.flows.fpga import floorplan
-from vitruvian.flows.pages import docs
+from vitruvian.flows.pages import docs, house
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -34,6 +34,7 @@ DOCS = ROOT / "docs"
 DRAWN: dict[str, Callable[[Any], str]] = {
     "chart": charts.draw,
     "floorplan": floorplan.draw,
+    "packages": house.draw,
     "timing diagram": timing_diagram.draw,
 }
 

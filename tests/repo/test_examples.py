@@ -1,13 +1,18 @@
 """The functions that users type have examples in their docstrings, and all examples run."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from benchmarks import house
+from tests.repo.rules import modules
 
 FACES = ("vitruvian", "vitruvian.formats", "vitruvian.machines", "vitruvian.ops")
 FACES += ("vitruvian.sparse",)
@@ -47,6 +52,27 @@ def failures(name: str, thing: Any) -> int:
 
 def test_there_are_thirty_functions():
     assert len(FUNCTIONS) >= 30
+
+
+def test_a_tenth_of_the_public_functions_has_an_example(root):
+    """The public functions are those that the faces of packages offer."""
+    offered, shown = house.offered(root)
+    assert offered > 150 and shown >= offered / 10
+
+
+def others(root: Path) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the functions with examples that are none of ``FUNCTIONS``."""
+    for name, path in modules(root).items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and ">>>" in (ast.get_docstring(node) or ""):
+                thing = getattr(importlib.import_module(name), node.name)
+                if thing not in FUNCTIONS.values():
+                    yield f"{name}.{node.name}", thing
+
+
+def test_the_other_examples_run(root):
+    found = dict(others(root))
+    assert found and not [name for name, thing in found.items() if failures(name, thing)]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -52,6 +52,11 @@ def fma(
     ------
     TypeError, ValueError
         If an operand does not hold codes, or if a format or the rounding is unknown.
+
+    Examples
+    --------
+    >>> hex(int(fma(0x4000, 0x4200, 0x3C00, "fp16")))
+    '0x4700'
     """
     f = as_format(format)
     out = f if output is None else as_format(output, "output")
@@ -80,6 +85,11 @@ def mul(
     Returns
     -------
     ndarray of unsigned int, ``output`` codes
+
+    Examples
+    --------
+    >>> hex(int(mul(0x4000, 0x4200, "fp16")))
+    '0x4600'
     """
     out = as_format(format) if output is None else as_format(output, "output")
     # The zero that is added must not change the sign of a zero product: x + (−0) = x, but with RD
@@ -111,6 +121,11 @@ def add(
     ------
     ValueError
         If ``output`` cannot hold every number of ``format``.
+
+    Examples
+    --------
+    >>> hex(int(add(0x3C00, 0x4000, "fp16")))
+    '0x4200'
     """
     f = as_format(format)
     out = f if output is None else as_format(output, "output")
@@ -144,6 +159,11 @@ def compare(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray
     Returns
     -------
     ndarray of int8
+
+    Examples
+    --------
+    >>> compare([0x3C00, 0x7E00], [0x4000, 0x3C00], "fp16").tolist()
+    [-1, 2]
     """
     f = as_format(format)
     a, b = as_codes(a, f, "a"), as_codes(b, f, "b")
@@ -166,12 +186,23 @@ def minimum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.
     Returns
     -------
     ndarray of unsigned int, ``format`` codes
+
+    Examples
+    --------
+    >>> hex(int(minimum_number(0x3C00, 0x7E00, "fp16")))
+    '0x3c00'
     """
     return _pick(a, b, format, np.less_equal)
 
 
 def maximum_number(a: ArrayLike, b: ArrayLike, format: FloatFormat | str) -> np.ndarray:
-    """Return the larger number (IEEE 754-2019 maximumNumber); see ``minimum_number``."""
+    """Return the larger number (IEEE 754-2019 maximumNumber); see ``minimum_number``.
+
+    Examples
+    --------
+    >>> hex(int(maximum_number(0x3C00, 0x4000, "fp16")))
+    '0x4000'
+    """
     return _pick(a, b, format, np.greater_equal)
 
 

@@ -53,6 +53,11 @@ def number_dtype(format: FloatFormat | str) -> np.dtype:
     ------
     ValueError
         If the format is unknown or has no such type.
+
+    Examples
+    --------
+    >>> str(number_dtype("bf16"))
+    'bfloat16'
     """
     f = as_format(format)
     if f.dtype is None:
@@ -183,6 +188,11 @@ def to_float(codes: ArrayLike, format: FloatFormat | str) -> np.ndarray:
     ------
     TypeError, ValueError
         If ``codes`` are not codes of ``format``.
+
+    Examples
+    --------
+    >>> to_float([0x3C00, 0xFC00], "fp16").tolist()
+    [1.0, -inf]
     """
     f = as_format(format)
     u = unpack(codes, f)

@@ -40,6 +40,11 @@ def convert(
     ------
     TypeError, ValueError
         If ``codes`` are not codes of ``source``, or if a format or the rounding is unknown.
+
+    Examples
+    --------
+    >>> hex(int(convert(0x3C00, "fp16", "fp32")))
+    '0x3f800000'
     """
     source, target = as_format(source, "source"), as_format(target, "target")
     u = unpack(codes, source)
@@ -84,6 +89,11 @@ def to_int(
     ------
     TypeError, ValueError
         If an argument has the wrong type or is out of range.
+
+    Examples
+    --------
+    >>> to_int([0x3E00, 0x4100], "fp16").tolist()
+    [2, 2]
     """
     source, target = as_format(source, "source"), as_int_format(target, "target")
     if target.bits > 32:
@@ -117,6 +127,11 @@ def from_int(values: ArrayLike, target: FloatFormat | str, rounding: str = "RNE"
         If ``values`` are not integers.
     ValueError
         If a magnitude is 2^60 or more, or if the format or the rounding is unknown.
+
+    Examples
+    --------
+    >>> hex(int(from_int(3, "fp16")))
+    '0x4200'
     """
     values = np.asarray(values)
     if values.dtype.kind not in "iu":
@@ -151,6 +166,11 @@ def from_float(
     ------
     TypeError
         If ``values`` are not real numbers.
+
+    Examples
+    --------
+    >>> hex(int(from_float(0.1, "bf16")))
+    '0x3dcd'
     """
     values = np.asarray(values)
     if values.dtype.kind not in "fiu":

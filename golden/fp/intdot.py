@@ -51,6 +51,11 @@ def int_dot(
         If an operand does not hold integers.
     ValueError
         If a number does not fit, or if the shapes of ``a`` and ``b`` do not match.
+
+    Examples
+    --------
+    >>> int(int_dot([1, -2, 3], [4, 5, 6], 100))
+    112
     """
     a = _integers(a, 8, signed_a, "a")
     b = _integers(b, 8, signed_b, "b")

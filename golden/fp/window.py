@@ -68,6 +68,11 @@ def ieee_window(
 
     For K > 1, at most K of the K + 1 terms are cut, each by less than q: the result differs from
     the exact sum by at most half a last place + K·q.
+
+    Examples
+    --------
+    >>> ieee_window("fp16", "fp32")
+    45
     """
     a, output = as_format(input, "input"), as_format(output, "output")
     b = a if input_b is None else as_format(input_b, "input_b")

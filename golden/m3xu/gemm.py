@@ -13,13 +13,24 @@ def operand_dtype(precision: Precision | str) -> np.dtype:
     """Return the dtype of A and B.
 
     TF32 operands are float32 arrays whose low 13 bits are ignored.
+
+    Examples
+    --------
+    >>> str(operand_dtype("fp32"))
+    'float32'
     """
     precision = as_precision(precision)
     return np.dtype(np.complex64) if precision.is_complex else number_dtype(precision.format)
 
 
 def result_dtype(precision: Precision | str) -> np.dtype:
-    """Return the dtype of C and D."""
+    """Return the dtype of C and D.
+
+    Examples
+    --------
+    >>> str(result_dtype("fp32"))
+    'float32'
+    """
     precision = as_precision(precision)
     if precision.is_complex:
         return np.dtype(np.complex64)

@@ -23,6 +23,11 @@ def split(significand: int, *, limbs: int, bits: int) -> list[int]:
     ------
     ValueError
         If the integer has more than ``limbs * bits`` bits.
+
+    Examples
+    --------
+    >>> split(0x123, limbs=2, bits=8)
+    [35, 1]
     """
     if significand < 0 or significand >> limbs * bits:
         raise ValueError(f"significand must have at most {limbs * bits} bits, not {significand!r}")
@@ -30,13 +35,25 @@ def split(significand: int, *, limbs: int, bits: int) -> list[int]:
 
 
 def limb_pairs(step: int, limbs: int) -> list[tuple[int, int]]:
-    """Return the numbers of the limbs, of A and of B, that each lane multiplies in a step."""
+    """Return the numbers of the limbs, of A and of B, that each lane multiplies in a step.
+
+    Examples
+    --------
+    >>> limb_pairs(1, 2)
+    [(0, 1), (1, 0)]
+    """
     # With i + j = step modulo n, every pair of limbs occurs in exactly one step.
     return [(lane, (step - lane) % limbs) for lane in range(limbs)]
 
 
 def step_shifts(step: int, limbs: int, bits: int) -> list[int]:
-    """Return the shift of each lane's product in a step, for limbs of ``bits`` bits."""
+    """Return the shift of each lane's product in a step, for limbs of ``bits`` bits.
+
+    Examples
+    --------
+    >>> step_shifts(0, 2, 12)
+    [0, 24]
+    """
     # i + j is either ``step`` or ``step + limbs``, so a lane needs only two shift amounts.
     return [bits * (i + j) for i, j in limb_pairs(step, limbs)]
 
@@ -55,6 +72,11 @@ def product_by_steps(a: int, b: int, *, limbs: int, bits: int) -> int:
     ------
     ValueError
         If a significand has more than ``limbs * bits`` bits.
+
+    Examples
+    --------
+    >>> product_by_steps(1000, 2000, limbs=2, bits=12)
+    2000000
     """
     x, y = split(a, limbs=limbs, bits=bits), split(b, limbs=limbs, bits=bits)
     total = 0

@@ -42,7 +42,14 @@ def grouped(rows: Iterable[Machine]) -> list[dict[str, object]]:
 
 
 def summary(rule: Rule) -> str:
-    """Return the rule in a few words."""
+    """Return the rule in a few words.
+
+    Examples
+    --------
+    >>> from vitruvian import machines
+    >>> summary(machines.find("a100_mma_fp16_fp32").rule)
+    'K 8, F 24 magnitude, RZ, floor -132'
+    """
     if isinstance(rule, IntDotSpec):
         return f"K {rule.k}, exact modulo 2^32"
     if isinstance(rule, ChainSpec):

@@ -42,22 +42,45 @@ def add(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     ------
     TypeError
         If the types differ or are not types of vector elements.
+
+    Examples
+    --------
+    >>> add(np.float16([2048]), np.float16([1])).tolist()
+    [2048.0]
     """
     return _apply(np.add, a, b)
 
 
 def sub(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return a − b."""
+    """Return a − b.
+
+    Examples
+    --------
+    >>> sub(np.int16([-32768]), np.int16([1])).tolist()
+    [32767]
+    """
     return _apply(np.subtract, a, b)
 
 
 def mul(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return a · b."""
+    """Return a · b.
+
+    Examples
+    --------
+    >>> mul(np.float16([300]), np.float16([300])).tolist()
+    [inf]
+    """
     return _apply(np.multiply, a, b)
 
 
 def div(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return the floating-point quotient a / b; x/0 is an infinity and 0/0 a NaN."""
+    """Return the floating-point quotient a / b; x/0 is an infinity and 0/0 a NaN.
+
+    Examples
+    --------
+    >>> div(np.float16([1, 1]), np.float16([3, 0])).tolist()
+    [0.333251953125, inf]
+    """
     a, b = np.asarray(a), np.asarray(b)
     check_floats(a, b)
     return _apply(np.divide, a, b)
@@ -67,6 +90,11 @@ def maximum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """Return the larger number (IEEE 754-2019 maximumNumber).
 
     A number is preferred to a NaN, and −0 < +0.
+
+    Examples
+    --------
+    >>> maximum(np.float16([1, np.nan]), np.float16([2, 3])).tolist()
+    [2.0, 3.0]
     """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
@@ -86,6 +114,11 @@ def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """Return the smaller number (IEEE 754-2019 minimumNumber).
 
     A number is preferred to a NaN, and −0 < +0.
+
+    Examples
+    --------
+    >>> minimum(np.float16([1, np.nan]), np.float16([2, 3])).tolist()
+    [1.0, 3.0]
     """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
@@ -101,13 +134,25 @@ def minimum(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def relu(a: ArrayLike) -> np.ndarray:
-    """Return max(a, +0); NaN and −0 give +0."""
+    """Return max(a, +0); NaN and −0 give +0.
+
+    Examples
+    --------
+    >>> relu(np.float16([-1, 2])).tolist()
+    [0.0, 2.0]
+    """
     a = np.asarray(a)
     return maximum(a, np.zeros((), a.dtype))
 
 
 def leaky_relu(a: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    """Return a for a > 0, else a · slope, rounded once; a NaN gives a NaN."""
+    """Return a for a > 0, else a · slope, rounded once; a NaN gives a NaN.
+
+    Examples
+    --------
+    >>> leaky_relu(np.float16([-1, 2]), np.float16(0.25)).tolist()
+    [-0.25, 2.0]
+    """
     a = np.asarray(a)
     slope = np.asarray(slope, a.dtype)
     check_floats(a)
@@ -115,23 +160,47 @@ def leaky_relu(a: ArrayLike, slope: ArrayLike) -> np.ndarray:
 
 
 def absolute(a: ArrayLike) -> np.ndarray:
-    """Return |a|; for floating point the sign bit is cleared, the smallest integer is unchanged."""
+    """Return |a|; for floating point the sign bit is cleared, the smallest integer is unchanged.
+
+    Examples
+    --------
+    >>> absolute(np.float16([-1.5, 2])).tolist()
+    [1.5, 2.0]
+    """
     a = np.asarray(a)
     return _apply(np.abs, a)
 
 
 def bitwise_and(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return the bitwise AND of the codes of a and b, of any type."""
+    """Return the bitwise AND of the codes of a and b, of any type.
+
+    Examples
+    --------
+    >>> bitwise_and(np.uint16([0x0FF0]), np.uint16([0x00FF])).tolist()
+    [240]
+    """
     return _bits(np.bitwise_and, a, b)
 
 
 def bitwise_or(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Return the bitwise OR of the codes of a and b, of any type."""
+    """Return the bitwise OR of the codes of a and b, of any type.
+
+    Examples
+    --------
+    >>> bitwise_or(np.uint16([0x0F00]), np.uint16([0x00FF])).tolist()
+    [4095]
+    """
     return _bits(np.bitwise_or, a, b)
 
 
 def bitwise_not(a: ArrayLike) -> np.ndarray:
-    """Return the bitwise complement of the codes of a, of any type."""
+    """Return the bitwise complement of the codes of a, of any type.
+
+    Examples
+    --------
+    >>> bitwise_not(np.uint16([1])).tolist()
+    [65534]
+    """
     return _bits(np.bitwise_not, a)
 
 
@@ -149,6 +218,11 @@ def shift_left(a: ArrayLike, amount: int) -> np.ndarray:
     a : array_like of int
     amount : int
         At least 0. If it is the width of an element or more, the result is 0.
+
+    Examples
+    --------
+    >>> shift_left(np.int16([3]), 2).tolist()
+    [12]
     """
     a = _integers(a)
     return a << a.dtype.type(amount) if amount < 8 * a.dtype.itemsize else np.zeros_like(a)
@@ -164,6 +238,13 @@ def shift_right(a: ArrayLike, amount: int, *, nearest: bool = False) -> np.ndarr
         At least 0.
     nearest : bool
         If True, round to nearest with ties up; if False, round down.
+
+    Examples
+    --------
+    >>> shift_right(np.int16([-5, 5]), 1).tolist()
+    [-3, 2]
+    >>> shift_right(np.int16([-5, 5]), 1, nearest=True).tolist()
+    [-2, 3]
     """
     a = _integers(a)
     width = 8 * a.dtype.itemsize
@@ -197,6 +278,11 @@ def multiply_add(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> np.ndarray:
     ------
     TypeError
         If a type is not one of these.
+
+    Examples
+    --------
+    >>> multiply_add(np.float16([0.1]), np.float16([10]), np.float16([-1])).tolist()
+    [-0.000244140625]
     """
     a, b, c = np.asarray(a), np.asarray(b), np.asarray(c)
     check_floats(a, b)

@@ -44,6 +44,11 @@ def convert(values: ArrayLike, source: str, target: str, rounding: str = "r") ->
         to floating point.
     TypeError
         If ``values`` do not have the type of ``source``.
+
+    Examples
+    --------
+    >>> convert(np.float16([1.5, 2.5]), "fp16", "int32").tolist()
+    [2, 2]
     """
     values = np.asarray(values)
     if values.dtype != dtype_of(source):

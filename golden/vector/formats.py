@@ -45,6 +45,11 @@ def canonical(values: np.ndarray) -> np.ndarray:
     """Return the same numbers with every NaN replaced by the canonical NaN.
 
     The canonical NaN is quiet, with a clear sign and no other fraction bit set.
+
+    Examples
+    --------
+    >>> canonical(np.float16([-np.nan, 1])).view(np.uint16).tolist()
+    [32256, 15360]
     """
     nan = np.isnan(values)
     if nan.any():

@@ -35,6 +35,11 @@ def sqrt(a: ArrayLike) -> np.ndarray:
     ------
     TypeError
         If the type is neither float16 nor float32; so do all functions of this module.
+
+    Examples
+    --------
+    >>> sqrt(np.float16([4, 2, -1])).tolist()
+    [2.0, 1.4140625, nan]
     """
     a = _floats(a)
     with np.errstate(all="ignore"):
@@ -42,24 +47,48 @@ def sqrt(a: ArrayLike) -> np.ndarray:
 
 
 def rec(a: ArrayLike) -> np.ndarray:
-    """Return 1/a; ±0 gives the infinity of the same sign, and an infinity gives a zero."""
+    """Return 1/a; ±0 gives the infinity of the same sign, and an infinity gives a zero.
+
+    Examples
+    --------
+    >>> rec(np.float16([4, 3, 0])).tolist()
+    [0.25, 0.333251953125, inf]
+    """
     a = _floats(a)
     with np.errstate(all="ignore"):
         return canonical(np.divide(a.dtype.type(1), a))
 
 
 def rsqrt(a: ArrayLike) -> np.ndarray:
-    """Return 1/√a; a NaN for a < 0, and the infinity of the same sign for ±0."""
+    """Return 1/√a; a NaN for a < 0, and the infinity of the same sign for ±0.
+
+    Examples
+    --------
+    >>> rsqrt(np.float16([4, 2, 0])).tolist()
+    [0.5, 0.70703125, inf]
+    """
     return _rounded(a, lambda x: 1 / np.sqrt(x), lambda x: 1 / x.sqrt())
 
 
 def exp(a: ArrayLike) -> np.ndarray:
-    """Return eᵃ; 1 for ±0, and +0 for −∞."""
+    """Return eᵃ; 1 for ±0, and +0 for −∞.
+
+    Examples
+    --------
+    >>> exp(np.float16([0, 1, -np.inf])).tolist()
+    [1.0, 2.71875, 0.0]
+    """
     return _rounded(a, np.exp, Decimal.exp)
 
 
 def ln(a: ArrayLike) -> np.ndarray:
-    """Return the natural logarithm; −∞ for ±0, a NaN for a < 0, and +0 for 1."""
+    """Return the natural logarithm; −∞ for ±0, a NaN for a < 0, and +0 for 1.
+
+    Examples
+    --------
+    >>> ln(np.float16([1, 10, 0])).tolist()
+    [0.0, 2.302734375, -inf]
+    """
     return _rounded(a, np.log, Decimal.ln)
 
 

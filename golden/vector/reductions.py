@@ -32,6 +32,11 @@ def sum_tree(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
         If the type is neither float16 nor float32.
     ValueError
         If L is not a power of two.
+
+    Examples
+    --------
+    >>> float(sum_tree(np.float16([2048, 1, -2048, 1])))
+    1.0
     """
     a = np.asarray(a)
     check_floats(a)
@@ -44,7 +49,13 @@ def sum_tree(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
 
 
 def pair_sums(a: ArrayLike, mask: ArrayLike = True) -> np.ndarray:
-    """Return the (..., L/2) sums of neighbours, the first level of the tree; see ``sum_tree``."""
+    """Return the (..., L/2) sums of neighbours, the first level of the tree; see ``sum_tree``.
+
+    Examples
+    --------
+    >>> pair_sums(np.float16([1, 2, 3, 4])).tolist()
+    [3.0, 7.0]
+    """
     a = np.asarray(a)
     check_floats(a)
     a = np.where(mask, a, a.dtype.type(-0.0))
@@ -72,6 +83,12 @@ def largest(a: ArrayLike, mask: ArrayLike = True) -> tuple[np.ndarray, np.ndarra
     ------
     TypeError
         If ``a`` does not have a type of vector elements.
+
+    Examples
+    --------
+    >>> value, lane = largest(np.float16([1, 3, 3]))
+    >>> float(value), int(lane)
+    (3.0, 1)
     """
     return _extreme(a, mask, 1)
 
@@ -80,6 +97,12 @@ def smallest(a: ArrayLike, mask: ArrayLike = True) -> tuple[np.ndarray, np.ndarr
     """Return the smallest element of the last axis and the first lane that has it.
 
     It treats NaNs, zeros and the mask as ``largest`` does.
+
+    Examples
+    --------
+    >>> value, lane = smallest(np.float16([1, 0, 0]))
+    >>> float(value), int(lane)
+    (0.0, 1)
     """
     return _extreme(a, mask, -1)
 

@@ -42,6 +42,11 @@ def compare(a: ArrayLike, b: ArrayLike, condition: str) -> np.ndarray:
         If the condition is unknown.
     TypeError
         If the types differ or are not types of vector elements.
+
+    Examples
+    --------
+    >>> compare(np.float16([1, np.nan]), np.float16([2, np.nan]), "lt").tolist()
+    [True, False]
     """
     one_of("condition", condition, CONDITIONS)
     a, b = np.asarray(a), np.asarray(b)
@@ -62,6 +67,11 @@ def select(bits: ArrayLike, a: ArrayLike, b: ArrayLike) -> np.ndarray:
     ------
     TypeError
         If the types differ or are not types of vector elements.
+
+    Examples
+    --------
+    >>> select([True, False], np.float16([1, 2]), np.float16([3, 4])).tolist()
+    [1.0, 4.0]
     """
     a, b = np.asarray(a), np.asarray(b)
     check_same(a, b)
@@ -69,12 +79,24 @@ def select(bits: ArrayLike, a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def pack(bits: ArrayLike) -> np.ndarray:
-    """Pack (..., L) booleans into (..., ⌈L/8⌉) bytes, with lane 0 in the lowest bit."""
+    """Pack (..., L) booleans into (..., ⌈L/8⌉) bytes, with lane 0 in the lowest bit.
+
+    Examples
+    --------
+    >>> pack([True, False, True]).tolist()
+    [5]
+    """
     return np.packbits(np.asarray(bits, bool), axis=-1, bitorder="little")
 
 
 def unpack_bits(data: ArrayLike, lanes: int) -> np.ndarray:
-    """Unpack (..., B) bytes (uint8) to (..., lanes) booleans, the inverse of ``pack``."""
+    """Unpack (..., B) bytes (uint8) to (..., lanes) booleans, the inverse of ``pack``.
+
+    Examples
+    --------
+    >>> unpack_bits(np.uint8([5]), 3).tolist()
+    [True, False, True]
+    """
     return np.unpackbits(np.asarray(data), axis=-1, count=lanes, bitorder="little").astype(bool)
 
 
@@ -85,6 +107,11 @@ def transpose(a: ArrayLike) -> np.ndarray:
     ------
     ValueError
         If the shape is different.
+
+    Examples
+    --------
+    >>> transpose(np.arange(256, dtype=np.int16).reshape(16, 16))[1, :3].tolist()
+    [1, 17, 33]
     """
     a = np.asarray(a)
     if a.shape[-2:] != (16, 16):
@@ -107,6 +134,11 @@ def fill_blocks(a: ArrayLike) -> np.ndarray:
     ------
     TypeError
         If the elements have another size.
+
+    Examples
+    --------
+    >>> fill_blocks(np.uint16([7, 9])).shape
+    (2, 16)
     """
     a = np.asarray(a)
     if a.dtype.itemsize not in (2, 4):

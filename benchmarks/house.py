@@ -26,7 +26,7 @@ import sys
 import tempfile
 import tokenize
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -179,19 +179,24 @@ def _python(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def import_time(root: Path) -> tuple[float, int]:
-    """Return the shortest time of 25 of ``import vitruvian``, in ms, and the modules it loads."""
+def modules_loaded(root: Path) -> int:
+    """Return the number of modules that ``import vitruvian`` loads."""
     code = (
         "import sys; before = set(sys.modules); import vitruvian;"
         "print(len(set(sys.modules) - before))"
     )
-    loaded = int(_python(root, "-c", code).stdout)
-    times = []
+    return int(_python(root, "-c", code).stdout)
+
+
+def import_times(roots: Sequence[Path]) -> list[float]:
+    """Return the time of ``import vitruvian`` in ms, the shortest of 25 in turn."""
+    times: list[list[float]] = [[] for _ in roots]
     for _ in range(25):
-        lines = _python(root, "-X", "importtime", "-c", "import vitruvian").stderr.splitlines()
-        (line,) = [line for line in lines if line.rpartition("|")[2].strip() == "vitruvian"]
-        times.append(int(line.split("|")[1]) / 1000)
-    return min(times), loaded
+        for root, found in zip(roots, times, strict=True):
+            lines = _python(root, "-X", "importtime", "-c", "import vitruvian").stderr.splitlines()
+            (line,) = [line for line in lines if line.rpartition("|")[2].strip() == "vitruvian"]
+            found.append(int(line.split("|")[1]) / 1000)
+    return list(map(min, times))
 
 
 def installed(root: Path) -> tuple[int, int]:
@@ -241,7 +246,6 @@ def figures(root: Path) -> dict[str, str]:
     pages = [path.read_text(encoding="utf-8") for path in (root / "docs").rglob("*.md")]
     svg = [path for path in root.rglob("*.svg") if not {"build", ".venv"} & {*path.parts}]
     tests = sorted((root / "tests").rglob("*.py"))
-    milliseconds, loaded = import_time(root)
     dependencies, megabytes = installed(root)
     flat = sum(1 for path in (root / "flows").glob("*.py") if path.name != "__init__.py")
     return {
@@ -264,8 +268,7 @@ def figures(root: Path) -> dict[str, str]:
         "functions without _": f"{functions}",
         "of these, with an example ": f"{with_example}",
         "lines of SVG in Git": f"{sum(len(path.read_text().splitlines()) for path in svg)}",
-        "import vitruvian, ms": f"{milliseconds:.1f}",
-        "modules that it loads": f"{loaded}",
+        "modules that import vitruvian loads": f"{modules_loaded(root)}",
         "dependencies": f"{dependencies}",
         "MB of them and theirs": f"{megabytes}",
         "kB of the wheel": f"{wheel(root)}",
@@ -300,7 +303,11 @@ def main(argv: list[str] | None = None) -> int:
         Path(options.drawing).write_text(drawing(options.folders[0].resolve(), options.title))
         return 0
     columns = [figures(folder.resolve()) for folder in options.folders]
-    header = ["", *map(name, options.folders)]
+    for column, time in zip(
+        columns, import_times([f.resolve() for f in options.folders]), strict=True
+    ):
+        column["ms of import vitruvian"] = f"{time:.1f}"
+    header = ["count", *map(name, options.folders)]
     rows = [[row.strip(), *(column[row] for column in columns)] for row in columns[0]]
     for row in (header, *rows):
         print(f"{row[0]:36}", *(f"{cell:>12}" for cell in row[1:]))

@@ -239,6 +239,9 @@ class Tables:
                 for line in (0.8, 1, 1.2):
                     axes.axhline(line, color="#999999", linewidth=0.8)
                 axes.set_yscale("log")
+                axes.yaxis.set_minor_formatter("")
+                ticks = [0.01, 0.03, 0.1, 0.3, 1, 3, 10] if tang else [0.25, 0.5, 1, 2, 4]
+                axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
                 axes.set_xlabel("number in the table")
                 axes.set_ylabel("ours / published")
                 axes.set_title("Tang 2024" if tang else "Zhou et al. 2025, Rohwedder 2021")

@@ -398,6 +398,8 @@ def _fill_axis(axes: Any, axis: Any, name: str, entry: Mapping[str, Any]) -> Non
         axis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_minor_formatter("")
     if "ticks" in entry:
+        # A logarithmic axis would label some of its minor ticks, too.
+        axis.set_minor_formatter("")
         axis.set_ticks(entry["ticks"], entry["labels"])
         if entry["labels"]:
             axis.set_tick_params(labelsize=entry["font"], labelrotation=entry["rotation"])

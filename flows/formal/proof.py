@@ -42,6 +42,7 @@ class Mutation:
         ValueError
             If the text to replace does not occur exactly once.
         """
+        # Not getattr, which unwraps a static method, so that the original could not be put back.
         original = inspect.getattr_static(self.owner, self.function)
         plain = original.__func__ if isinstance(original, staticmethod) else original
         source = textwrap.dedent(inspect.getsource(plain))
@@ -52,6 +53,8 @@ class Mutation:
             )
         names: dict[str, Any] = {}
         code = compile(source.replace(self.old, self.new), f"<mutant: {self.name}>", "exec")
+        # A method that calls super() without arguments, or reads names of a function around it,
+        # cannot have mutations: the compiled text has no closure.
         exec(code, plain.__globals__, names)
         setattr(self.owner, self.function, names[self.function])
         try:

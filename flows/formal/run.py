@@ -30,6 +30,7 @@ class ProofRow:
     @property
     def passed(self) -> bool:
         """True if the property holds, or if the mutation breaks it."""
+        # An open outcome is None, which passes neither as a proof nor as a mutation.
         return self.outcome.holds is (self.mutation is None)
 
     @property
@@ -109,6 +110,7 @@ def run(
                 proof, mutation = waiting[job]
                 progress(f"proved {proof.name}", number, len(tasks))
                 yield ProofRow(proof=proof, mutation=mutation, outcome=job.result())
+        # Also if the reader of the rows stops early: waiting provers must not start.
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

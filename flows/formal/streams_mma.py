@@ -48,6 +48,7 @@ def _issue(h: ProofHarness) -> None:
     with h.m.If(ends):
         h.m.d.sync += [hits.eq(0), next_block.eq(0)]
     with h.m.Else():
+        # The count stays at 3; one that wraps would hide repeated beats.
         h.m.d.sync += [hits.eq(hits + (hit & (hits != 3)))]
         with h.m.If(sent & mine):
             h.m.d.sync += next_block.eq(next_block + 1)
@@ -60,6 +61,7 @@ def _issue(h: ProofHarness) -> None:
     with h.m.If(sent & mine):
         h.m.d.sync += [open_tile.eq(~fetch.last), slot.eq(control.slot)]
     kept = ~(issue.o.valid & mine & open_tile) | (control.slot == slot)
+    # The parts of a complex tile have two slots that differ in the lowest bit.
     pair = Mux(is_complex, control.slot ^ 1 ^ slot, control.slot ^ slot)
     same = (control.slot == slot) | (is_complex & (pair == 0))
     h.rule("slot_kept", kept)
@@ -102,6 +104,7 @@ def _unit(h: ProofHarness) -> None:
     unit = h.add(MmaUnit(config=_SMALL, ahead=_AHEAD))
     h.stable_streams(unit)
     shown = Value.cast(unit.o.payload)
+    # The tag: precision, two bits of the start, slot and emit.
     width = _SMALL.precision_bits + 2 + _SMALL.slot_bits + 1
     Tracker(
         h,

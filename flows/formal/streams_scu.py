@@ -12,6 +12,7 @@ from vitruvian.hdl.scu.config import ConversionConfig
 from vitruvian.hdl.scu.im2col import Im2Col
 from vitruvian.hdl.scu.reader import Reader
 
+# Narrow fields keep the state of the proofs small; a fractal of 16 rows is two beats.
 _SMALL = ConversionConfig(
     rows=8,
     c0_bytes=2,
@@ -57,6 +58,7 @@ def _beats(h: ProofHarness, command: Any, beat: Any, *, name: str) -> Signal:
             m.d.sync += [own.eq(own - 1), marked.eq(own != 1)]
     mine = marked & (before == 0) & beat.valid
     h.rule(f"{name}_in_order", ~mine | (beat.payload.fill == fill))
+    # At most two commands are under way, so the counter cannot wrap.
     h.rule(f"{name}_most", pending <= 2 * config.beats << config.repeat_bits)
     return pending
 
@@ -96,6 +98,7 @@ def _im2col(h: ProofHarness) -> None:
     dut = h.add(Im2Col(config=_SMALL))
     h.stable_streams(dut)
     fill = h.constant("padding", 16)
+    # All commands have the same padding, any, so that a beat need not be joined to its own.
     h.assume(~dut.i.valid | (dut.i.payload.fill == fill))
     inside = Cat(dut.fetch.payload[n].inside for n in range(_SMALL.rows))
     track = Tracker(
@@ -136,6 +139,7 @@ def _col2im(h: ProofHarness) -> None:
         offered=dut.o.valid,
         expected=dut.fetch.payload,
         actual=dut.o.payload.pixels,
+        # Requests in the queue, and those in the two ranks of the adder.
         most=_SMALL.ahead + 2,
         name="pixel",
     )

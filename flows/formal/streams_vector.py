@@ -43,6 +43,7 @@ def _unit(h: ProofHarness) -> None:
     ]
     h.stable_streams(unit)
     a, b = unit.a.payload, unit.b.payload
+    # Lanes of FP16 have 16 bits.
     lanes = [Value.cast(a)[16 * k] for k in range(_CONFIG.lanes)]
     total = lanes[0] ^ lanes[1] ^ lanes[2] ^ lanes[3]
     taken = transfers(unit.a)

@@ -98,6 +98,7 @@ def check_set(data: MachineSet, *, rtl: bool = True) -> Checked:
     found, unit, reason = None, "", ""
     golden = compare_set(data)  # first, since it refuses what is no set
     if rtl:
+        # Golden alone does without the RTL and its imports.
         from vitruvian.hdl.machines import NoUnit
         from vitruvian.sim.machines.rtl import compare_rtl, unit_of
 

@@ -73,6 +73,7 @@ def run_rtl(
     """
     model = compile_unit(unit.component, **unit.parameters)
     terms = a.shape[1]
+    # The products of the last step that the operands do not fill.
     missing = -terms % unit.k
     a, b = (
         np.pad(x, ((0, 0), (0, missing)), constant_values=zero)
@@ -84,7 +85,9 @@ def run_rtl(
             if scale is not None:
                 each = terms // scale.shape[1]
                 part = scale[:, step.terms.start // each : step.terms.stop // each]
+                # A port of one scale takes numbers, one of several takes rows.
                 inputs[name] = part[:, 0] if part.shape[1] == 1 else part
+        # The sum of a step is Dst of the next one.
         c = model.run(**inputs, **step.inputs)
     return c
 
@@ -104,6 +107,7 @@ def compare_rtl(data: MachineSet, unit: Realisation | None = None) -> Difference
     """
     machine = data.machine
     a, b = _narrow(data.a, machine.input), _narrow(data.b, machine.input_b)
+    # The product of −0 and +0 is −0, which changes no sum, not even one that is −0.
     zeros = (_negative_zero(machine.input), 0)
     output = output_format(machine)
     c = data.c.astype(np.uint32) if output is None else _narrow(data.c, output)

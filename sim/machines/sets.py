@@ -85,6 +85,7 @@ def read_set(path: Path) -> MachineSet:
         arrays, _ = read_arrays(path, _ARRAYS, _check)
     except (OSError, ValueError, MemoryError) as error:
         text = str(error) or "it is too large for the memory"
+        # Messages of the reader begin with the file's name; the user gets its whole path.
         if text.startswith(path.name):
             raise UserError(f"{path}{text.removeprefix(path.name)}") from None
         raise UserError(f"{path} must be an .npz file of unsigned codes: {text}") from None
@@ -119,6 +120,7 @@ def examples() -> Iterator[MachineSet]:
         machine = find(entry["stem"])
         operands = {}
         for name in "ab":
+            # The file lists only elements that are no zeros; keys of TOML are strings.
             operands[name] = np.zeros((1, entry["k"]), np.uint64)
             for position, code in entry[name].items():
                 operands[name][0, int(position)] = code
@@ -159,6 +161,7 @@ def differences(got: np.ndarray, expected: np.ndarray, format: FloatFormat | Non
         x, y = unpack(got, format), unpack(expected, format)
         other &= ~(x.nan & y.nan)
         zero = [(u.significand == 0) & ~u.infinity & ~u.nan for u in (x, y)]
+        # Two codes of zero can differ in the sign alone.
         signs = other & zero[0] & zero[1]
     rows = np.flatnonzero(other)
     return Differences(

@@ -57,4 +57,5 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """True if at least one result was compared and none differs."""
+        # A comparison of nothing shows nothing, so it fails.
         return self.result is not None and self.result.vectors > 0 and not self.result.mismatches

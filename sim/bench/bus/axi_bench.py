@@ -20,6 +20,7 @@ def pauses(rng: random.Random, rate: float) -> Iterator[bool]:
         if rng.random() >= rate:
             yield False
         else:
+            # One pause in 32 is long, up to 31 cycles, so that the queues behind it can fill.
             yield from [True] * (rng.randrange(32) if rng.random() < 1 / 32 else 1)
 
 
@@ -52,6 +53,7 @@ class AxiBench:
         self.count: int = parameters()[counted]
         self.board = Scoreboard(output, seed=self.seed, digits=digits)
         self.cycle = 0
+        # The offer of each channel that was not taken in the cycle before.
         self._kept: dict[str, str | None] = {}
         logging.getLogger("cocotb").setLevel(logging.WARNING)
         dut.aresetn.value = 0

@@ -44,6 +44,7 @@ def make_beats(core: BusCore, rng: random.Random, *, count: int, **options: Any)
         slot = rng.randrange(core.slot_count)
         for beat in range(size):
             start, emit = (word >> 8 & 3, beat == size - 1)
+            # The first beat starts from zero or C, and the others add to its slot.
             if beat:
                 start = Start.ACCUMULATE.value
             words = {
@@ -53,6 +54,7 @@ def make_beats(core: BusCore, rng: random.Random, *, count: int, **options: Any)
             }
             if start == Start.FROM_C.value:
                 words["c"] = words_of(parts["c"])
+            # The word of a command: start from bit 8, emit in bit 10, the slot from bit 16 on.
             command = word & 0xFF | start << 8 | emit << 10 | slot << 16
             results = [words_of(packets.d[number])] if emit else []
             beats.append(BusBeat(words, command, results))

@@ -40,6 +40,7 @@ async def _run(bench: AxiStreamBench) -> None:
     packets = []
     for number in range(len(program)):
         packet = np.frombuffer(await bench.packet(), f"<u{config.word_bits // 8}")
+        # A packet has the results of one instruction, an item for each of its tiles.
         packets.append(packet.reshape(-1, config.m, config.n))
         count = sum(tile[0] == number for tile in tiles)
         assert len(packets[-1]) == count, f"a packet must have {count} items"
@@ -54,6 +55,7 @@ async def _run(bench: AxiStreamBench) -> None:
         for name, field in layout:
             got = request >> field.offset & (1 << field.width) - 1
             assert got == beats[name][beat], f"{name} of request {beat} (seed {bench.seed})"
+    # Long enough for a result or a request that should not be there.
     await ClockCycles(bench.dut.aclk, 2 * bench.unit.latency + 40)
     assert bench.sink.empty() and bench.sinks["fetch"].empty()
 
@@ -69,6 +71,7 @@ async def random_instructions(dut: Any, pausing: str) -> None:
     await bench.reset()
     await _run(bench)
     assert not bench.events["event_command_invalid"]
+    # A word of zeros is no instruction.
     bench.sources["instruction"].send_nowait(bytes(4))
     await _run(bench)
     assert bench.events["event_command_invalid"]

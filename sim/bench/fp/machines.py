@@ -64,6 +64,7 @@ def unit_vectors(
         return inputs, np.asarray(compute(rule, a, b, c, *scales))
     before = [c]
     for phases in range(1, rule.phases + 1):
+        # A rule of only the first phases gives the Dst that the next phase takes.
         before.append(np.asarray(compute(replace(rule, phases=phases), a, b, c, *scales)))
     stages = np.stack(before)
     phase = np.arange(count) % rule.phases

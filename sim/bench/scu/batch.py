@@ -236,10 +236,14 @@ def draw_additions(
         for instruction in part:
             rows = bit_patterns(rng, (ROWS * instruction.repeat, c0), dtype)
             place, inside = (w := next(walk)).place, w.inside
+            # The memory may return anything for a pixel outside of the image; it returns the first
+            # pixel.
             clipped = tuple(np.where(inside, axis, 0) for axis in place)
             pixels.append(image[clipped])
+            # The next instruction of the group reads what this one wrote.
             image = instruction.added(image, rows)
             fractals.append(rows)
+            # Codes, because a NaN differs from itself.
             sums.append(np.where(inside[:, None], image[clipped].view(codes), 0))
     return Additions(instructions, walks, pixels, fractals, sums)
 

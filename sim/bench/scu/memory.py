@@ -58,6 +58,7 @@ class PixelMemory:
         self.content = np.zeros((1 << config.address_bits, config.c0_bytes), np.uint8)
         self.pending: deque[tuple[int, list[int]]] = deque()
         self.requests: list[int] = []
+        # Before its driver, so that an answer leaves in the cycle in which it is due.
         harness.agents.append(self)
         self.driver = StreamDriver(harness, streams["rows"], stall_rate=stalls.get("rows", 0.0))
         self.monitor = StreamMonitor(

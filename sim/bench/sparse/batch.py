@@ -52,8 +52,10 @@ def compare_columns(
     )
     output = result.outputs["o"]
     last = output["last"].astype(bool)
+    # A lane in which no column ends has an undefined value.
     got = np.where(last, output["value"], 0)
     expected = np.zeros_like(got)
+    # The place of a beat in ``ends`` is the number of its output.
     expected[np.searchsorted(ends, beat), lane] = values
     wide = got.dtype
     return compare(
@@ -90,6 +92,7 @@ def compare_rows(
     seed, stall_rate, **options
         The same as those of ``compare_columns``.
     """
+    # The first beats write all columns, so the start is never seen.
     start = np.zeros(config.lanes * config.depth, beats.a.dtype)
     expected, _ = is_rows(
         start, beats.a, beats.x, beats.columns, beats.present, beats.kinds, beats.plus,

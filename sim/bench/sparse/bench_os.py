@@ -90,5 +90,6 @@ async def full_rate(dut: Any) -> None:
     await bench.drain()
     starts = bench.taken["i"]
     assert starts == list(range(starts[0], starts[0] + len(beats.last)))
+    # Nothing stalls, so beat t enters t cycles after the first one.
     ends = np.flatnonzero(beats.last.any(axis=1)) + starts[0] + bench.unit.latency
     assert bench.given["o"] == ends.tolist(), "every output must come in its cycle"

@@ -51,6 +51,7 @@ def command_items(commands: Sequence[ProgramWrite | ProgramStep]) -> list[dict[s
     items: list[dict[str, Any]] = []
     for command in commands:
         write = isinstance(command, ProgramWrite)
+        # The core ignores the instruction of a step.
         i = command.instruction if write else SparseInstruction(op="load")
         items.append(
             {
@@ -96,6 +97,7 @@ def _random_instruction(rng: np.random.Generator, config: EwiseConfig) -> Sparse
     if op == "exchange":
         # Distances beyond the lanes are allowed as well.
         b = int(rng.integers(0, min(config.lanes.bit_length() + 1, registers)))
+    # This field of a load or a store names one of two streams and no register.
     if op == "load":
         a = int(rng.integers(2))
     if op == "store":
@@ -109,6 +111,7 @@ def _programs(
     """Return writes that fill the store from an address, and addresses in the store."""
     writes: list[ProgramWrite] = []
     size = config.instructions - start
+    # Programs have five instructions on average; the last one must end within the store.
     ends = rng.random(size) < 0.2
     ends[-1] = True
     for offset in range(size):
@@ -175,10 +178,12 @@ def random_traffic(
         address = int(rng.choice(entries))
         commands.append(ProgramStep(address=address, present=_mask(rng, config.lanes)))
     commands.append(ProgramStep(address=r, present=everyone))
+    # A vector for each load that the steps run, so that no input is left.
     loads = _loads(commands)
     inputs = {
         name: codes(rng, (loads[n], config.lanes), config.format) for n, name in enumerate(INPUTS)
     }
+    # The first program loads all registers, so the start is never seen.
     start = np.zeros((r, config.lanes), inputs["x"].dtype)
     outcome = run(commands, start, inputs, config.format)
     assert set(outcome.values) == set(OUTPUTS)

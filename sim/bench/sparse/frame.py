@@ -69,6 +69,7 @@ class BufferFrame(wiring.Component):
         command = self.command
         m.d.comb += [
             buffer.index.payload.eq(command.payload.index),
+            # An index waits for the end of a pass, when the control takes commands.
             buffer.index.valid.eq(command.valid & ~command.payload.run & control.command.ready),
             control.command.payload.eq(command.payload.last),
             control.command.valid.eq(command.valid & command.payload.run),
@@ -77,6 +78,7 @@ class BufferFrame(wiring.Component):
                 & control.command.ready
             ),
             control.ewise.ready.eq(1),
+            # There is no element-wise core, so its steps end at once.
             control.ewise_done.eq(control.ewise.valid),
             control.os_done.eq(buffer.columns_done),
             control.is_done.eq(buffer.rows_done),

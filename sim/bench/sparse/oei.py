@@ -179,6 +179,7 @@ def _run_buffer(config: OEIConfig, vectors: int, seed: int) -> Result:
     rng = np.random.default_rng(seed)
     passes = directed_passes(rng, config)
     passes += random_passes(rng, config, int(vectors * SHARE) + 10)
+    # The buffer itself has no mistakes; only derived ones choose among them.
     return compare_buffer(model, config, passes, seed=seed, held={"mutant": 0})
 
 

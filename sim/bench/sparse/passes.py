@@ -51,6 +51,7 @@ def matrix(
     """
     if form == "sparse":
         rows, columns = rng.integers(0, size, (2, elements))
+        # One element in ten has the place of the one before it.
         again = rng.random(elements) < 0.1
         rows, columns = (np.where(again, np.roll(each, 1), each) for each in (rows, columns))
     elif form == "band":
@@ -143,6 +144,7 @@ def one_pass(
     """
     c = config
     size = len(columns)
+    # A sub-tensor has all of its columns; those beyond the matrix are empty.
     padding = -size % c.columns
     columns = [*columns, *([] for _ in range(padding))]
     x = np.concatenate([x, np.zeros(padding, x.dtype)])
@@ -151,6 +153,7 @@ def one_pass(
         for name, value in tensors.items()
     }
     assert program.product is not None and program.body is not None
+    # The product is known only when the pass has run; zeros stand for it.
     unknown = {program.product: np.zeros(len(columns))}
     commands, inputs = streams(program, given | unknown, lanes=c.lanes, format=c.format)
     at = [
@@ -158,6 +161,7 @@ def one_pass(
         for n, k in enumerate(commands)
         if isinstance(k, ProgramStep) and k.address == program.body
     ]
+    # Lanes beyond the matrix take no part.
     places = np.arange(len(columns)).reshape(-1, c.lanes) < size
     steps = [ProgramStep(address=program.body, present=present) for present in places]
     before, after = commands[: at[0]], commands[at[-1] + 1 :]
@@ -232,10 +236,12 @@ def random_passes(
     found: list[Pass] = []
     while len(found) < count + refused:
         size = int(rng.integers(1, config.rows + 1))
+        # More elements than the buffer holds may pass, because space is freed on the way.
         elements = int(rng.integers(0, 2 * config.capacity))
         columns = matrix(rng, str(rng.choice(FORMS)), size, elements, config.format)
         padded = [*columns, *([] for _ in range(-size % config.columns))]
         plan = csr_beats(padded, config.lanes, config.columns, config.capacity)
+        # All passes must fit but the one after them, which must be refused.
         if (plan.refused_at is not None) != (len(found) == count):
             continue
         x, t, s = (codes(rng, n, config.format) for n in (size, size, 1))

@@ -46,6 +46,7 @@ def codes(
     # The codes of 1 to 4, some with a low bit set, so that sums round and cancel.
     small = one + (rng.integers(0, 3, shape) << f.fraction_bits) + rng.integers(0, 2, shape)
     small = small.astype(dtype) | np.where(rng.random(shape) < 0.5, dtype.type(f.sign_mask), 0)
+    # Of all codes, 40 % are bit patterns, 15 % special numbers and 45 % small ones.
     kind = rng.random(shape)
     chosen = np.where(kind < 0.15, rng.choice(special, shape), small.astype(dtype))
     return np.where(kind > 0.6, bits, chosen).astype(dtype)
@@ -213,9 +214,12 @@ def rows(
     form = rng.random((count, 1))
     middle = np.where(form < 0.5, scattered, np.where(form < 0.9, run, scattered[:, :1]))
     columns = np.concatenate([groups, middle, groups])
+    # A beat is full, or about a third full.
     present = rng.random(columns.shape) < rng.choice([0.3, 1.0], (len(columns), 1))
+    # All columns are written first, so no result depends on what the memory held before.
     present[: len(groups)] = True
     pairs = [NAMED[k] for k in rng.integers(0, len(NAMED), len(columns))]
+    # Three of ten beats draw each operator alone.
     mixed = rng.random(len(columns)) < 0.3
     return RowBeats(
         a=codes(rng, columns.shape, format),

@@ -23,6 +23,7 @@ COMMANDS_PER_VECTOR = 1 / 64
 
 def as_streams(config: VectorConfig, commands: Sequence[VectorCommand]) -> dict[str, Any]:
     """Return commands and blocks as the inputs of ``CompiledModel.stream``."""
+    # A compiled model takes fields of up to 64 bits as numbers, wider ones as rows of words.
     size = config.block_bits // 64
     words = ceil_div(config.lanes, 64)
 
@@ -192,6 +193,7 @@ def checks() -> Iterator[Check]:
             run=partial(run_unit, config, None, 1.0),
             weight=10 + config.lanes // 8,
         )
+        # Single operations are rows of the first unit only.
         if number:
             continue
         for op in config.operations:

@@ -198,42 +198,60 @@ class Netlist:
             inputs = {p: self.resolved(s, known) for p, s in cell.ports.items() if p != "Y"}
             cell.ports = {**inputs, "Y": cell.ports["Y"]}
             self._ranges(cell)
-            width = self.wires[name].width
-            value = folded(cell, width)
-            if value is None and cell.kind in ("$eq", "$ne"):
-                cell = self._inverted(name, cell)
-            if value is None and cell.kind == "$not":
-                inner = cell.ports["A"]
-                source = self.operators.get(inner[0].name) if len(inner) == 1 else None
-                whole = len(inner) == 1 and inner[0].width == self.wires[inner[0].name].width
-                if source and whole and source.kind == "$not" and inner[0].width == width:
-                    value = source.ports["A"] if width_of(source.ports["A"]) == width else None
-            if value is not None:
-                del self.operators[name]
-                if self.wires[name].named:
-                    self.values[name] = value
-                else:
-                    known[name] = value
+            value = self._value_without(name)
+            if value is None:
+                self._merge(name, inputs, seen, known)
                 continue
-            # Equal operators on equal operands are one operator, which keeps a name of the source
-            # if one of them has it.
-            key = (cell.kind, width, *sorted(cell.numbers.items()), *sorted(inputs.items()))
-            if key not in seen:
-                seen[key] = name
-            elif not self.wires[name].named:
-                known[name] = self.wires[seen[key]].whole
-                del self.operators[name]
-            # The first one gives way to this one, as only this one has a name.
-            elif not self.wires[seen[key]].named:
-                known[seen[key]] = self.wires[name].whole
-                del self.operators[seen[key]]
-                seen[key] = name
+            del self.operators[name]
+            if self.wires[name].named:
+                self.values[name] = value
+            else:
+                known[name] = value
         for cell in (*self.registers.values(), *self.others):
             for port, sig in cell.ports.items():
                 if port != "Q" and not self.is_output(cell, port):
                     cell.ports[port] = self.resolved(sig, known)
         for name, value in self.values.items():
             self.values[name] = self.resolved(value, known)
+
+    def _value_without(self, name: str) -> Sig | None:
+        """Return the value of an operator that is not needed for it, or None if it is."""
+        cell, width = self.operators[name], self.wires[name].width
+        value = folded(cell, width)
+        if value is not None:
+            return value
+        if cell.kind in ("$eq", "$ne"):
+            cell = self._inverted(name, cell)
+        if cell.kind != "$not" or len(cell.ports["A"]) != 1:
+            return None
+        # The inverse of an inverse, both of all bits, is the operand.
+        (chunk,) = cell.ports["A"]
+        source = self.operators.get(chunk.name)
+        if source is None or source.kind != "$not" or chunk.width != width:
+            return None
+        operand = source.ports["A"]
+        whole = width_of(operand) == width == self.wires[chunk.name].width
+        return operand if whole else None
+
+    def _merge(
+        self, name: str, inputs: dict[str, Sig], seen: dict[object, str], known: dict[str, Sig]
+    ) -> None:
+        """Make one operator of equal operators on equal operands.
+
+        It keeps a name of the source if one of them has it.
+        """
+        cell, width = self.operators[name], self.wires[name].width
+        key = (cell.kind, width, *sorted(cell.numbers.items()), *sorted(inputs.items()))
+        if key not in seen:
+            seen[key] = name
+        elif not self.wires[name].named:
+            known[name] = self.wires[seen[key]].whole
+            del self.operators[name]
+        # The first one gives way to this one, as only this one has a name.
+        elif not self.wires[seen[key]].named:
+            known[seen[key]] = self.wires[name].whole
+            del self.operators[seen[key]]
+            seen[key] = name
 
     def _ranges(self, cell: RtlilCell) -> None:
         """Store the widths that follow from the operands."""
@@ -287,6 +305,13 @@ class Netlist:
 
     def _demand(self) -> None:
         """Remove what nothing reads, and the unread high bits of nets without a name."""
+        self.demand = self._demanded()
+        narrow = self._drop_unread() | self._narrowed()
+        if narrow:
+            self.replace(lambda sig: _within(sig, narrow))
+
+    def _demanded(self) -> dict[str, int]:
+        """Return the bits of each net that an output or a cell that stays reads, as masks."""
         demand: dict[str, int] = {}
         work: list[tuple[str, int]] = []
 
@@ -328,8 +353,11 @@ class Netlist:
                     want(source, mask >> chunk.low)
                 for sig in _selects(self.processes[name]):
                     want(sig)
-        self.demand = demand
-        narrow: dict[str, int] = {}
+        return demand
+
+    def _drop_unread(self) -> dict[str, int]:
+        """Remove all drivers that nothing reads, and return a width of 0 for each of their nets."""
+        demand, narrow = self.demand, dict[str, int]()
         for table in (self.operators, self.processes, self.registers):
             for name in [name for name in table if not demand.get(name)]:
                 del table[name]
@@ -340,6 +368,11 @@ class Netlist:
             for cell in self.others
             if cell.kind != "$memrd_v2" or demand.get(cell.ports["DATA"][0].name)
         ]
+        return narrow
+
+    def _narrowed(self) -> dict[str, int]:
+        """Cut the unread high bits of operators off, and return the new widths of their nets."""
+        demand, narrow = self.demand, dict[str, int]()
         # A name of the source keeps the width that it has there.
         least = {
             v[0].name: v[0].width for v in self.values.values() if len(v) == 1 and not v[0].low
@@ -350,8 +383,7 @@ class Netlist:
                 wire.width = bits
                 cell.ports["Y"] = wire.whole
                 narrow[name] = bits
-        if narrow:
-            self.replace(lambda sig: _within(sig, narrow))
+        return narrow
 
     def replace(self, change: Callable[[Sig], Sig]) -> None:
         """Apply ``change`` to every value that something in the netlist reads."""

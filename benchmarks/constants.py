@@ -1,7 +1,7 @@
 """Print and draw docs/results/constants.md: published figures under other constants of the chips.
 
-python benchmarks/constants.py [--out docs/results]             # half an hour
-python benchmarks/constants.py --tables [--out docs/results]    # from the values of the last run
+python benchmarks/constants.py [--out docs/results]              # from the values of the last run
+python benchmarks/constants.py --measure [--out docs/results]    # half an hour
 
 The values of a run are in benchmarks/papers/constants/values.json.
 """
@@ -284,9 +284,9 @@ def main() -> int:
     """Print the tables, and write them if a folder is given."""
     parser = argparse.ArgumentParser(description="Published figures under other constants.")
     parser.add_argument("--out", type=Path, help="folder of the page, its table and its chart")
-    parser.add_argument("--tables", action="store_true", help="take the values of the last run")
+    parser.add_argument("--measure", action="store_true", help="compute all figures again")
     options = parser.parse_args()
-    values = json.loads(VALUES.read_text(encoding="utf-8")) if options.tables else measure()
+    values = measure() if options.measure else json.loads(VALUES.read_text(encoding="utf-8"))
     tables = Tables(values)
     for rows in (tables.counts(), tables.holdout(), tables.baselines(), tables.figures()):
         print(markdown(rows))

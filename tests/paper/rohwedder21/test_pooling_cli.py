@@ -41,6 +41,11 @@ def test_the_command_prints_tables_and_writes_files(few, tmp_path, capsys):
     runs = json.loads((tmp_path / "runs.json").read_text())
     assert len(runs["inception"]) == 15 and len(runs["strides"]) == 3 * 5 * 2
     assert all(run["cycles"] > 0 for run in runs["inception"] + runs["strides"])
+    assert main(["pooling", "--ties", "all", "--json", json_]) == 0
+    ties = json.loads((tmp_path / "runs.json").read_text())["inception"]
+    fewer = [a["vector"] - b["vector"] for a, b in zip(runs["inception"], ties, strict=True)]
+    # Without the subtraction of each of the nine positions, in the five methods with a mask.
+    assert [n > 0 for n in fewer] == [False] * 5 + [True] * 5 + [False] * 5
 
 
 def test_the_same_runs_give_the_same_plot():

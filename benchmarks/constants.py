@@ -22,7 +22,6 @@ from benchmarks.papers.constants.figures import FIGURES, Setting, classes, compu
 from benchmarks.papers.constants.readings import memory, pipelined, totals
 from vitruvian.common.charts import write_figure
 from vitruvian.common.files import write_whole
-from vitruvian.common.table import filled
 
 VALUES = Path(__file__).parent / "papers" / "constants" / "values.json"
 
@@ -265,19 +264,23 @@ def markdown(rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def write(tables: Tables, folder: Path) -> None:
-    """Write the table of figures, the chart, and the tables of the page into a folder."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(tables.figures())
-    write_whole(folder / "data" / "constants_figures.csv", text.getvalue())
-    tables.draw(folder / "constants_errors.json")
-    page = folder / "constants.md"
-    parts = {
-        "counts": markdown(tables.counts()),
-        "holdout": markdown(tables.holdout()),
-        "baselines": markdown(tables.baselines()),
+def parts(tables: Tables) -> dict[str, list[list[str]]]:
+    """Return the tables of the page by the names of their files."""
+    return {
+        "counts": tables.counts(),
+        "holdout": tables.holdout(),
+        "baselines": tables.baselines(),
+        "figures": tables.figures(),
     }
-    write_whole(page, filled(page.read_text(encoding="utf-8"), "constants", parts))
+
+
+def write(tables: Tables, folder: Path) -> None:
+    """Write the tables and the chart of the page into a folder."""
+    for name, rows in parts(tables).items():
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        write_whole(folder / "data" / f"constants_{name}.csv", text.getvalue())
+    tables.draw(folder / "constants_errors.json")
 
 
 def main() -> int:
@@ -288,7 +291,7 @@ def main() -> int:
     options = parser.parse_args()
     values = measure() if options.measure else json.loads(VALUES.read_text(encoding="utf-8"))
     tables = Tables(values)
-    for rows in (tables.counts(), tables.holdout(), tables.baselines(), tables.figures()):
+    for rows in parts(tables).values():
         print(markdown(rows))
     if options.out:
         write(tables, options.out)

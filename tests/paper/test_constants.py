@@ -61,11 +61,11 @@ def test_every_figure_is_computed_and_published():
 def test_the_page_has_the_tables_of_the_values(root):
     tables = constants.Tables(json.loads(constants.VALUES.read_text(encoding="utf-8")))
     text = (root / "docs" / "results" / "constants.md").read_text(encoding="utf-8")
-    for rows in (tables.counts(), tables.holdout(), tables.baselines()):
-        assert constants.markdown(rows) in text
-    path = root / "docs" / "results" / "data" / "constants_figures.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        assert list(csv.reader(file)) == tables.figures()
+    for name, rows in constants.parts(tables).items():
+        path = root / "docs" / "results" / "data" / f"constants_{name}.csv"
+        with path.open(encoding="utf-8", newline="") as file:
+            assert list(csv.reader(file)) == rows
+        assert f"[Table](data/{path.name})" in text
 
 
 def test_a_selection_alone_finds_the_neighbours():

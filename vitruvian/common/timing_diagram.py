@@ -63,7 +63,8 @@ def _bits(values: list[int], y: int) -> list[str]:
 
 
 def _words(values: list[str | None], y: int) -> list[str]:
-    out, begin = [], 0
+    out: list[str] = []
+    begin = 0
     for end in range(1, len(values) + 1):
         if end < len(values) and values[end] == values[begin]:
             continue

@@ -89,6 +89,7 @@ def measure(name: str, options: dict[str, int]) -> dict[str, float | str]:
     config = arguments["config"]
     model = compile_unit(component, **arguments)
     steps = conversion(LAYER, 1)
+    # A repeat is a fractal of 16 rows.
     rows = 16 * sum(step.repeat for step in steps)
     c0 = config.c0_bytes // 2
     rng = np.random.default_rng(1)

@@ -33,6 +33,7 @@ def start() -> None:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run([sys.executable, *what], check=True, stdout=subprocess.DEVNULL)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            # The first two fields are the seconds in user mode and in the system.
             best = min(best, sum(after[:2]) - sum(before[:2]))
         name = "library" if what[0] == "-c" else "vitruvian kernel"
         print(f"one tile, {name}: {best:.2f} s of process time", flush=True)

@@ -44,6 +44,7 @@ def tile_loop(cores: int, tiles: int) -> Program:
         out, u = ([core.allocate(m, (64, 64), "fp32") for _ in "01"] for m in ("L0C", "UB"))
         for early, late in pairwise(ORDER):
             for k in range(2):
+                # Both buffers between two units are free at first.
                 core.set_flag(late, early, k)
         for t in range(tiles):
             k = t % 2
@@ -60,6 +61,7 @@ def tile_loop(cores: int, tiles: int) -> Program:
                 core.copy(y[c, t], u[k])
         for early, late in pairwise(ORDER):
             for k in range(2):
+                # Each flag was set once more than it was waited for.
                 core.wait_flag(late, early, k)
     return program
 
@@ -73,8 +75,10 @@ def main() -> None:
     findings = check(small, strict=True)
     if findings:  # the engine would measure a program that no device may run
         raise SystemExit(findings[0].message)
+    # The first run loads the compiled engine, or compiles it.
     engine.run(lower(small)[0])
     for cores in (1, 2, 32):
+        # A tile is 6 instructions of work, 8 that wait for flags and 8 that set them.
         lowered, _ = lower(tile_loop(cores, instructions // (22 * cores)))
         best = min(_time(lowered) for _ in range(3))
         busy = np.sum(lowered.init + lowered.data) / engine.run(lowered).total

@@ -37,6 +37,7 @@ PLAIN_ROWS = 1 << 13
 
 def operands(rule, rows, kind, rng):
     """Return random codes, or the codes of random normal numbers, and scales if there are any."""
+    # A rule of any K, or of single products, takes rows of eight.
     k = rule.k if (rule.k or 1) > 1 else 8
     arrays = []
     for format, shape in ((rule.input, (rows, k)), (rule.input_b, (rows, k)), (rule.output, rows)):
@@ -47,6 +48,7 @@ def operands(rule, rows, kind, rng):
             codes = rng.integers(0, 1 << format.code_bits, size, dtype=np.uint64)
         arrays.append(codes.astype(code_dtype(format)).reshape(shape))
     if getattr(rule, "scales", None) is not None:
+        # The smaller range has the scales from 1/4 to 3.25 in UE4M3.
         low, high = (0, 256) if kind == "codes" else (40, 70)
         shape = (rows, k // rule.scales.block)
         arrays += [rng.integers(low, high, shape).astype(np.uint8) for _ in "ab"]
@@ -72,6 +74,7 @@ def main(argv=None):
     parser.add_argument("--rows", type=int, default=1 << 17, help="rows of a call of a kernel")
     parser.add_argument("--only", nargs="+", metavar="FAMILY", help="families to measure")
     options = parser.parse_args(argv)
+    # No number of terms is too small for a generated kernel here.
     dots.SMALL = dots.MANY = dots.MANY_PLAIN = 0
     rng = np.random.default_rng(1)
     print("million dots of eight a second and core; first: seconds of the first call")

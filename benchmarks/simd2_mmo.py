@@ -76,6 +76,7 @@ def shortest_paths(rng, vertices):
     SystemExit
         If the distances differ from SciPy's.
     """
+    # Sums of whole numbers are exact, so algorithms must agree bit for bit.
     weights = rng.integers(1, 10_000, (vertices, vertices)).astype(np.float64)
     np.fill_diagonal(weights, 0)
     expected, scipy = timed(floyd_warshall, weights)

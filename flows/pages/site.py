@@ -102,6 +102,7 @@ def table(path: Path) -> str:
 
 
 def _is_number(cell: str) -> bool:
+    # A minus sign or a hyphen, commas between thousands; an empty cell fits any column.
     return bool(re.fullmatch(r"[−+-]?[\d.,]+(e[−+-]?\d+)?( %)?|", cell))
 
 

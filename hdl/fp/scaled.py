@@ -31,6 +31,7 @@ def check_scaled(spec: DotSpec, lanes: str) -> None:
     ValueError
         If it is not.
     """
+    # Without its scales, the rule must be one of a plain dot product.
     check_rule(spec.replace(scale=None, block=None, lanes="together"))
     if spec.scales is None:
         raise ValueError("spec must have a scale, not None")
@@ -117,6 +118,7 @@ class ScaledDot(DotUnit):
             exponent_max=spec.input.emax + spec.input_b.emax + biases,
             # The scale is the sum of two codes, so both biases of it are subtracted here.
             offset=spec.output.bias - biases - 2 * spec.scales.format.bias,
+            # In units of 2**E_max, a product is below 4 and the addend below 2.
             sum_limit=4 * spec.k + 2,
             scale_max=2 * spec.scales.format.max_finite,
             zero_code=floor + spec.output.bias,

@@ -31,6 +31,7 @@ def count(options: argparse.Namespace) -> int:
     for name in ("out", "no_cache"):
         if getattr(options, name):
             raise UserError(f"--balance must come without --{name.replace('_', '-')}")
+    # Units without a pipeline are listed, but have nothing to count.
     known = [name for name in UNITS if options.list or name not in NO_PIPELINE]
     names = [one_of("unit", name, known) for name in options.proof] or known
     if options.list:

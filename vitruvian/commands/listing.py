@@ -60,6 +60,7 @@ def _commands() -> dict[str, CliCommand]:
     every = dict(core)
     for wing in wings():
         every |= wing.commands
+    # The sort is stable, so the commands of a group keep their order.
     order = list(GROUPS)
     return dict(sorted(every.items(), key=lambda item: order.index(item[1].group)))
 

@@ -63,6 +63,7 @@ def _run(options: argparse.Namespace) -> int:
         if options.names and not rows:
             raise UserError(f"NAME must have a known rule, not {', '.join(options.names)}")
         return run_results(options, rows)
+    # With --json -, standard output holds nothing but JSON.
     stream = sys.stderr if options.json == "-" else sys.stdout
     if len(rows) == 1:
         lines = _parameters(rows[0])
@@ -95,6 +96,7 @@ def _chosen(names: list[str], rows: list["Machine"]) -> list["Machine"]:
 
     if not names:
         return rows
+    # A dict has each row once, in the order of the names.
     return list({row.stem: row for name in names for row in matching(name)}.values())
 
 

@@ -74,6 +74,7 @@ def _list(options: argparse.Namespace) -> int:
     try:
         checks = collect(options.unit)
     except ValueError as error:
+        # A pattern may name nothing but rows of wings.
         if not more:
             raise UserError(str(error)) from None
         checks = []
@@ -147,6 +148,7 @@ class _RowProgress:
         self._building: dict[int, None] = {}
         self._stream = sys.stderr if to_stderr else sys.stdout
         self.bar = Progress("verifying", len(checks), lines=False)
+        # Lines would disturb the bar if both went to a terminal.
         self._lines = not (self.bar.terminal and self._stream.isatty())
 
     def compiling(self, position: int) -> None:

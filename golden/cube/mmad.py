@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vitruvian.common.validate import check_type
+from vitruvian.golden.cube.doubles import double_mmad, fits_doubles
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
@@ -23,6 +24,7 @@ _LONG = 4  # elements in a row or a column of D from which on it is faster
 _TILE = 1 << 11  # terms of a product from which on it is faster once it is loaded
 _TILES = 256  # number of such products after which it is loaded
 _MATRIX = 1 << 12  # terms of one matrix from which on the sums in float64 are faster
+_WIDE = 40  # fraction bits of a product
 _LARGE = 1 << 16  # terms of one matrix from which on a generated kernel is faster
 
 _tiles = count(1)  # small products so far: a program that computes some computes many
@@ -89,21 +91,18 @@ def mmad(
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))
     if not many:
         return plain_mmad(a, b, c, spec)
-    fitting = fits(spec, terms)
-    if fitting and m * n * terms >= _MATRIX and fits_floats(spec):
-        return float_mmad(a, b, c, spec)
-    if isinstance(spec, DotSpec) and m * n * terms >= _LARGE:
-        d = _generated(a, b, c, spec.replace(k=min(spec.k, terms)), lead, threads)
+    if isinstance(spec, DotSpec):
+        d = _fast(a, b, c, spec, lead, threads)
         if d is not None:
             return d
-    if not fitting:
+    if not fits(spec, terms):
         return plain_mmad(a, b, c, spec)
     from vitruvian.golden.cube.mmad_compiled import compiled_mmad  # here, as Numba loads slowly
 
     return compiled_mmad(a, b, c, spec)
 
 
-def _generated(
+def _fast(
     a: np.ndarray,
     b: np.ndarray,
     c: np.ndarray,
@@ -111,17 +110,30 @@ def _generated(
     lead: tuple[int, ...],
     threads: int,
 ) -> np.ndarray | None:
-    """Compute every matrix of a stack with the kernel of the rule, if it is worth while."""
-    formats = ((a, spec.input, "a"), (b, spec.input_b, "b"), (c, spec.output, "c"))
-    codes = [as_codes(x, format, name) for x, format, name in formats]
-    x, y, z = (np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in codes)
-    d = np.empty(z.shape, z.dtype)
-    for i in np.ndindex(lead):
-        one = product(Operands(x[i], y[i], z[i]), spec, threads)
-        if one is None:
-            return None
-        d[i] = one
-    return d
+    """Compute large matrices in floating point, or return None."""
+    terms = a.shape[-1]
+    work = a.shape[-2] * terms * b.shape[-1]
+    in_floats = work >= _MATRIX and fits(spec, terms) and fits_floats(spec)
+    # Sums of wide products are seldom exact or ties, so that the sums in float64 are faster.
+    if in_floats and 2 * spec.input.fraction_bits > _WIDE:
+        return float_mmad(a, b, c, spec)
+    if work >= _LARGE:
+        shorter = spec.replace(k=min(spec.k, terms))
+        formats = ((a, spec.input, "a"), (b, spec.input_b, "b"), (c, spec.output, "c"))
+        codes = [as_codes(x, format, name) for x, format, name in formats]
+        x, y, z = (np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in codes)
+        d = np.empty(z.shape, z.dtype)
+        for i in np.ndindex(lead):
+            if fits_doubles(spec):
+                one = double_mmad(x[i], y[i], z[i], spec)
+            else:
+                one = product(Operands(x[i], y[i], z[i]), shorter, threads)
+            if one is None:
+                break
+            d[i] = one
+        else:
+            return d
+    return float_mmad(a, b, c, spec) if in_floats else None
 
 
 def mmad_any(

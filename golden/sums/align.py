@@ -10,6 +10,7 @@ from vitruvian.golden.sums.rule import Facts
 #: E_max of terms that are all zero, below that of any others
 LEAST = -700
 _INT_BITS = 29  # a magnitude that is cut at a window below this fits into 32 bits with its sign
+_UNROLLED = 8  # terms of a row in one pass
 _EXACT_BITS = 53  # bits of an exact sum in FP64
 _LIMB_BITS = 59  # bits of an exact sum in 64-bit integers
 
@@ -42,15 +43,10 @@ def largest(f: Facts) -> str:
     """
     body = ["special = np.int32(0)", "for r in range(n):"]
     body += indented([*addend_exponent(f), "emax[r] = top"])
-    count = f.summed
-    loop = f"for k in range({count}):"
-    indices = [f"e[r * {count} + k]"]
-    start = "top = np.int16(-20000)"
-    if f.lanes == "halves":
-        loop = f"for k in range(0, {count}, 4):"
-        indices = [f"e[r * {count} + half + k]", f"e[r * {count} + half + k + 1]"]
-    body += ["for r in range(n):", f"    {start}", f"    {loop}"]
-    body += [f"        top = max(top, {index})" for index in indices]
+    body += ["for r in range(n):", "    top = np.int16(-20000)"]
+    for loop, terms in passes(summed_terms(f), _UNROLLED, ""):
+        largest = tree([f"e[r * {f.summed} + half + {k}]" for k in terms], "max({}, {})")
+        body += [f"    {loop}", f"        top = max(top, {largest})"]
     body.append("    emax[r] = max(emax[r], np.int32(top))")
     body += ["for r in range(n):", f"    special |= np.int32({is_special(f)})", "return special"]
     return function("largest(e, z, emax, n, half)", body)
@@ -133,41 +129,27 @@ def base(f: Facts) -> str:
 
 def _cut(f: Facts, real: str) -> str:
     """Return ``add`` for sums of whole numbers, which are exact."""
-    how, terms = how_to_add(f), f.summed
     body = ["for r in range(n):", *indented([*begin(f, real), f"total[r] = {first(f)}"])]
     zero, term, group = cut_term(f)
     term = term.format("p[{}] * s")
-    if f.lanes == "halves":
-        group *= 2
-    parts = [
-        (plane * f.rows * f.k, start)
-        for plane in range(len(f.slices or (0,)))
-        for start in range(0, terms, group)
-    ]
-    for plane, start in parts:
-        end = min(start + group, terms)
-        at = f"{plane} + r * {terms} + k" if plane else f"r * {terms} + k"
-        loop = f"for k in range({start}, {end}):"
-        lines = ["part += " + term.format(at)]
-        if f.lanes == "halves":
-            loop = f"for k in range({start}, {end}, 4):"
-            lines = [
-                "part += " + term.format(f"{at} + half"),
-                "part += " + term.format(f"{at} + half + 1"),
-            ]
-        elif how != "short" and (end - start) % 4 == 0:
-            # Whole numbers in FP64 are added exactly in any order, of which this one is fast.
-            loop = f"for k in range({start}, {end}, 4):"
-            four = [term.format(f"{at} + {j}" if j else at) for j in range(4)]
-            lines = [f"part += ({four[0]} + {four[1]}) + ({four[2]} + {four[3]})"]
-        body += [
-            "for r in range(n):",
-            f"    part, s = {zero}, scale[r]",
-            f"    {loop}",
-            *indented(indented(lines)),
-            "    total[r] += part",
-        ]
+    # Numba adds two int32 numbers as int64, unless it is told not to.
+    plus = "np.int32({} + {})" if how_to_add(f) == "short" else "({} + {})"
+    terms = summed_terms(f)
+    for plane in range(len(f.slices or (0,))):
+        row = f"{plane * f.rows * f.k} + " if plane else ""
+        for start in range(0, len(terms), group):
+            body += ["for r in range(n):", f"    part, s = {zero}, scale[r]"]
+            for loop, places in passes(terms[start : start + group], _UNROLLED, ""):
+                each = [term.format(f"{row}r * {f.summed} + half + {k}") for k in places]
+                total = tree(each, plus)
+                body += [f"    {loop}", f"        part = {plus.format('part', total)}"]
+            body.append("    total[r] += part")
     return function("add(p, e, emax, z, total, scale, n, half)", body)
+
+
+def summed_terms(f: Facts) -> list[int]:
+    """Return the terms of one sum of a row; those of the second half lie two places further."""
+    return [k for k in range(f.summed) if f.lanes != "halves" or k % 4 < 2]
 
 
 def begin(f: Facts, real: str) -> list[str]:
@@ -213,12 +195,7 @@ def finish(f: Facts) -> str:
 
 
 def _bounded(f: Facts) -> str:
-    """Return ``add`` for sums in FP64 whose error has a bound, and the exact sum of one row.
-
-    |term| < 4 · 2^E_max, so K + 1 terms are added with an error below (K + 1)(K + 2) · 2^-51 in
-    units of 2^E_max. Each of them is cut by less than 2^(E_max − F), and the sticky bit is at most
-    what was cut off.
-    """
+    """Return ``add`` for sums in FP64 whose error has a bound, and the exact sum of one row."""
     k = f.k
     if is_pair(f):
         value = "p[r]" if k == 1 else "odd_sum(p[2 * r], p[2 * r + 1])"
@@ -227,13 +204,7 @@ def _bounded(f: Facts) -> str:
         finish = ["v = total[r]", "y[r] = settled(v, rounded(v))"]
         loop = ["for r in range(n):", *indented(finish)]
         return text + function("finish(emax, z, total, scale, y, n)", loop)
-    error = 4 * (k + 1) * (k + 2) * 2.0**-52
-    if f.window is not None:
-        error += (k + 1) * 2.0**-f.window
-    error *= 1 + 2.0**-10
-    # Terms that are all multiples of one unit are added exactly, and are not cut.
-    unit = _EXACT_BITS - 3 - (k + 1).bit_length()
-    unit = unit if f.window is None else min(unit, f.window)
+    error, unit = bound(f)
     whole = k // 4 * 4
     lines = ["for r in range(n):", "    part = 0.0"]
     if whole:
@@ -274,6 +245,23 @@ def _bounded(f: Facts) -> str:
     ]
     text += exactly(f)
     return text + function("again(p, emax, z, y, n)", ["for r in range(n):", *indented(each)])
+
+
+def bound(f: Facts) -> tuple[float, int]:
+    """Return the error of a sum in FP64, and n; all multiples of 2^(E_max − n) are added exactly.
+
+    The error is one in units of 2^E_max.
+    |term| < 4 · 2^E_max, so K + 1 terms are added with an error below (K + 1)(K + 2) · 2^-51 in
+    these units. Each of them is cut by less than 2^(E_max − F), and the sticky bit is at most what
+    was cut off.
+    """
+    k = f.k
+    error = 4 * (k + 1) * (k + 2) * 2.0**-52
+    unit = _EXACT_BITS - 3 - (k + 1).bit_length()
+    if f.window is not None:
+        error += (k + 1) * 2.0**-f.window
+        unit = min(unit, f.window)
+    return error * (1 + 2.0**-10), unit
 
 
 def exactly(f: Facts) -> str:
@@ -408,3 +396,31 @@ def _finish_aligned(f: Facts) -> list[str]:
         "y[r] = settled(v, rounded(v))",
     ]
     return [line for line in lines if line]
+
+
+def passes(terms: list[int], size: int, first: str = "first + ") -> list[tuple[str, list[str]]]:
+    """Return the loops over some terms: a line, and the indices of the terms of one pass.
+
+    A pass has at most ``size`` terms; the passes of one loop have equal distances. ``first`` is the
+    text of the place of term 0 and a plus sign.
+    """
+    groups = [terms[i : i + size] for i in range(0, len(terms), size)]
+    whole = [group for group in groups if len(group) == size]
+    loops: list[tuple[str, list[str]]] = []
+    if whole:
+        begin = whole[0][0]
+        stride = whole[1][0] - begin if len(whole) > 1 else 1
+        line = f"for k in range({first}{begin}, {first}{begin + stride * len(whole)}, {stride}):"
+        loops.append((line, [f"k + {term - begin}" for term in whole[0]]))
+    if groups and len(groups[-1]) < size:
+        line = f"for k in range({first}{groups[-1][0]}, {first}{groups[-1][0] + 1}):"
+        loops.append((line, [f"k + {term - groups[-1][0]}" for term in groups[-1]]))
+    return loops
+
+
+def tree(texts: list[str], wrap: str) -> str:
+    """Return the text of a sum, or of another operation, of numbers in pairs."""
+    while len(texts) > 1:
+        pairs = [texts[i : i + 2] for i in range(0, len(texts), 2)]
+        texts = [wrap.format(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return texts[0]

@@ -5,8 +5,8 @@ first-level cache; a stage of a strip does for its columns what ``golden.sums.ro
 """
 
 from vitruvian.golden.sums import align, decode, result
-from vitruvian.golden.sums.align import how_to_add
-from vitruvian.golden.sums.decode import ANY, GROUP, SPECIAL, ZERO, function, indented
+from vitruvian.golden.sums.align import how_to_add, passes, tree
+from vitruvian.golden.sums.decode import ANY, GROUP, NONE, SPECIAL, ZERO, function, indented
 from vitruvian.golden.sums.rows import HEAD
 from vitruvian.golden.sums.rule import CodeFacts, Facts
 
@@ -18,16 +18,11 @@ _UNROLLED = 4  # terms of one pass over a strip
 AT = "at = np.uint64(start + j)"
 _NOTHING = -20000  # the largest exponent of no terms
 _INT16 = 1 << 15
-_FP64_BITS = 53
-
-
-def computes(f: Facts) -> bool:
-    """Return True if ``source`` has a form for a rule that ``rows`` computes."""
-    return how_to_add(f) != "bounded" or f.window is None
+_BIAS = 2048  # makes the exponents of products positive
 
 
 def source(f: Facts, title: str) -> str:
-    """Return the text of the module of a rule that ``computes`` accepts.
+    """Return the text of the module of a rule that ``rows.computes`` accepts.
 
     The module has three functions. ``left`` and ``right`` return arrays of the decoded operands,
     with M rows of those of A, and ``rows`` computes D from any of these rows.
@@ -198,35 +193,8 @@ def _scaling(f: Facts, side: int) -> tuple[str, list[str]]:
 # Stages of a strip
 
 
-def _passes(terms: list[int]) -> list[tuple[str, list[str]]]:
-    """Return the loops over some terms: a line, and the indices of the terms of one pass.
-
-    The passes of one loop have equal distances.
-    """
-    groups = [terms[i : i + _UNROLLED] for i in range(0, len(terms), _UNROLLED)]
-    whole = [group for group in groups if len(group) == _UNROLLED]
-    loops: list[tuple[str, list[str]]] = []
-    if whole:
-        begin = whole[0][0]
-        stride = whole[1][0] - begin if len(whole) > 1 else 1
-        line = f"for k in range(first + {begin}, first + {begin + stride * len(whole)}, {stride}):"
-        loops.append((line, [f"k + {term - begin}" for term in whole[0]]))
-    if groups and len(groups[-1]) < _UNROLLED:
-        line = f"for k in range(first + {groups[-1][0]}, first + {groups[-1][0]} + 1):"
-        loops.append((line, [f"k + {term - groups[-1][0]}" for term in groups[-1]]))
-    return loops
-
-
 def _is_one_pass(terms: list[int]) -> bool:
     return len(terms) <= _UNROLLED
-
-
-def _sum(texts: list[str], wrap: str) -> str:
-    """Return the text of a sum, or of another operation, of numbers in pairs."""
-    while len(texts) > 1:
-        pairs = [texts[i : i + 2] for i in range(0, len(texts), 2)]
-        texts = [wrap.format(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return texts[0]
 
 
 def _loop(loop: tuple[str, list[str]], *lines: str) -> list[str]:
@@ -258,11 +226,11 @@ def _largest(f: Facts, name: str, terms: list[int]) -> str:
         body = ["for j in range(n):", f"    top[j] = {'0' if f.leading else _NOTHING}"]
         assign = "top[j] = max(top[j], {})"
     bits, mask = ("int64", (1 << 63) - 1) if _real(f) == "float64" else ("int32", (1 << 31) - 1)
-    for loop in _passes(terms):
+    for loop in passes(terms, _UNROLLED):
         one = "np.int16(x{0} + y{0}[at])"
         if f.leading:  # the magnitudes of floating-point numbers have the order of their bits
             one = f"np.{bits}(np.{_real(f)}(x{{0}} * y{{0}}[at]).view(np.{bits}) & {mask})"
-        largest = _sum([one.format(i) for i in range(len(loop[1]))], "max({}, {})")
+        largest = tree([one.format(i) for i in range(len(loop[1]))], "max({}, {})")
         body += _loop(loop, assign.format(largest))
     return function(f"{name}(left, right, first, start, top, n)", body)
 
@@ -301,9 +269,9 @@ def _add(f: Facts, name: str, terms: list[int], into: str) -> str:
         plus = "+=" if here == "total" or not _is_one_pass(some) else "="
         if here == "part" and plus == "+=":
             body += ["for j in range(n):", f"    part[j] = {zero}"]
-        for loop in _passes(some):
+        for loop in passes(some, _UNROLLED):
             texts = [term.format(f"x{i} * y{i}[at] * s") for i in range(len(loop[1]))]
-            line = f"{here}[j] {plus} {_sum(texts, 'np.int32({} + {})' if short else '({} + {})')}"
+            line = f"{here}[j] {plus} {tree(texts, 'np.int32({} + {})' if short else '({} + {})')}"
             body += _loop(loop, "s = scale[j]", line)
         if here == "part" and into == "total":
             body += ["for j in range(n):", "    total[j] += part[j]"]
@@ -358,77 +326,66 @@ def _bounded(f: Facts) -> str:
     """Return the functions ``add`` and ``close`` of sums in FP64 with a bound of the error.
 
     A sum is rounded after adding and after subtracting the bound. Where the two differ, it is
-    computed exactly. The float sum has the infinities, NaNs and zeros of IEEE 754.
+    computed exactly. Terms whose last places all lie near the largest exponent are added exactly,
+    so that ties are no reason to add again. The float sum has the infinities, NaNs and zeros of
+    IEEE 754.
     """
     k = f.k
     if align.is_pair(f):
         value = "x0 * y0[at]" if k == 1 else "odd_sum(x0 * y0[at], x1 * y1[at])"
-        body = _loop(_passes([*range(k)])[0], f"total[j] = {value}")
-        return function("add(left, right, first, start, z, total, size, n)", body) + function(
-            "close(left, right, first, start, z, total, size, part, numbers, y, n)",
+        body = _loop(passes([*range(k)], _UNROLLED)[0], f"total[j] = {value}")
+        return function("add(left, right, first, start, z, total, n)", body) + function(
+            "close(left, right, first, start, z, total, scale, part, numbers, emax, y, n)",
             ["for r in range(n):", "    v = total[r]", "    y[r] = settled(v, rounded(v))"],
         )
-    body: list[str] = []
-    total = "np.float64(z[j])"
-    before: list[str] = []
-    if not _is_one_pass([*range(k)]):
-        body = ["for j in range(n):", f"    total[j], size[j] = {total}, 0.0"]
-        total, before = "total[j]", ["size[j]"]
-    for loop in _passes([*range(k)]):
-        lines = [f"p{i} = x{i} * y{i}[at]" for i in range(len(loop[1]))]
-        names, errors = [f"p{i}" for i in range(len(loop[1]))], [*before]
-        while len(names) > 1 or total:
-            one, other = names[:2] if len(names) > 1 else (total, names[0])
-            name = f"t{len(lines)}"
-            lines.append(f"{name} = {one} + {other}")
-            if one == total or not _adds_exactly(f):
-                errors.append(f"error({one}, {other}, {name})")
-            total = total if len(names) > 1 else ""
-            names = [*names[2:], name]
-        total = "total[j]"
-        body += _loop(
-            loop, *lines, f"total[j] = {names[0]}", f"size[j] = {_sum(errors, '({} + {})')}"
-        )
-    text = function(
-        "error(x, y, total)",
-        ["back = total - x", "return abs((x - (total - back)) + (y - back))"],
-    )
-    text += function("add(left, right, first, start, z, total, size, n)", body)
-    plus = " + 0.0" if f.zero != "ieee" else ""
+    error, unit = align.bound(f)
+    loops = passes([*range(k)], _UNROLLED)
+    # Exponents of zeros, which are far below 0, are large as unsigned numbers.
+    exponents = ["for j in range(n):", f"    top[j], low[j] = {_NOTHING}, {(1 << 16) - 1}"]
+    sums = ["for j in range(n):", "    total[j] = np.float64(z[j])"]
+    for loop in loops:
+        each = range(len(loop[1]))
+        lines = [f"e{i} = np.int16(x{i} + y{i}[at])" for i in each]
+        largest = tree([f"e{i}" for i in each], "max({}, {})")
+        least = tree([f"np.uint16(e{i} + {_BIAS})" for i in each], "min({}, {})")
+        lines += [f"top[j] = max(top[j], {largest})", f"low[j] = min(low[j], {least})"]
+        exponents += _loop(loop, *lines)
+        products = tree([f"x{i} * y{i}[at]" for i in each], "({} + {})")
+        sums += _loop(loop, f"total[j] += {products}")
+    fraction = sum((f.convert or code).fraction_bits for code in (f.a, f.b))
+    begin = [
+        *align.addend_exponent(f),
+        "emax[r] = max(np.int32(top_p[r]), top)",
+        f"base = np.int64({align.base(f)})",
+        f"least = np.int32(low[r]) - {_BIAS + fraction}",
+        f"least = min(least, top - {f.c.fraction_bits}) if top > {NONE} else least",
+        f"scale[r] = power(base) * {error!r} if least < base - {unit} else 0.0",
+    ]
+    close = [
+        "unsure = np.int32(0)",
+        "for r in range(n):",
+        f"    t, error = total[r]{'' if f.zero == 'ieee' else ' + 0.0'}, scale[r]",
+        "    low, high = rounded(t - error), rounded(t + error)",
+        "    u = np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)",
+        "    y[r] = settled(t, low)",
+        "    part[r] = u",
+        "    unsure |= u",
+        "if unsure != 0:",
+        "    for r in range(n):",
+        "        if part[r] != 0:",
+        f"            for k in range({k}):",
+        "                numbers[k] = left[first + k] * right[first + k, start + r]",
+        "            y[r] = exactly(numbers, np.int64(emax[r]), z[r])",
+    ]
     return (
-        text
+        function("largest(left, right, first, start, top, low, n)", exponents)
+        + function("begin(top_p, low, z, emax, scale, n)", ["for r in range(n):", *indented(begin)])
+        + function("add(left, right, first, start, z, total, n)", sums)
         + align.exactly(f)
         + function(
-            "close(left, right, first, start, z, total, size, part, numbers, y, n)",
-            [
-                "unsure = np.int32(0)",
-                "for r in range(n):",
-                f"    t = total[r]{plus}",
-                # The bound is at least the last place, as the sum may be a tie; NaN is no error.
-                f"    error = size[r] * {1 + 2.0**-40!r} + abs(t) * {2.0**-51!r}",
-                "    error = error if size[r] > 0 else 0.0",
-                "    low, high = rounded(t - error), rounded(t + error)",
-                "    u = np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)",
-                "    y[r] = settled(t, low)",
-                "    part[r] = u",
-                "    unsure |= u",
-                "if unsure != 0:",
-                "    for r in range(n):",
-                "        if part[r] != 0:",
-                f"            for k in range({k}):",
-                "                numbers[k] = left[first + k] * right[first + k, start + r]",
-                "            y[r] = exactly(numbers, np.int64(0), z[r])",
-            ],
+            "close(left, right, first, start, z, total, scale, part, numbers, emax, y, n)", close
         )
     )
-
-
-def _adds_exactly(f: Facts) -> bool:
-    """Return True if FP64 holds every sum of the products of a step."""
-    bits = (f.k - 1).bit_length()
-    for code in (f.convert or f.a, f.convert or f.b):
-        bits += (1 << code.exponent_bits) + code.fraction_bits
-    return bits <= _FP64_BITS
 
 
 def _grouped(f: Facts) -> str:
@@ -458,7 +415,7 @@ def _grouped(f: Facts) -> str:
         "    part = sums[g - first]",
         "    for j in range(n):",
         f"        part[j] = np.{real}(0)",
-        *indented(_loop(loop, f"part[j] += {_sum(products, f'np.{real}({{}} + {{}})')}")),
+        *indented(_loop(loop, f"part[j] += {tree(products, f'np.{real}({{}} + {{}})')}")),
         "    s0, t0 = factor_left[g], factor_right[g]",
         "    for j in range(n):",
         f"        {AT}",
@@ -502,7 +459,7 @@ def _driver(f: Facts) -> str:
         f"high = np.empty({STRIP}, np.{top})",
         f"emax, part = np.empty({STRIP}, np.int32), np.empty({STRIP}, np.int32)",
         f"scale = np.empty({STRIP}, np.{'float64' if grouped else real})",
-        f"total, size = np.empty({STRIP}, np.float64), np.empty({STRIP}, np.float64)",
+        f"total, low = np.empty({STRIP}, np.float64), np.empty({STRIP}, np.uint16)",
         f"numbers = np.empty({f.k}, np.float64)",
         f"sums = np.empty(({f.summed if grouped else 1}, {STRIP}), np.{real})",
     ]
@@ -605,9 +562,15 @@ def _step(f: Facts) -> list[str]:
         f"    {given}[r] = y[r]",
     ]
     if _is_bounded(f):
-        place = f"{whole}, first, start, {given}, total, size"
-        lines += [f"add({place}, n)", f"close({place}, part, numbers, y, n)"]
-        lines += ["for r in range(n):", f"    {given}[r] = y[r]"]
+        exponents = "exponents_left[i], exponents_right, first, start, top0, low, n"
+        if not align.is_pair(f):
+            lines += [f"largest({exponents})", f"begin(top0, low, {given}, emax, scale, n)"]
+        lines += [
+            f"add({whole}, first, start, {given}, total, n)",
+            f"close({whole}, first, start, {given}, total, scale, part, numbers, emax, y, n)",
+            "for r in range(n):",
+            f"    {given}[r] = y[r]",
+        ]
     elif _is_grouped(f):
         exponents = "exponents_left[i], exponents_right, there_left[i], there_right"
         factors = "factor_left[i], factor_right, first, start"

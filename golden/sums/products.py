@@ -41,7 +41,7 @@ def text(spec: Any) -> str | None:
     """Return the text of the kernel of a DotSpec, ChainSpec or PhaseSpec, or None.
 
     Every rule has a kernel whose sums ``golden.sums`` can generate; see ``computes`` of the modules
-    ``rows``, ``matrix``, ``sequence`` and ``phases``.
+    ``rows``, ``sequence`` and ``phases``.
     """
     f = read(spec)
     if isinstance(f, Facts) and sequence.is_fma(f):
@@ -52,7 +52,7 @@ def text(spec: Any) -> str | None:
     if isinstance(f, PhaseFacts):
         known = phases.computes(f)
         return phases.matrix_source(f, "Products in phases.") if known else None
-    known = f is not None and rows.computes(f) and matrix.computes(f)
+    known = f is not None and rows.computes(f)
     return matrix.source(f, "Products by windowed sums.") if f and known else None
 
 

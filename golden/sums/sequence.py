@@ -9,7 +9,7 @@ from vitruvian.golden.sums.decode import flushed, fp32_bits, function, indented
 from vitruvian.golden.sums.rows import HEAD, array
 from vitruvian.golden.sums.rule import ChainFacts, CodeFacts, Facts
 
-_TERMS = 2048  # of a block of rows
+_TERMS = 8192  # of a block of rows
 _STEP = 16  # terms of a step of a matrix, for a chain that may be cut anywhere
 _MOST_TERMS = 1 << 12  # of a row, for a rule that takes any number of them
 

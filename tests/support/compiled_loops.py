@@ -30,6 +30,7 @@ from tests.support.sparse_problems import PROBLEMS, matrix, problem
 from vitruvian.common import compiling
 from vitruvian.common.errors import UserError
 from vitruvian.common.matrix_market import read_entries
+from vitruvian.golden.cube.doubles import double_mmad
 from vitruvian.golden.cube.mmad import fits, plain_mmad
 from vitruvian.golden.cube.mmad_compiled import compiled_mmad
 from vitruvian.golden.fp import FORMATS, FloatFormat, dot_spec, fused_dot
@@ -199,6 +200,15 @@ def products_of_codes() -> None:
                 part = np.s_[..., :3, :3]
                 expected = plain_mmad(a[..., :3, :], b[:, :3], c[part], spec)
                 assert (result[part] == expected).all(), spec
+
+
+def products_of_doubles() -> None:
+    """Compute products with FP64 results in full and partial strips, tiles and steps."""
+    rng = np.random.default_rng(7)
+    spec = PRESETS["ieee"].spec("fp64", "fp64", k=4)
+    for m, k, n in ((1, 1, 1), (70, 4, 257), (3, 9, 256)):
+        a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
+        double_mmad(*(v.view(np.uint64) for v in (a, b, c)), spec)
 
 
 def products_of_machines() -> None:
@@ -376,6 +386,7 @@ CASES: dict[str, Callable[[], None]] = {
     for case in (
         dot_sums,
         products_of_codes,
+        products_of_doubles,
         products_of_machines,
         matrices_of_values,
         engine_programs,

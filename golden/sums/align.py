@@ -31,7 +31,7 @@ def how_to_add(f: Facts) -> str | None:
     if f.truncate == "odd":
         fits = f.window <= _INT_BITS and f.accumulate == "late"
         return "odd" if fits else None
-    if f.window <= _INT_BITS - 2 and f.lanes != "sixteens":
+    if f.window <= _INT_BITS - 2 and not f.is_grouped:
         return "short"
     return "long" if f.window + 3 + terms.bit_length() <= _EXACT_BITS else None
 

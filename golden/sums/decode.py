@@ -174,7 +174,7 @@ def products(f: Facts, real: str) -> str:
 
     If it leaves out infinities and NaNs, the function ``special_products`` sets products again.
     """
-    if f.lanes == "sixteens":
+    if f.is_grouped:
         return _grouped(f)
     if not is_simple(f):
         return _general(f, real)

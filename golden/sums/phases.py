@@ -4,7 +4,7 @@ A number of the destination register (Dst) is an int32 with a sign, an exponent 
 23 fraction bits, whatever its format.
 """
 
-from vitruvian.golden.sums import matrix
+from vitruvian.golden.sums import strips
 from vitruvian.golden.sums.decode import function, indented
 from vitruvian.golden.sums.rows import HEAD, array
 from vitruvian.golden.sums.rule import CodeFacts, PhaseFacts
@@ -234,7 +234,7 @@ def matrix_source(f: PhaseFacts, title: str) -> str:
         _decoded(f, "left"),
         _decoded(f, "right"),
         _strip_stages(),
-        _accumulate(f, f"{matrix.STRIP} + r", "r"),
+        _accumulate(f, f"{strips.STRIP} + r", "r"),
         _coded(f),
         _matrix_driver(f),
     ]
@@ -244,7 +244,7 @@ def matrix_source(f: PhaseFacts, title: str) -> str:
 def _decoded(f: PhaseFacts, name: str) -> str:
     """Return the function ``name``, which returns the slices of an operand and its exponents."""
     arrays = ", ".join(["types.int16[:, ::1]"] * 3)
-    kind = f"types.Tuple(({arrays}))({matrix.codes(f.a.storage_bits)})"
+    kind = f"types.Tuple(({arrays}))({strips.codes(f.a.storage_bits)})"
     body = ["m, n = codes.shape"]
     body += [f"{array} = np.empty((m, n), np.int16)" for array in ("upper", "lower", "fields")]
     body += [
@@ -264,7 +264,7 @@ def _strip_stages() -> str:
         f"for k in range(first, first + {_GROUP}):",
         "    e0, f0 = left[k], right[k]",
         "    for j in range(n):",
-        f"        {matrix.AT}",
+        f"        {strips.AT}",
         "        top[j] = max(top[j], np.int16(e0 + f0[at]))",
     ]
     add = [
@@ -273,7 +273,7 @@ def _strip_stages() -> str:
         f"for k in range(first, first + {_GROUP}):",
         "    e0, f0, p0, q0 = fields_left[k], fields_right[k], np.int32(left[k]), right[k]",
         "    for j in range(n):",
-        f"        {matrix.AT}",
+        f"        {strips.AT}",
         "        product = np.int32(p0 * np.int32(q0[at]))",
         "        places = np.int16(top[j] - np.int16(e0 + f0[at]))",
         f"        places = np.int32(min(places, np.int16({_FAR})))",
@@ -297,7 +297,7 @@ def _coded(f: PhaseFacts) -> str:
 
 def _matrix_driver(f: PhaseFacts) -> str:
     """Return the function ``rows``, which computes rows of D."""
-    strip = matrix.STRIP
+    strip = strips.STRIP
     names = [f"{name}_{side}" for side in "ab" for name in ("upper", "lower", "fields")]
     arrays = [f"tops, sums = np.empty({2 * strip}, np.int16), np.empty({2 * strip}, np.int32)"]
     groups = [(g * _GROUP, f"[{g * strip} : {g * strip} + n]") for g in (0, 1)]
@@ -312,4 +312,4 @@ def _matrix_driver(f: PhaseFacts) -> str:
             body.append(f"add({operands}, first + {begin}, start, tops{part}, sums{part}, n)")
         body.append(f"accumulate(own, tops, sums, np.int32({added}), n)")
     kinds = ["types.int16[:, ::1]"] * len(names)
-    return matrix.strips(f.c, kinds, names, "int32", str(_TERMS), arrays, body)
+    return strips.driver(f.c, kinds, names, "int32", str(_TERMS), arrays, body)

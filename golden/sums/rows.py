@@ -56,7 +56,7 @@ def computes(f: Facts) -> bool:
             and not (f.slices or f.scale)
             and (align.how_to_add(f) == "short")
         )
-    if f.lanes == "sixteens":
+    if f.is_grouped:
         short = all(o.exponent_bits <= 3 and o.fraction_bits <= 3 for o in (f.a, f.b))
         return (
             short

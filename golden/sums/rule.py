@@ -99,7 +99,12 @@ class Facts(NamedTuple):
     @property
     def summed(self) -> int:
         """Terms that a row has in the array of products; those of other slices follow apart."""
-        return self.k // 16 if self.lanes == "sixteens" else self.k
+        return self.k // 16 if self.is_grouped else self.k
+
+    @property
+    def is_grouped(self) -> bool:
+        """True if a term is the exact sum of sixteen products, multiplied by its scales."""
+        return self.lanes == "sixteens"
 
     @property
     def rows(self) -> int:

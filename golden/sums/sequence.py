@@ -4,7 +4,7 @@ The processor's fused multiply-add of FP32 numbers is the rule of the machines i
 a row depend on one another, but the rows do not, so that the processor overlaps them.
 """
 
-from vitruvian.golden.sums import matrix, result
+from vitruvian.golden.sums import result, strips
 from vitruvian.golden.sums.decode import flushed, fp32_bits, function, indented
 from vitruvian.golden.sums.rows import HEAD, array
 from vitruvian.golden.sums.rule import ChainFacts, CodeFacts, Facts
@@ -307,7 +307,7 @@ def matrix_source(f: ChainFacts, title: str) -> str:
 def _decoded(step: Facts) -> str:
     """Return the functions ``left`` and ``right``, which are equal here."""
     real = _real(step)
-    kind = f"types.Tuple((types.{real}[:, ::1],))({matrix.codes(step.a.storage_bits)})"
+    kind = f"types.Tuple((types.{real}[:, ::1],))({strips.codes(step.a.storage_bits)})"
     body = [
         "m, n = codes.shape",
         f"values = np.empty((m, n), np.{real})",
@@ -338,7 +338,7 @@ def _strip(f: ChainFacts, name: str, follow: str) -> str:
         reads = [
             f"x{i}, y{i} = left[k + {i} * stride], right[k + {i} * stride]" for i in range(count)
         ]
-        lines = [matrix.AT, "t = z[j]"]
+        lines = [strips.AT, "t = z[j]"]
         for i in range(count):
             lines += operation(f"x{i}", f"y{i}[at]", "t")
         return [*reads, "for j in range(n):", *indented([*lines, "z[j] = t"])]
@@ -390,15 +390,15 @@ def _strip(f: ChainFacts, name: str, follow: str) -> str:
 def _matrix_driver(f: ChainFacts) -> str:
     """Return the function ``rows``, which computes rows of D."""
     step, real = f.step, _real(f.step)
-    arrays = [f"s = np.empty(({f.accumulators}, {matrix.STRIP}), np.{real})"]
-    arrays.append(f"w = np.empty({matrix.STRIP}, np.{real})")
+    arrays = [f"s = np.empty(({f.accumulators}, {strips.STRIP}), np.{real})"]
+    arrays.append(f"w = np.empty({strips.STRIP}, np.{real})")
     k = str(f.k) if f.k else "terms" if f.accumulators > 1 or f.descending else str(_STEP)
     if f.products == "rounded":
         assert f.k is not None
         names = range(f.k)
         body = [f"x{i}, y{i} = left[i, first + {i}], right[first + {i}]" for i in names]
         sums = _tree_sum(f.k, "x{i}", "y{i}[at]", "own[r]")
-        body += ["for r in range(n):", *indented([matrix.AT.replace("j", "r"), *sums])]
+        body += ["for r in range(n):", *indented([strips.AT.replace("j", "r"), *sums])]
     else:
         body = ["last = min(first + step, terms)"]
         call = "left[i], right, first, last, start, own, s, n"
@@ -409,4 +409,4 @@ def _matrix_driver(f: ChainFacts) -> str:
         else:
             body.append(f"carefully({call})")
     operand = f"types.{real}[:, ::1]"
-    return matrix.strips(step.c, [operand] * 2, ["left", "right"], real, k, arrays, body)
+    return strips.driver(step.c, [operand] * 2, ["left", "right"], real, k, arrays, body)

@@ -122,7 +122,7 @@ def test_a_mistake_in_a_parameter_shows(stem, change):
         ("a100_mma_fp16_fp32", "part[j] += np.int32(", "part[j] = np.int32("),
         ("a100_mma_fp16_fp32", "if special:", "if special > 1:"),
         ("cdna1_mfma_fp16_fp32", "if unsure != 0:", "if unsure > 1:"),
-        ("cdna1_mfma_fp16_fp32", " + abs(t) * 4.440892098500626e-16", ""),
+        ("cdna1_mfma_fp16_fp32", "scale[r] = power(base) * ", "scale[r] = 0.0 * power(base) * "),
     ],
 )
 def test_a_mistake_in_the_text_shows(stem, old, new):

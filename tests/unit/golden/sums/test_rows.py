@@ -140,6 +140,30 @@ def test_every_rule_of_the_table_equals_its_plain_form(always):
     assert len(done) > 280
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("stem", FEW + MORE)
+@pytest.mark.parametrize("kind", ["normal", "codes"])
+def test_a_million_rows_equal_the_plain_form(stem, kind, always):
+    rule: Any = find(stem).rule
+    rng = np.random.default_rng(11)
+    for _ in range(16):
+        (a, *_), scales = operands(rule, 2)  # its shapes
+        n, k = 1 << 16, a.shape[1]
+        pairs = ((rule.input, (n, k)), (rule.input_b, (n, k)), (rule.output, (n,)))
+        if kind == "normal":
+            x = [codes(rng, format, shape, kind) for format, shape in pairs]
+        else:
+            x = [few(format, shape, rng) for format, shape in pairs]
+        scales = {
+            name: rng.integers(0, 256, (n, s.shape[1])).astype(np.uint8)
+            for name, s in scales.items()
+        }
+        got = compute(rule, *x, **scales)
+        with dots.plain_forms():
+            expected = compute(rule, *x, **scales)
+        np.testing.assert_array_equal(got, expected, err_msg=stem)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),

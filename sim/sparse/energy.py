@@ -87,6 +87,8 @@ def estimate_energy(
 
 
 def _entries(pattern: Pattern, architecture: Architecture) -> int:
+    # A core reads the coordinates of blocks, too, where memory stores the nonzeros in blocks.
+    pattern = pattern.blocks or pattern
     nonzero, entry = entry_bytes(pattern, architecture)
     return pattern.nonzeros * nonzero + pattern.entries * entry
 

@@ -5,7 +5,7 @@ import numpy as np
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
-from vitruvian.sim.sparse.layout import entry_bytes
+from vitruvian.sim.sparse.layout import entry_bytes, index_bytes
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.schedule import Sweep
 
@@ -190,7 +190,7 @@ def _vectors(
     subs, value = len(bounds) - 1, architecture.value_bytes
     edges = np.minimum(bounds * pattern.side, pattern.columns)
     vectors = np.zeros(subs + steps, np.int64)
-    vectors[:subs] = arrays * architecture.pointer_bytes * np.diff(bounds)
+    vectors[:subs] = arrays * index_bytes(pattern, architecture, bounds)
     vectors[:subs] += value * sweep.os_features * _first_uses(pattern, bounds)
     # x is loaded with the columns, and the operands of operators one step later, before the e-wise
     # core needs them; its results are written in the step in which it works.

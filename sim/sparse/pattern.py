@@ -1,6 +1,6 @@
 """The places of a sparse matrix' nonzeros in both orders: all that its traffic depends on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from vitruvian.common.validate import ceil_div, check_int
 
 sparse = need("scipy.sparse", "sparse")
 
-#: Sides of square blocks whose places one byte numbers; 1 stores single nonzeros.
-BLOCK_SIDES = (1, 2, 4, 8, 16)
+#: Sides of square blocks, in which a row or a column takes one byte; 1 stores single nonzeros.
+BLOCK_SIDES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,9 @@ class Pattern:
     row_first, row_cols : (n + 1,), (entries,) ndarray of int64, int32
     col_work, row_work : (entries + 1,) ndarray of int64
         Prefix sums of the nonzeros of the entries in either order; (1,) if each entry has one.
+    blocks : Pattern or None
+        The blocks in which memory stores the nonzeros, if the entries are nonzeros that are loaded
+        and evicted one by one but stored in blocks.
     """
 
     elements: int
@@ -42,6 +45,7 @@ class Pattern:
     row_cols: np.ndarray
     col_work: np.ndarray
     row_work: np.ndarray
+    blocks: "Pattern | None" = None
 
     @property
     def indices(self) -> int:
@@ -67,7 +71,13 @@ class Pattern:
             row_cols=self.col_rows,
             col_work=self.row_work,
             row_work=self.col_work,
+            blocks=self.blocks and self.blocks.transposed,
         )
+
+    @property
+    def stored_side(self) -> int:
+        """Side of the blocks in which memory stores the nonzeros."""
+        return self.blocks.side if self.blocks else self.side
 
     @property
     def entries(self) -> int:
@@ -127,6 +137,18 @@ def blocked(pattern: Pattern, side: int) -> Pattern:
     ones = np.ones(len(rows), np.int64)
     blocks = sparse.coo_array((ones, (rows, cols)), shape=shape).tocsr()
     return _pattern(blocks, (pattern.elements, pattern.columns), side, weighted=True)
+
+
+def stored_in_blocks(pattern: Pattern, side: int) -> Pattern:
+    """Return a pattern whose nonzeros memory stores in blocks; its entries stay nonzeros.
+
+    Raises
+    ------
+    ValueError
+        As ``blocked``.
+    """
+    blocks = blocked(pattern, side)
+    return pattern if side == 1 else replace(pattern, blocks=blocks)
 
 
 def permuted(pattern: Pattern, order: np.ndarray) -> Pattern:

@@ -111,6 +111,11 @@ class SparseReport:
         return _ratio(self.memory_bytes, self.cycles * self._rate)
 
     @property
+    def useful_bandwidth_share(self) -> float:
+        """The same share without the bytes that were evicted before their use and loaded again."""
+        return _ratio(self.memory_bytes - self.traffic["reload"], self.cycles * self._rate)
+
+    @property
     def storage_share(self) -> float:
         """Bytes of the matrices as SIDA stores them, over those of CSC and CSR without blocks."""
         names = {view[0]: view for view in self.stored}
@@ -206,7 +211,7 @@ class SparseReport:
             "architecture": self.architecture.name,
             "rows": max(plain.elements, plain.columns),
             "nonzeros": plain.nonzeros,
-            "block_side": next(iter(self.stored.values())).side,
+            "block_side": next(iter(self.stored.values())).stored_side,
             "iterations": self.iterations,
             **{f"{kind}_sweeps": count for kind, count in kinds.items()},
             "cycles": self.cycles,
@@ -216,6 +221,7 @@ class SparseReport:
             "speedup": self.speedup,
             "oracle_share": self.oracle_share,
             "bandwidth_share": self.bandwidth_share,
+            "useful_bandwidth_share": self.useful_bandwidth_share,
             "storage_share": self.storage_share,
             **{f"{kind}_bytes": nbytes for kind, nbytes in self.traffic.items()},
             "memory_bytes": self.memory_bytes,

@@ -11,6 +11,8 @@ What the thesis leaves open is decided as follows.
   when a row's first entry arrives.
 - The result of an input-stationary product is written to memory, as §4.4.3 states, and the next
   sweep reads it for its element-wise operations.
+- The coordinates and pointers of blocks are in buffers of their own, as vectors are, and are read
+  once for each order in a sweep.
 - One sweep ends before the next begins: no loader runs ahead from one into the other.
 - A repacking takes energy but no time.
 - §4.4.4 divides by r in P(r). The average over the rows S … r divides by r − S + 1, which is used.
@@ -25,7 +27,7 @@ from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.baselines import Patterns
 from vitruvian.sim.sparse.lowering import lower, product_steps, vector_steps
-from vitruvian.sim.sparse.pattern import Pattern, blocked, permuted
+from vitruvian.sim.sparse.pattern import Pattern, permuted, stored_in_blocks
 from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep, View
 
@@ -48,7 +50,8 @@ def simulate(
         The old number of each new row and column, for SIDA and the oracle; see ``reordering``. The
         matrices must be square.
     block : int
-        Side of the blocks in which SIDA and the oracle store the matrices.
+        Side of the blocks in which SIDA and the oracle store the matrices. Blocks decide how many
+        bytes a nonzero has; loads and evictions move single nonzeros.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def simulate(
         If a column or row is larger than a quarter of the buffer.
     """
     stored = {
-        name: blocked(each if order is None else permuted(each, order), block)
+        name: stored_in_blocks(each if order is None else permuted(each, order), block)
         for name, each in matrices.items()
     }
     plain_views, stored_views = _views(matrices, schedule), _views(stored, schedule)

@@ -264,7 +264,7 @@ GRAMMARS = (
         {
             "--arch": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
             "--reorder": ("none", "triangular", "windowed", "zzz"),
-            "--blocked": ("1", "16", "3"),
+            "--blocked": ("1", "16", "256", "3"),
             "--source": ("0", "99"),
             "--weight": ("km", "none", ""),
             "--hops": _NUMBERS,

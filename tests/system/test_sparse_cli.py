@@ -174,7 +174,10 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--damping", "0.5"], "--damping must come with another application, not with bfs"),
         (["bfs", "--size", "3x3"], "--size must come with gcn, not with bfs"),
         (["bfs", "--reorder", "vanilla"], "--reorder must be one of none, triangular, windowed"),
-        (["bfs", "--blocked", "3"], "--blocked must be one of 1, 2, 4, 8, 16, not 3"),
+        (
+            ["bfs", "--blocked", "3"],
+            "--blocked must be one of 1, 2, 4, 8, 16, 32, 64, 128, 256, not 3",
+        ),
         (["bfs", "--source", "8"], "source must be "),
         (["bfs", "--source", "-1"], "--source must be a whole number, 0 or more, not '-1'"),
         (["kmeans", "--first", "x"], "--first must be a whole number, 0 or more, not 'x'"),

@@ -99,6 +99,7 @@ def simulate_pattern(
     order: np.ndarray | None = None,
     block: int = 1,
     iterations: int = 20,
+    features: int = 16,
 ) -> SparseReport:
     """Simulate a run of an application on the pattern of a square matrix.
 
@@ -112,14 +113,16 @@ def simulate_pattern(
     order : (n,) ndarray of int, optional
         The old number of each new row and column; see ``reordering``.
     block : int
-        Side of the blocks in which SIDA stores the matrix: 1, 2, 4, 8 or 16.
+        Side of the blocks in which SIDA stores the matrix, a power of 2 up to 256.
     iterations : int
         Iterations of the run. A graph convolutional network has one.
+    features : int
+        See ``small_problem``.
 
     Raises
     ------
     ValueError
         If a number is not allowed, or a column or row is larger than a quarter of the buffer.
     """
-    planned = plan(application, pattern.elements, iterations=iterations)
+    planned = plan(application, pattern.elements, iterations=iterations, features=features)
     return simulate(planned, {"A": pattern}, architecture, order=order, block=block)

@@ -86,11 +86,11 @@ def _add_machine(group: Any) -> None:
     )
     group.add_argument(
         "--blocked",
-        type=at_least(1, 16),
+        type=at_least(1, 256),
         default=1,
         metavar="N",
-        help="Store the simulated machine's matrix in blocks with a side of 1, 2, 4, 8 or 16 "
-        "(default: %(default)s, single nonzeros).",
+        help="Store the simulated machine's matrix in blocks with a side of 1, 2, 4, …, "
+        "128 or 256 (default: %(default)s, single nonzeros).",
     )
 
 
@@ -453,7 +453,8 @@ def _print_report(console: "Console", report: "SparseReport") -> None:
     traffic = ", ".join(f"{kind} {report.traffic[kind] / mega:,.3f}" for kind in TRAFFIC)
     for line in (
         f"speedup over the baseline {report.speedup:.3f}×, share of the oracle "
-        f"{report.oracle_share:.1%}, bandwidth in use {report.bandwidth_share:.1%}",
+        f"{report.oracle_share:.1%}, bandwidth in use {report.bandwidth_share:.1%}, "
+        f"{report.useful_bandwidth_share:.1%} without reloads",
         f"buffer: at most {report.peak_buffer_bytes / 2**20:,.3f} of "
         f"{report.architecture.buffer_bytes / 2**20:,.3f} MiB; evicted "
         f"{figures['evicted_bytes'] / mega:,.3f} MB, "

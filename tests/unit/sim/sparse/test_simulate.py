@@ -18,8 +18,8 @@ from vitruvian.sim.sparse import simulate
 from vitruvian.sim.sparse.application import simulate_application
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
-from vitruvian.sim.sparse.layout import dual_bytes, matrix_bytes
-from vitruvian.sim.sparse.pattern import blocked, pattern_of, permuted
+from vitruvian.sim.sparse.layout import dual_bytes, index_bytes, matrix_bytes
+from vitruvian.sim.sparse.pattern import blocked, pattern_of, permuted, stored_in_blocks
 from vitruvian.sim.sparse.report import TRAFFIC, SparseReport
 from vitruvian.sim.sparse.schedule import schedule
 
@@ -53,6 +53,7 @@ def check_bounds(report: SparseReport) -> None:
     assert (csr + csc <= report.peak_buffer_bytes).all()
     assert report.peak_buffer_bytes <= machine.buffer_bytes
     assert sum(report.traffic.values()) == report.memory_bytes
+    assert report.useful_bandwidth_share <= report.bandwidth_share
     assert set(report.traffic) == set(TRAFFIC)
     for sweep, steps in report.steps.items():
         check_sweep(report, sweep, dict(zip(COLUMNS, steps.sum(axis=0), strict=True)))
@@ -64,7 +65,7 @@ def check_sweep(report: SparseReport, sweep, of: dict[str, int]) -> None:
         assert of["vectors"] == 8 * (sweep.read + sweep.written)
         return
     pattern = report.stored[sweep.view]
-    index = 4 * pattern.indices
+    index = int(index_bytes(pattern, report.architecture, np.array([0, pattern.indices])).sum())
     matrix = matrix_bytes(pattern, report.architecture) - index
     loaded = of["csc"] + of["prefetch"] + of["reload"]
     assert of["os_operations"] == pattern.nonzeros * sweep.os_features
@@ -90,7 +91,7 @@ def check_sweep(report: SparseReport, sweep, of: dict[str, int]) -> None:
     seed=st.integers(0, 10**6),
     kib=st.sampled_from([8, 16, 1024]),
     rate=st.sampled_from([3, 30, 900]),
-    side=st.sampled_from([1, 2, 4]),
+    side=st.sampled_from([1, 2, 4, 256]),
     iterations=st.integers(1, 5),
     reorder=st.sampled_from(["none", "triangular", "windowed"]),
 )
@@ -128,7 +129,7 @@ def power(matrix, machine: Architecture, *, order=None, block: int = 1) -> Spars
     share=st.sampled_from([0.0, 0.05, 0.3]),
     kib=st.sampled_from([2, 8, 1024]),
     rate=st.sampled_from([3, 30, 900]),
-    side=st.sampled_from([1, 2, 4]),
+    side=st.sampled_from([1, 2, 4, 256]),
     reorder=st.booleans(),
 )
 def test_bounds_of_random_matrices(seed, n, share, kib, rate, side, reorder):
@@ -265,10 +266,22 @@ def test_storage_of_dense_blocks():
     assert (blocks.entries, blocks.nonzeros, blocks.indices) == (4, 1024, 2)
     assert dual_bytes(dense, MACHINE) == 2 * (1024 * 12 + 32 * 4)
     assert dual_bytes(blocks, MACHINE) == 1024 * 9 + 2 * (4 * 8 + 2 * 4)
-    with pytest.raises(ValueError, match="block side must be one of 1, 2, 4, 8, 16, not 3"):
+    with pytest.raises(
+        ValueError, match=r"block side must be one of 1, 2, .* 128, 256, not 3"
+    ):
         blocked(dense, 3)
     with pytest.raises(ValueError, match="pattern must be of single nonzeros, not of blocks of 16"):
         blocked(blocks, 2)
+
+
+def test_blocks_larger_than_16_have_two_coordinates():
+    dense = pattern_of(sparse.csr_array(np.ones((512, 512))))
+    blocks = stored_in_blocks(dense, 256)
+    assert (blocks.entries, blocks.stored_side) == (512 * 512, 256)
+    assert dual_bytes(blocks, MACHINE) == 512 * 512 * 10 + 2 * (4 * 8 + 2 * 4)
+    # The coordinates of both blocks of a block column come with its first column.
+    bounds = np.array([0, 100, 256, 300, 512])
+    assert index_bytes(blocks, MACHINE, bounds).tolist() == [20, 0, 20, 0]
 
 
 def test_duplicates_count_once():

@@ -2,7 +2,8 @@
 
 Run as ``python benchmarks/sparse_applications.py [--rows N] [--degree D] [--only NAME …]``. The
 graph has random edges, or those of a square grid with ``--grid``. Where SciPy has no such function,
-the same algorithm is written with SciPy's products.
+the same algorithm is written with SciPy's products. The plain bfs and sssp take the edges of the
+vertices that have changed, as ``solve`` does; with ``--whole`` they multiply the whole matrix.
 
 The process starts itself anew with one thread for every library: the threads of a BLAS wait for
 work in a loop, which is CPU time that no computation has taken. The candidates run in turn, and the
@@ -23,6 +24,7 @@ from scipy.sparse import csgraph, linalg
 
 from vitruvian.golden.sparse import Sparse, applications, vxm
 from vitruvian.golden.sparse.execute import run
+from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
 from vitruvian.golden.sparse.oei import run_oei
 
 #: Variables that set the number of threads, which libraries read when they are loaded
@@ -199,6 +201,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--degree", type=int, default=10)
     parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
@@ -236,6 +239,8 @@ def main() -> None:
 
         def plain(begin=begin):
             p = begin()
+            if has_frontier(p) and not options.whole:
+                return run_frontier(p)
             return run(p.graph, p.matrices, p.given, iterations=p.iterations)
 
         def both(begin=begin, width=width):

@@ -41,6 +41,7 @@ from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
 from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
+from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.golden.sums.products import Operands, compute
@@ -339,8 +340,16 @@ def sparse_products() -> None:
             REDUCTIONS[name].compute(x)
     for name in PROBLEMS:
         p = problem(name, 0)
+        if has_frontier(p):
+            run_frontier(p)
+            run_frontier(replace(p, iterations=2))
         for width in (1, 7):
             run_oei(p.graph, p.matrices, p.given, iterations=2, width=width)
+    # Edges with a negative weight, and a cycle of them
+    a = matrix(0)
+    for lowest in (-0.01, -1.0):
+        with suppress(UserError):
+            APPLICATIONS["sssp"](a.with_values(np.where(a.rows == 3, lowest, a.row_values)))
     for eager in (False, True):
         held_elements(matrix(0), width=3, eager=eager)
 

@@ -11,7 +11,9 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, one_of, shortened
 from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.applications.problem import Problem
+from vitruvian.golden.sparse.applications.traversal import NegativeCycle
 from vitruvian.golden.sparse.execute import run
+from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
@@ -107,7 +109,8 @@ def solve(
         see ``as_sparse``. It must be square, but for kmeans.
     dataflow : {"oei", "plain"}
         "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
-        "plain" runs one node of the dataflow graph after the other. Both give the same bits.
+        "plain" runs one node of the dataflow graph after the other, and bfs and sssp over the
+        edges of changed vertices only. Both give the same bits.
     simulate : bool
         If True, the result has the report of the whole run on the simulated machine.
     width : int, optional
@@ -158,7 +161,9 @@ def solve(
             if value != inspect.signature(solve).parameters[name].default:
                 raise UserError(f"{name} must be given with simulate=True only, not {value!r}")
     given, state = _stated(app, matrix, weight, options)
-    if dataflow == "plain":
+    if dataflow == "plain" and has_frontier(state):
+        outcome = run_frontier(state)
+    elif dataflow == "plain":
         outcome = run(state.graph, state.matrices, state.given, iterations=state.iterations)
     else:
         columns = max(given.matrix.shape)
@@ -256,7 +261,10 @@ def _stated(
         chosen["labels"] = _labels(chosen["labels"], given)
     if app == "kcore" and chosen.get("directed") is None:
         chosen["directed"] = given.is_directed
-    return given, APPLICATIONS[app](given.matrix, **chosen)
+    try:
+        return given, APPLICATIONS[app](given.matrix, **chosen)
+    except NegativeCycle as error:
+        raise NegativeCycle(error.cycle, error.weight, given.vertices) from None
 
 
 def conventions(app: str) -> dict[str, Any]:

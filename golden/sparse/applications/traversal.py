@@ -1,9 +1,12 @@
 """Breadth-first search, shortest paths, k-hop neighbours and k-core decomposition as graphs."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.applications.problem import (
     Problem,
@@ -13,6 +16,7 @@ from vitruvian.golden.sparse.applications.problem import (
     ewise,
     reduce,
 )
+from vitruvian.golden.sparse.frontier_compiled import cycle_to
 from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
 from vitruvian.golden.sparse.storage import Sparse
 
@@ -100,6 +104,30 @@ KCORE = Graph(
 )
 
 
+class NegativeCycle(UserError):
+    """The error of shortest paths with a cycle of negative weight.
+
+    Attributes
+    ----------
+    cycle : list of int
+        Rows of the vertices, in the order of the edges.
+    weight : float
+        Sum of the weights.
+    """
+
+    def __init__(
+        self, cycle: Sequence[int], weight: float, names: Sequence[object] | None = None
+    ) -> None:
+        self.cycle, self.weight = list(cycle), weight
+        shown = [str(vertex if names is None else names[vertex]) for vertex in self.cycle]
+        if len(shown) > 8:
+            shown = [*shown[:4], "…", *shown[-3:]]
+        super().__init__(
+            "sssp needs a graph without a cycle of negative weight that source reaches, "
+            f"not {' → '.join([*shown, shown[0]])} with the weight {weight:g}"
+        )
+
+
 def bfs(a: Sparse, *, source: int = 0) -> Problem:
     """Find the number of hops from a vertex to each other vertex.
 
@@ -125,7 +153,7 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
     Parameters
     ----------
     a : (N, N) Sparse
-        Weights of the edges, at least 0.
+        Weights of the edges. They may be negative.
 
     Returns
     -------
@@ -135,12 +163,29 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
     Raises
     ------
     ValueError
-        If a weight is negative or not finite.
+        If a weight is not finite.
+    NegativeCycle
+        If a cycle of negative weight can be reached from ``source``.
     """
     start = check_vertex("source", source, count := check_square(a))
-    check_finite(a, negative=False)
+    check_finite(a)
     distance = np.where(start == 1.0, 0.0, np.inf)
+    if (a.row_values < 0).any():
+        csr = a.row_start, a.column_index, a.row_values
+        cycle = cycle_to(*csr, distance.copy()).tolist()
+        weight = math.fsum(
+            _weight(a, *ends) for ends in zip(cycle, cycle[1:] + cycle[:1], strict=True)
+        )
+        # A cycle of weight 0 may shorten distances by their rounding.
+        if weight < 0:
+            raise NegativeCycle(cycle, weight)
     return Problem(SSSP, {"A": a}, {"distance": distance}, count)
+
+
+def _weight(a: Sparse, row: int, column: int) -> float:
+    """Return a stored element."""
+    begin, end = a.row_start[row], a.row_start[row + 1]
+    return float(a.row_values[begin + np.searchsorted(a.column_index[begin:end], column)])
 
 
 def knn(a: Sparse, *, source: int = 0, hops: int = 4) -> Problem:

@@ -333,8 +333,8 @@ def test_a_right_side_of_zeros_needs_no_iteration(solver):
 @pytest.mark.parametrize(
     ("name", "arguments", "options", "message"),
     [
-        ("sssp", [matrix(1).with_values(-1.0)], {}, "finite and at least 0, not -1.0 in row"),
-        ("sssp", [matrix(1).with_values(np.nan)], {}, "finite and at least 0, not nan"),
+        ("pagerank", [matrix(1).with_values(-1.0)], {}, "at least 0, not -1.0 in row"),
+        ("sssp", [matrix(1).with_values(np.nan)], {}, "weights must be finite, not nan"),
         ("pagerank", [matrix(1).with_values(-1.0)], {}, "weights must be finite and at least 0"),
         ("pagerank", [matrix(1)], {"damping": 1.5}, "damping must be between 0 and 1, not 1.5"),
         ("bfs", [matrix(1)], {"source": 40}, "source must be between 0 and 39, not 40"),

@@ -103,6 +103,21 @@ def test_weights_loops_and_dangling_vertices_count_as_in_networkx(directed):
     assert solve("kcore", graph).by_vertex() == nx.core_number(graph)
 
 
+def test_negative_weights_and_cycles_have_the_names_of_the_vertices():
+    edges = [("a", "b", 2.0), ("b", "c", -5.0), ("a", "c", 1.0), ("x", "x", -1.0)]
+    for dataflow in ("oei", "plain"):
+        result = solve("sssp", edges, source="a", dataflow=dataflow)
+        assert result.by_vertex() == {"a": 0.0, "b": 2.0, "c": -3.0, "x": np.inf}
+    message = r"^sssp needs .* weight that source reaches, not (.) → . → . → \1 with the weight -1$"
+    with pytest.raises(UserError, match=message) as caught:
+        solve("sssp", [*edges, ("c", "a", 2.0)], source="a")
+    cycles = "a → b → c → a", "b → c → a → b", "c → a → b → c"
+    assert any(cycle in str(caught.value) for cycle in cycles)
+    ring = [(i, (i + 1) % 20, -1.0) for i in range(20)]
+    with pytest.raises(UserError, match=r"(\d+ → ){4}… → (\d+ → ){3}\d+ with the weight -20$"):
+        solve("sssp", ring)
+
+
 def test_core_numbers_of_matrices():
     a = matrix(2)
     graph = nx.from_scipy_sparse_array(as_scipy(a), create_using=nx.DiGraph)
@@ -344,12 +359,12 @@ def test_a_wrong_argument_is_refused(name, options, message):
     ("name", "bad", "message"),
     [
         (
-            "sssp",
+            "pagerank",
             -2.0,
             r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+ "
-            r"\(pagerank, sssp, labelprop and gcn need weights from 0 on; bfs, knn and kcore ign",
+            r"\(pagerank, labelprop and gcn need weights from 0 on; bfs, knn and kcore ign",
         ),
-        ("sssp", np.nan, "at least 0, not nan in row"),
+        ("sssp", np.nan, "weights must be finite, not nan in row"),
         ("pagerank", np.inf, "at least 0, not inf in row"),
         ("labelprop", -1.0, "at least 0, not -1.0"),
         ("gcn", -1.0, "at least 0, not -1.0"),

@@ -1,0 +1,252 @@
+"""Compiled loops of searches that follow the edges of reached vertices only.
+
+Everything that is compiled must be in this file, because Numba's cache does not notice a change in
+another file.
+"""
+
+# Numba infers the types of what it compiles; inner functions need no annotations.
+# pyright: basic
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def search(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    frontier: np.ndarray,
+    visited: np.ndarray,
+    level: np.ndarray,
+    depth: float,
+    iterations: int,
+) -> tuple[int, bool]:
+    """Set the level of every vertex that the frontier reaches.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays; an element of 0 or NaN is no edge.
+    frontier : (F,) ndarray of int32
+    visited : (N,) ndarray of bool
+    level : (N,) ndarray of float64
+
+    Returns
+    -------
+    iterations : int
+    done : bool
+        True if the last iteration reached no vertex.
+    """
+    queue = np.empty(len(level) + len(frontier), np.int32)
+    queue[: len(frontier)] = frontier
+    begin, end = 0, len(frontier)
+    for iteration in range(1, iterations + 1):
+        depth, last = depth + 1.0, end
+        for place in range(begin, last):
+            i = queue[place]
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                if not visited[j] and values[e] != 0.0 and values[e] == values[e]:
+                    visited[j] = True
+                    level[j] = depth
+                    queue[end] = j
+                    end += 1
+        if end == last:
+            return iteration, True
+        begin = last
+    return iterations, False
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def relax(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    distance: np.ndarray,
+    iterations: int,
+) -> tuple[int, bool]:
+    """Shorten the distances until none changes; an iteration reads those of the one before.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays.
+    distance : (N,) ndarray of float64
+
+    Returns
+    -------
+    iterations : int
+    done : bool
+        True if the last iteration shortened no distance.
+    """
+    size = len(distance)
+    frontier, after = np.empty(size, np.int32), np.empty(size, np.int32)
+    held = np.empty(size, np.float64)
+    changed_in = np.zeros(size, np.int64)
+    count = 0
+    for i in range(size):
+        if distance[i] < np.inf:
+            frontier[count] = i
+            count += 1
+    for iteration in range(1, iterations + 1):
+        for place in range(count):
+            held[place] = distance[frontier[place]]
+        found = 0
+        for place in range(count):
+            i, x = frontier[place], held[place]
+            for e in range(start[i], start[i + 1]):
+                j, z = index[e], x + values[e]
+                if z < distance[j]:
+                    distance[j] = z
+                    if changed_in[j] != iteration:
+                        changed_in[j] = iteration
+                        after[found] = j
+                        found += 1
+        if not found:
+            return iteration, True
+        frontier, after, count = after, frontier, found
+    return iterations, False
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def settle(start: np.ndarray, index: np.ndarray, values: np.ndarray, distance: np.ndarray) -> int:
+    """Settle the nearest vertex, then the next one (Dijkstra), and count the hops of the paths.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays; no value is negative.
+    distance : (N,) ndarray of float64
+
+    Returns
+    -------
+    int
+        The largest number of hops that a vertex needs for its distance.
+    """
+    size = len(distance)
+    key = np.empty(len(index) + size, np.float64)
+    vertex = np.empty(len(index) + size, np.int32)
+    given = distance.copy()
+    count = 0
+    for i in range(size):
+        if distance[i] < np.inf:
+            _push(key, vertex, count, distance[i], i)
+            count += 1
+    while count:
+        x, i = key[0], vertex[0]
+        count -= 1
+        _drop(key, vertex, count)
+        if x > distance[i]:  # A shorter path came later.
+            continue
+        for e in range(start[i], start[i + 1]):
+            j, z = index[e], x + values[e]
+            if z < distance[j]:
+                distance[j] = z
+                _push(key, vertex, count, z, j)
+                count += 1
+    # A search over the edges of shortest paths gives the hops.
+    reached = (given == distance) & (distance < np.inf)
+    begin, end, hops = 0, 0, 0
+    for i in range(size):
+        if reached[i]:
+            vertex[end] = i
+            end += 1
+    while True:
+        last = end
+        for place in range(begin, last):
+            i = vertex[place]
+            x = distance[i]
+            for e in range(start[i], start[i + 1]):
+                j = index[e]
+                if not reached[j] and x + values[e] == distance[j]:
+                    if distance[j] < np.inf:
+                        reached[j] = True
+                        vertex[end] = j
+                        end += 1
+        if end == last:
+            return hops
+        begin, hops = last, hops + 1
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _push(key, vertex, place, x, i):
+    """Add an entry to a binary heap with ``place`` entries."""
+    while place:
+        above = (place - 1) >> 1
+        if key[above] <= x:
+            break
+        key[place], vertex[place] = key[above], vertex[above]
+        place = above
+    key[place], vertex[place] = x, i
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _drop(key, vertex, count):
+    """Replace the first entry of a binary heap by the one after its ``count`` remaining ones."""
+    x, i, place = key[count], vertex[count], 0
+    while True:
+        below = 2 * place + 1
+        if below >= count:
+            break
+        if below + 1 < count and key[below + 1] < key[below]:
+            below += 1
+        if key[below] >= x:
+            break
+        key[place], vertex[place] = key[below], vertex[below]
+        place = below
+    key[place], vertex[place] = x, i
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def cycle_to(
+    start: np.ndarray, index: np.ndarray, values: np.ndarray, distance: np.ndarray
+) -> np.ndarray:
+    """Return the vertices of a cycle that shortens the distances without end.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays.
+    distance : (N,) ndarray of float64
+        Distances before the first iteration; they are overwritten.
+
+    Returns
+    -------
+    (L,) ndarray of int32
+        The vertices in the order of the edges; empty if the distances settle.
+    """
+    size = len(distance)
+    parent = np.full(size, -1, np.int32)
+    seen = np.zeros(size, np.int64)
+    walk = 0
+    for _ in range(size):
+        changed = False
+        for i in range(size):
+            if distance[i] == np.inf:
+                continue
+            for e in range(start[i], start[i + 1]):
+                j, z = index[e], distance[i] + values[e]
+                if z < distance[j]:
+                    distance[j], parent[j], changed = z, i, True
+        if not changed:
+            break
+        # The parents of a vertex form a path, unless a cycle shortened its own distances.
+        first = walk + 1
+        for begin in range(size):
+            walk += 1
+            at = begin
+            while at >= 0 and seen[at] < first:
+                seen[at] = walk
+                at = parent[at]
+            if at >= 0 and seen[at] == walk:
+                length, last = 1, at
+                while parent[last] != at:
+                    last = parent[last]
+                    length += 1
+                cycle = np.empty(length, np.int32)
+                for place in range(length):
+                    cycle[length - 1 - place] = at
+                    at = parent[at]
+                return cycle
+    return np.empty(0, np.int32)

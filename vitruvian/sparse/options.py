@@ -6,6 +6,7 @@ from typing import Any, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
+from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse.applications import APPLICATIONS
 
 #: Options of each application with their defaults; ``inspect.Parameter.empty`` must be given
@@ -17,9 +18,37 @@ OPTIONS: dict[str, dict[str, Any]] = {
     for name, state in APPLICATIONS.items()
 }
 
+_KRYLOV = {"rtol": "tolerance", "maxiter": "iterations", "max_iter": "iterations"}
+
+#: Names in NetworkX, SciPy and scikit-learn that mean the same as an option of an application
+SYNONYMS: dict[str, dict[str, str]] = {
+    "pagerank": {"alpha": "damping", "tol": "tolerance", "max_iter": "iterations"},
+    "labelprop": {"tol": "tolerance", "max_iter": "iterations"},
+    "gmres": _KRYLOV,
+    "cg": _KRYLOV,
+    "bicgstab": _KRYLOV,
+}
+
+
+def own_names(app: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an application by their names in ``OPTIONS``.
+
+    Raises
+    ------
+    ValueError
+        If an option is given by two names.
+    """
+    synonyms, named, found = SYNONYMS.get(app, {}), dict[str, Any](), dict[str, str]()
+    for name, value in options.items():
+        own = synonyms.get(name, name)
+        if own in named:
+            raise UserError(f"{own} must be given once, not as {found[own]} and as {name}")
+        named[own], found[own] = value, name
+    return named
+
 
 class SolverOptions(TypedDict, total=False):
-    """All options; an application takes some of them, see ``OPTIONS``.
+    """All options; an application takes some of them, see ``OPTIONS`` and ``SYNONYMS``.
 
     Attributes
     ----------
@@ -49,6 +78,14 @@ class SolverOptions(TypedDict, total=False):
         pagerank, labelprop, cg, bicgstab, gmres.
     iterations : int
         pagerank, labelprop, cg, bicgstab, gmres: the largest number of iterations.
+    alpha : float
+        pagerank: ``damping``, as in NetworkX.
+    tol : float
+        pagerank, labelprop: ``tolerance``.
+    rtol : float
+        cg, bicgstab, gmres: ``tolerance``, as in SciPy.
+    max_iter, maxiter : int
+        ``iterations``; the second name is for cg, bicgstab and gmres only.
     """
 
     source: Hashable
@@ -66,6 +103,11 @@ class SolverOptions(TypedDict, total=False):
     restart: int
     tolerance: float
     iterations: int
+    alpha: float
+    tol: float
+    rtol: float
+    max_iter: int
+    maxiter: int
 
 
 F = TypeVar("F", bound=Callable[..., Any])

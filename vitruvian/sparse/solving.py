@@ -18,7 +18,7 @@ from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
-from vitruvian.sparse.options import OPTIONS, SolverOptions, shows_options
+from vitruvian.sparse.options import OPTIONS, SolverOptions, own_names, shows_options
 from vitruvian.sparse.result import Result
 
 #: The dataflows of ``solve``
@@ -126,7 +126,8 @@ def solve(
     block : int
         Side of the blocks in which the simulated machine stores the matrix.
     **options
-        Those of the application, such as ``damping`` or ``source``; see ``options.SolverOptions``
+        Those of the application, such as ``damping`` (also ``alpha``) or ``source``; see
+        ``options.SolverOptions``
         and the functions in ``vitruvian.golden.sparse.applications``. A vertex of a graph is given
         by its name.
 
@@ -241,19 +242,18 @@ def _stated(
         raise TypeError(f"application must be a name, not {app!r}")
     if app not in APPLICATIONS:
         raise UserError(_unknown("application", app, list(APPLICATIONS)))
-    allowed = OPTIONS[app]
-    for name in options:
+    allowed, chosen = OPTIONS[app], own_names(app, options)
+    for name in chosen:
         if name not in allowed:
             raise UserError(_unknown(f"option of {app}", name, list(allowed)))
     missing = [
         name
         for name, default in allowed.items()
-        if default is inspect.Parameter.empty and name not in options
+        if default is inspect.Parameter.empty and name not in chosen
     ]
     if missing:
         raise TypeError(f"{app} needs {' and '.join(missing)}, which must be given")
     given = given_matrix(matrix, weight=weight, **conventions(app))
-    chosen = dict(options)
     for name in _VERTICES:
         if name in chosen:
             chosen[name] = _number(name, chosen[name], given)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import inspect
 import subprocess
 import sys
 import types
@@ -20,7 +19,7 @@ from vitruvian import sparse
 from vitruvian.common.errors import UserError
 from vitruvian.golden.sparse import Sparse, applications
 from vitruvian.golden.sparse.execute import run
-from vitruvian.sparse.options import OPTIONS, SolverOptions
+from vitruvian.sparse.options import OPTIONS
 from vitruvian.sparse.solving import solve
 
 #: The arguments of each application besides the matrix, for 40 vertices
@@ -184,34 +183,6 @@ def test_files_of_both_kinds(tmp_path):
     for path in (tmp_path / "a.mtx", packed, str(packed)):
         assert (sparse.as_sparse(path).dense() == a.dense()).all()
         assert (solve("bfs", path, source=3).values == solve("bfs", a, source=3).values).all()
-
-
-def test_the_signature_lists_all_options():
-    """Regression: completion and editors saw ``**options`` only."""
-    every = {name for options in OPTIONS.values() for name in options}
-    assert set(SolverOptions.__annotations__) == every
-    for function in (solve, sparse.problem):
-        shown = inspect.signature(function).parameters
-        assert every <= set(shown) and "options" not in shown
-
-
-@pytest.mark.parametrize(
-    ("app", "option", "meant"),
-    [
-        ("pagerank", "alpha", "damping"),
-        ("pagerank", "max_iter", "iterations"),
-        ("pagerank", "tol", "tolerance"),
-        ("cg", "rtol", "tolerance"),
-        ("gmres", "maxiter", "iterations"),
-        ("kmeans", "n_clusters", "clusters"),
-        ("kmeans", "k", "clusters"),
-        ("knn", "k", "hops"),
-    ],
-)
-def test_options_of_other_libraries_have_a_hint(app, option, meant):
-    with pytest.raises(UserError, match=rf"not '{option}'; did you mean {meant}\?$"):
-        call: Any = solve
-        call(app, matrix(1), **{option: 3})
 
 
 def test_small_and_empty_matrices():

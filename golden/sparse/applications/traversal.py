@@ -118,7 +118,8 @@ class NegativeCycle(UserError):
     def __init__(
         self, cycle: Sequence[int], weight: float, names: Sequence[object] | None = None
     ) -> None:
-        self.cycle, self.weight = list(cycle), weight
+        self.cycle: list[int] = list(cycle)
+        self.weight: float = weight
         shown = [str(vertex if names is None else names[vertex]) for vertex in self.cycle]
         if len(shown) > 8:
             shown = [*shown[:4], "…", *shown[-3:]]

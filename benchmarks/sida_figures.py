@@ -15,6 +15,7 @@ import sys
 import time
 from fractions import Fraction
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ import numpy as np
 from scipy import io, sparse
 from scipy.stats import gmean
 
-from benchmarks.papers.zhang24.nodes import further_bytes, partial_results, savings
 from benchmarks.papers.zhang24.planning import simulate_pattern
 from benchmarks.papers.zhang24.standins import stand_in
 from vitruvian.common.charts import write_figure
 from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.reuse import held_elements
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
+from vitruvian.sim.sparse.energy import Energy
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.originals import ORIGINALS
 from vitruvian.sim.sparse.pattern import Pattern, blocked, pattern_of
@@ -143,13 +144,30 @@ def figures(report: SparseReport) -> dict[str, float]:
         "baseline_memory": other.memory / other.joules,
         "baseline_buffer": other.buffer / other.joules,
         "seconds": report.seconds,
-        "joules": ours.joules,
-        "memory_joules": ours.memory,
-        "buffer_joules": ours.buffer,
-        "partial_joules": partial_results(report),
-        "baseline_joules": other.joules,
-        "baseline_memory_joules": other.memory,
-        "baseline_buffer_joules": other.buffer,
+        "single_speedup": report.single_speedup,
+        **savings("joined", ours, other, partial_results(report)),
+        **savings("single", ours, report.single_baseline_energy, partial_results(report)),
+    }
+
+
+def partial_results(report: SparseReport) -> float:
+    """Return the joules of the partial results that the IS core reads and writes."""
+    accesses = sum(
+        2 * count * sweep.is_features * report.stored[sweep.view].nonzeros
+        for sweep, count in report.sweeps.items()
+        if sweep.view
+    )
+    machine_of = report.architecture
+    return float(machine_of.buffer_pj_per_byte * machine_of.value_bytes * accesses) * 1e-12
+
+
+def savings(name: str, ours: Energy, other: Energy, partial: float) -> dict[str, float]:
+    """Return the shares of a baseline's energy that SIDA saves, in all and of each part."""
+    return {
+        f"{name}_energy": 1 - ours.joules / other.joules,
+        f"{name}_memory": 1 - ours.memory / other.memory,
+        f"{name}_buffer": 1 - ours.buffer / other.buffer,
+        f"{name}_buffer_without": 1 - (ours.buffer - partial) / other.buffer,
     }
 
 
@@ -387,35 +405,24 @@ def pagerank(name: str, scale: int, **changes: Any) -> dict[str, float]:
 def unjoined() -> None:
     """Print speedups and energies against a baseline whose element-wise nodes are operators.
 
-    Once with single nonzeros, and once with blocks of side 256, in which the thesis stores them.
+    Once with single nonzeros, and once with blocks of side 256.
     """
-    means = {}
+    parts = ("energy", "memory", "buffer", "buffer_without")
+    saved = {}
     for side in (1, 256):
         head(f"speedup, side {side}", "joined", "each node", "most, each node")
-        every: dict[str, list[float]] = {"joined": [], "each node": []}
-        saved: list[list[float]] = []
-        for application in APPLICATIONS:
-            joined, alone = [], []
-            for name, scale in SCALES.items():
-                figure, rows = run(name, application, side=side), pattern(name, scale).elements
-                # Bytes that the joined nodes keep on chip and separate operators move.
-                more = further_bytes(application, rows)
-                cycles = float(more / machine(scale).bytes_per_cycle)
-                joined.append(figure["speedup"])
-                alone.append(figure["speedup"] * (1 + cycles / figure["baseline_cycles"]))
-                saved.append(savings(figure, more, machine(scale)))
-            row(application, float(gmean(joined)), float(gmean(alone)), max(alone))
-            every["joined"] += joined
-            every["each node"] += alone
-        fused = slice(0, len(SCALES) * (len(APPLICATIONS) - len(WITHOUT_OEI)))
-        for label, values in every.items():
-            with_oei = gmean(values[fused])
-            print(f"{label}: geomean of all {gmean(values):.3f}, with OEI {with_oei:.3f}")
-        means[side] = [float(mean) for mean in np.mean(saved, axis=0)]
+        found = [[run(m, a, side=side) for m in SCALES] for a in APPLICATIONS]
+        every = list(chain.from_iterable(found))
+        for application, runs in [*zip(APPLICATIONS, found, strict=True), ("all", every)]:
+            joined, single = ([f[k] for f in runs] for k in ("speedup", "single_speedup"))
+            row(application, float(gmean(joined)), float(gmean(single)), max(single))
+        for baseline in ("joined", "single"):
+            saved[side, baseline] = [
+                float(np.mean([f[f"{baseline}_{part}"] for f in every])) for part in parts
+            ]
     head("saved, mean", "energy", "memory", "buffer", "buffer without partial results")
-    for side, values in means.items():
-        row(f"side {side}, joined nodes", *values[:4])
-        row(f"side {side}, single nodes", *values[4:])
+    for (side, baseline), values in saved.items():
+        row(f"side {side}, {baseline} nodes", *values)
 
 
 def choices() -> None:

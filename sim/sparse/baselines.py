@@ -37,16 +37,21 @@ class BaselineEstimate:
 
 
 def baseline(
-    patterns: Patterns, architecture: Architecture, schedule: SparseSchedule
+    patterns: Patterns,
+    architecture: Architecture,
+    schedule: SparseSchedule,
+    *,
+    joined: bool = True,
 ) -> BaselineEstimate:
     """Return the time of the idealised accelerator without reuse between operators.
 
     A product reads the matrix in one order and each element of x that it needs once, and writes y;
-    an expression of element-wise operations reads its inputs and writes its output.
+    an expression of element-wise operations reads its inputs and writes its output. With
+    ``joined`` false, each element-wise node does.
     """
     value, pes = architecture.value_bytes, CORES * architecture.pes
     cycles, total, operations = Fraction(0), 0, 0
-    for each, count in schedule.counted_work():
+    for each, count in schedule.counted_work(joined=joined):
         nbytes, work = value * (each.read + each.written), each.operations
         if each.product:
             pattern = patterns[each.product.view]

@@ -71,11 +71,13 @@ def estimate_energy(
     patterns: Patterns,
     schedule: SparseSchedule,
     estimate: BaselineEstimate,
+    *,
+    joined: bool = True,
 ) -> Energy:
     """Return the energy of the baseline, whose products are all output-stationary."""
     value = architecture.value_bytes
     touched = estimate.memory_bytes
-    for each, count in schedule.counted_work():
+    for each, count in schedule.counted_work(joined=joined):
         if each.product:
             pattern = patterns[each.product.view]
             once = _entries(pattern, architecture)

@@ -191,6 +191,7 @@ def unrolled(
     iterations: int,
     *,
     begun: int = 0,
+    joined: bool = True,
 ) -> tuple[list[Operator], dict[str, int], set[str]]:
     """Return the operators of the first iterations in their order.
 
@@ -202,6 +203,8 @@ def unrolled(
         Rows and columns of the matrices.
     begun : int
         Number of nodes of one more iteration that run too.
+    joined : bool
+        Join element-wise nodes to expressions; otherwise, each node is an operator.
 
     Returns
     -------
@@ -220,7 +223,7 @@ def unrolled(
     results.update(run.current[name] for name in graph.results if name in run.current)
     for position, node in enumerate(graph.body[:begun]):
         run.execute(node, iterations, position)
-    inner = _inner(graph, shapes, matrices)
+    inner = _inner(graph, shapes, matrices) if joined else set()
     values = {name: _count(shape) for name, shape in run.shapes.items() if run.is_vector(name)}
     return list(_joined(run.parts, inner, values, results)), values, results
 

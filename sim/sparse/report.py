@@ -91,6 +91,11 @@ class SparseReport:
         return baseline(self.plain, self.architecture, self.schedule)
 
     @cached_property
+    def single_baseline(self) -> BaselineEstimate:
+        """The baseline if it does not join element-wise nodes to expressions."""
+        return baseline(self.plain, self.architecture, self.schedule, joined=False)
+
+    @cached_property
     def oracle(self) -> BaselineEstimate:
         """The accelerator that misses no reuse, on the matrices as SIDA stores them."""
         return oracle(self.stored, self.architecture, self.schedule)
@@ -99,6 +104,11 @@ class SparseReport:
     def speedup(self) -> float:
         """Time of the baseline over the time of SIDA."""
         return _ratio(self.baseline.cycles, self.cycles)
+
+    @property
+    def single_speedup(self) -> float:
+        """Time of the baseline of single nodes over the time of SIDA."""
+        return _ratio(self.single_baseline.cycles, self.cycles)
 
     @property
     def oracle_share(self) -> float:
@@ -144,6 +154,13 @@ class SparseReport:
     def baseline_energy(self) -> Energy:
         """The energy of the baseline."""
         return estimate_energy(self.architecture, self.plain, self.schedule, self.baseline)
+
+    @cached_property
+    def single_baseline_energy(self) -> Energy:
+        """The energy of the baseline of single nodes."""
+        return estimate_energy(
+            self.architecture, self.plain, self.schedule, self.single_baseline, joined=False
+        )
 
     @cached_property
     def section(self) -> ScheduleSection:
@@ -219,6 +236,7 @@ class SparseReport:
             "baseline_seconds": float(self.baseline.cycles / self.architecture.clock_hz),
             "oracle_seconds": float(self.oracle.cycles / self.architecture.clock_hz),
             "speedup": self.speedup,
+            "single_speedup": self.single_speedup,
             "oracle_share": self.oracle_share,
             "bandwidth_share": self.bandwidth_share,
             "useful_bandwidth_share": self.useful_bandwidth_share,
@@ -237,6 +255,7 @@ class SparseReport:
             "energy_joules": energy.joules,
             "baseline_energy_joules": other.joules,
             "energy_saving": 1 - _ratio(energy.joules, other.joules),
+            "single_energy_saving": 1 - _ratio(energy.joules, self.single_baseline_energy.joules),
         }
 
     @property

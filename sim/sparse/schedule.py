@@ -131,6 +131,8 @@ class SparseSchedule:
         How often the graph's nodes ``confirm`` run; ``sections`` contain theirs.
     confirm_work : tuple of ScheduledWork
         Operators of a confirmation.
+    single_work, single_confirm_work : tuple of ScheduledWork
+        The same if each element-wise node is an operator, and none is joined to an expression.
     """
 
     name: str
@@ -139,12 +141,14 @@ class SparseSchedule:
     work: tuple[ScheduledWork, ...]
     confirmations: int = 0
     confirm_work: tuple[ScheduledWork, ...] = ()
+    single_work: tuple[ScheduledWork, ...] = ()
+    single_confirm_work: tuple[ScheduledWork, ...] = ()
 
-    def counted_work(self) -> Iterator[tuple[ScheduledWork, int]]:
-        """Yield every operator and how often it runs."""
-        for each in self.work:
+    def counted_work(self, *, joined: bool = True) -> Iterator[tuple[ScheduledWork, int]]:
+        """Yield every operator, with joined or single nodes, and how often it runs."""
+        for each in self.work if joined else self.single_work:
             yield each, self.iterations
-        for each in self.confirm_work:
+        for each in self.confirm_work if joined else self.single_confirm_work:
             yield each, self.confirmations
 
 
@@ -195,16 +199,24 @@ def schedule(
         steady = counts - sections(direct - 2)
         for section, count in steady.items():
             counts[section] += count * ((iterations - direct) // 2)
-    confirm = ()
+    confirm = single_confirm = ()
     if confirmations:
         # A confirmation has its own products, and none of them shares a pass with an iteration's.
         again, known = _confirmation(graph, shapes, matrices)
         for section, count in _sections(again, known, matrices, 1, {}, False).items():
             counts[section] += count * confirmations
         confirm = _works(again, known, matrices)
-    work = _works(graph, shapes, matrices)
-    sections_of = tuple(counts.items())
-    return SparseSchedule(graph.name, iterations, sections_of, work, confirmations, confirm)
+        single_confirm = _works(again, known, matrices, joined=False)
+    return SparseSchedule(
+        name=graph.name,
+        iterations=iterations,
+        sections=tuple(counts.items()),
+        work=_works(graph, shapes, matrices),
+        confirmations=confirmations,
+        confirm_work=confirm,
+        single_work=_works(graph, shapes, matrices, joined=False),
+        single_confirm_work=single_confirm,
+    )
 
 
 def _confirmation(
@@ -232,10 +244,14 @@ def _confirmation(
 
 
 def _works(
-    graph: Graph, shapes: Mapping[str, Shape], matrices: Mapping[str, Shape]
+    graph: Graph,
+    shapes: Mapping[str, Shape],
+    matrices: Mapping[str, Shape],
+    *,
+    joined: bool = True,
 ) -> tuple[ScheduledWork, ...]:
     """Return the operators of an iteration for the accelerator without reuse."""
-    operators, values, _ = unrolled(graph, shapes, matrices, 1)
+    operators, values, _ = unrolled(graph, shapes, matrices, 1, joined=joined)
     return tuple(_work(each, values) for each in operators if each.view or each.swept)
 
 

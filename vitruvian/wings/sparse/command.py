@@ -452,7 +452,8 @@ def _print_report(console: "Console", report: "SparseReport") -> None:
     )
     traffic = ", ".join(f"{kind} {report.traffic[kind] / mega:,.3f}" for kind in TRAFFIC)
     for line in (
-        f"speedup over the baseline {report.speedup:.3f}×, share of the oracle "
+        f"speedup over the baseline {report.speedup:.3f}×, over one of single nodes "
+        f"{report.single_speedup:.3f}×, share of the oracle "
         f"{report.oracle_share:.1%}, bandwidth in use {report.bandwidth_share:.1%}, "
         f"{report.useful_bandwidth_share:.1%} without reloads",
         f"buffer: at most {report.peak_buffer_bytes / 2**20:,.3f} of "

@@ -43,6 +43,10 @@ def check_bounds(report: SparseReport) -> None:
     assert report.baseline.cycles >= report.baseline.memory_bytes / rate
     assert report.baseline.cycles >= Fraction(report.baseline.operations, 3 * pes)
     assert report.cycles >= report.memory_bytes / rate
+    # Single nodes write what joined ones keep.
+    assert report.single_baseline.cycles >= report.baseline.cycles
+    assert report.single_baseline.memory_bytes >= report.baseline.memory_bytes
+    assert report.single_baseline_energy.memory >= report.baseline_energy.memory
     assert report.cycles >= Fraction(report.oracle.operations, 3 * pes)
     # The second product of a last pair may be for nothing.
     assert report.baseline.operations <= report.oracle.operations
@@ -266,9 +270,7 @@ def test_storage_of_dense_blocks():
     assert (blocks.entries, blocks.nonzeros, blocks.indices) == (4, 1024, 2)
     assert dual_bytes(dense, MACHINE) == 2 * (1024 * 12 + 32 * 4)
     assert dual_bytes(blocks, MACHINE) == 1024 * 9 + 2 * (4 * 8 + 2 * 4)
-    with pytest.raises(
-        ValueError, match=r"block side must be one of 1, 2, .* 128, 256, not 3"
-    ):
+    with pytest.raises(ValueError, match=r"block side must be one of 1, 2, .* 128, 256, not 3"):
         blocked(dense, 3)
     with pytest.raises(ValueError, match="pattern must be of single nonzeros, not of blocks of 16"):
         blocked(blocks, 2)
@@ -282,6 +284,22 @@ def test_blocks_larger_than_16_have_two_coordinates():
     # The coordinates of both blocks of a block column come with its first column.
     bounds = np.array([0, 100, 256, 300, 512])
     assert index_bytes(blocks, MACHINE, bounds).tolist() == [20, 0, 20, 0]
+
+
+def test_single_nodes_write_and_read_their_results():
+    """x A, its square and half of it: joined nodes keep the n squares on chip."""
+    body = (Vxm("x", "x"), ewise("a", "mul", "x", "x"), ewise("x", "mul", "a", 0.5))
+    graph = Graph(name="g", given=("x",), body=body, results=("x",))
+    n = 7
+    matrix = pattern_of(sparse.eye_array(n, format="csr"))
+    plan = schedule(graph, {"x": (n,)}, {"A": (n, n)}, 1)
+    report = simulate.simulate(plan, {"A": matrix}, MACHINE)
+    more = report.single_baseline.memory_bytes - report.baseline.memory_bytes
+    assert more == 2 * n * MACHINE.value_bytes
+    # The memory's interface and the operator each touch the buffer.
+    buffer = report.single_baseline_energy.buffer - report.baseline_energy.buffer
+    assert buffer == pytest.approx(2 * more * 1.75e-12)
+    assert report.figures()["single_speedup"] == report.single_speedup
 
 
 def test_duplicates_count_once():

@@ -108,7 +108,7 @@ def machine(scale: int, **changes: Any) -> Architecture:
 
 @cache
 def run(
-    name: str, application: str, order: str = "none", side: int = 1, features: int = 16
+    name: str, application: str, order: str = "none", side: int = 1, **sizes: int
 ) -> dict[str, float]:
     """Simulate an application and return the figures of its report."""
     scale = SCALES[name]
@@ -119,7 +119,7 @@ def run(
             application,
             order=permutation(name, scale, order),
             block=side,
-            features=features,
+            **sizes,
         )
     )
 
@@ -323,9 +323,12 @@ def shares(folder: Path) -> None:
             f"{key}: {mean(np.ravel(found[key])):.4f}, "
             f"without {', '.join(COMPUTE_BOUND)} {mean(np.ravel(bound)):.4f}"
         )
-    wide = [run(m, "gcn", features=64) for m in SCALES]
-    for key in ("bandwidth", "useful"):
-        row(f"gcn with 64 features, {key}", *(each[key] for each in wide))
+    # Sizes that the thesis does not state, with which the processing elements bound both.
+    for application, sizes in (("gcn", {"features": 64}), ("gmres", {"products": 50})):
+        runs = [run(m, application, **sizes) for m in SCALES]
+        for key in ("bandwidth", "useful"):
+            values = [each[key] for each in runs]
+            row(f"{application}, {sizes}, {key}", *values, float(gmean(values)))
 
     def fill(figure: Any) -> None:
         axes_of = figure.subplots(1, 2, sharey=True)

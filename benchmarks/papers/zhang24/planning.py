@@ -23,11 +23,10 @@ from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import SparseSchedule, schedule
 from vitruvian.sim.sparse.simulate import simulate
 
-#: Graphs without what the thesis does not state; GMRES has ten products in an iteration
-_PUBLISHED = {"gmres": gmres_graph(10, recompute=False), "knn": KNN}
 
-
-def small_problem(application: str, *, features: int = 16, layers: int = 2) -> Problem:
+def small_problem(
+    application: str, *, features: int = 16, layers: int = 2, products: int = 10
+) -> Problem:
     """Return a problem on a ring of vertices, more of them than any other size of a tensor.
 
     Parameters
@@ -36,6 +35,8 @@ def small_problem(application: str, *, features: int = 16, layers: int = 2) -> P
         A key of ``golden.sparse.applications.APPLICATIONS``.
     features, layers : int
         Features of each vertex, in every layer, and layers of a graph convolutional network.
+    products : int
+        Products of an iteration of GMRES, after which it restarts.
 
     Raises
     ------
@@ -59,17 +60,27 @@ def small_problem(application: str, *, features: int = 16, layers: int = 2) -> P
         **{solver: {"b": np.ones(few)} for solver in ("gmres", "cg", "bicgstab")},
     }
     problem = APPLICATIONS[application](matrix, **options.get(application, {}))
-    return replace(problem, graph=_PUBLISHED.get(application, problem.graph))
+    # Graphs without what the thesis does not state
+    if application == "gmres":
+        check_int("products", products, 1)
+        return replace(problem, graph=gmres_graph(products, recompute=False))
+    return replace(problem, graph=KNN) if application == "knn" else problem
 
 
 def plan(
-    application: str, rows: int, *, iterations: int = 20, features: int = 16, layers: int = 2
+    application: str,
+    rows: int,
+    *,
+    iterations: int = 20,
+    features: int = 16,
+    layers: int = 2,
+    products: int = 10,
 ) -> SparseSchedule:
     """Return the schedule of an application for a square matrix.
 
     Parameters
     ----------
-    application, features, layers
+    application, features, layers, products
         See ``small_problem``.
     iterations : int
         Iterations of the run. A graph convolutional network has one.
@@ -81,7 +92,7 @@ def plan(
     """
     check_int("rows", rows, 1)
     check_int("iterations", iterations, 1)
-    problem = small_problem(application, features=features, layers=layers)
+    problem = small_problem(application, features=features, layers=layers, products=products)
     (few, _) = problem.matrices["A"].shape
     shapes = {
         name: tuple(rows if size == few else size for size in np.shape(each))
@@ -100,6 +111,7 @@ def simulate_pattern(
     block: int = 1,
     iterations: int = 20,
     features: int = 16,
+    products: int = 10,
 ) -> SparseReport:
     """Simulate a run of an application on the pattern of a square matrix.
 
@@ -116,7 +128,7 @@ def simulate_pattern(
         Side of the blocks in which SIDA stores the matrix, a power of 2 up to 256.
     iterations : int
         Iterations of the run. A graph convolutional network has one.
-    features : int
+    features, products : int
         See ``small_problem``.
 
     Raises
@@ -124,5 +136,11 @@ def simulate_pattern(
     ValueError
         If a number is not allowed, or a column or row is larger than a quarter of the buffer.
     """
-    planned = plan(application, pattern.elements, iterations=iterations, features=features)
+    planned = plan(
+        application,
+        pattern.elements,
+        iterations=iterations,
+        features=features,
+        products=products,
+    )
     return simulate(planned, {"A": pattern}, architecture, order=order, block=block)

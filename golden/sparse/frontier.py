@@ -1,4 +1,4 @@
-"""Breadth-first search and shortest paths by sparse vectors, with the bits of the plain execution.
+"""Searches, shortest paths and components by sparse vectors, with the bits of plain execution.
 
 Plain execution multiplies the whole matrix in every iteration. A product with the vertices that the
 last iteration changed gives the same minima and the same truth values, since all other vertices
@@ -9,18 +9,18 @@ proportion to its edges, and not to their product with the diameter.
 import numpy as np
 
 from vitruvian.golden.sparse.applications.problem import Problem
-from vitruvian.golden.sparse.applications.traversal import BFS, SSSP
+from vitruvian.golden.sparse.applications.traversal import BFS, COMPONENTS, SSSP
 from vitruvian.golden.sparse.execute import Run, begin
 from vitruvian.golden.sparse.frontier_compiled import relax, search, settle
 
 
 def has_frontier(problem: Problem) -> bool:
     """Return whether ``run_frontier`` can run a problem."""
-    return problem.graph is BFS or problem.graph is SSSP
+    return any(problem.graph is each for each in (BFS, SSSP, COMPONENTS))
 
 
 def run_frontier(problem: Problem) -> Run:
-    """Run bfs or sssp over the edges of changed vertices only.
+    """Run bfs, sssp or components over the edges of changed vertices only.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def run_frontier(problem: Problem) -> Run:
     """
     graph = problem.graph
     if not has_frontier(problem):
-        raise ValueError(f"problem must be bfs or sssp, not {graph.name}")
+        raise ValueError(f"problem must be bfs, sssp or components, not {graph.name}")
     tensors = begin(graph, problem.matrices, problem.given)
     a = problem.matrices["A"]
     csr = a.row_start, a.column_index, a.row_values
@@ -46,7 +46,7 @@ def run_frontier(problem: Problem) -> Run:
         visited = _truth(tensors["visited"])
         done, stopped = search(*csr, frontier, visited, result, depth, problem.iterations)
     else:
-        result = tensors["distance"].copy()
+        result = tensors[graph.results[0]].copy()
         if (a.row_values >= 0).all() and problem.iterations >= len(result):
             done, stopped = settle(*csr, result) + 1, True
         else:

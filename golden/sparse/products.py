@@ -3,9 +3,16 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.golden.simd2.op import Op, Semiring
-from vitruvian.golden.sparse.products_compiled import gather, scatter
+from vitruvian.golden.sparse.products_compiled import (
+    count_product,
+    count_triangles,
+    gather,
+    multiply_rows,
+    scatter,
+)
 from vitruvian.golden.sparse.semirings import PLUS, TIMES, as_semiring
 from vitruvian.golden.sparse.storage import Sparse
 
@@ -111,3 +118,71 @@ def mxv(
         If the shapes do not fit, or the semiring or the dataflow is unknown.
     """
     return vxm(x, a, semiring, stationary=stationary, transposed=True)
+
+
+def mxm(a: Sparse, b: Sparse, semiring: Semiring | Op | str = "mma") -> Sparse:
+    """Return A·B, the product of two sparse matrices (SpGEMM).
+
+    Element (i, j) is identity ⊕ (a[i, k₀] ⊗ b[k₀, j]) ⊕ …, over the k for which both elements are
+    stored, in ascending order. It is stored if there is such a k, even if the sum is 0.
+
+    Parameters
+    ----------
+    a, b : (R, K), (K, C) Sparse
+    semiring : Semiring, Op or str
+
+    Returns
+    -------
+    (R, C) Sparse
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or the semiring is unknown.
+    """
+    semiring = as_semiring(semiring)
+    if a.shape[1] != b.shape[0]:
+        raise UserError(
+            f"b must have as many rows as a has columns, {a.shape[1]}, not {b.shape[0]}"
+        )
+    shape, other = (a.shape[0], b.shape[1]), (b.row_start, b.column_index)
+    starts = count_product(a.row_start, a.column_index, *other, shape[1])
+    index, values = np.empty(starts[-1], np.int32), np.empty(starts[-1])
+    csr = a.row_start, a.column_index, a.row_values
+    out = starts, index, values
+    multiply_rows(*csr, *other, b.row_values, *out, shape[1], *codes(semiring), semiring.identity)
+    return Sparse(shape, starts, index, values)
+
+
+def neighbours(a: Sparse) -> Sparse:
+    """Return the pattern of the edges in either direction, without the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square.
+    """
+    if a.shape[0] != a.shape[1]:
+        raise UserError(f"matrix must be square, not {a.shape[0]} by {a.shape[1]}")
+    off = a.rows != a.column_index
+    rows, columns = a.rows[off], a.column_index[off]
+    both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    return Sparse.from_entries(*both, 1.0, a.shape, duplicates="first")
+
+
+def triangles(a: Sparse) -> np.ndarray:
+    """Return the number of triangles at each vertex.
+
+    It is half the sum of row i of (S·S) ∘ S, where S is ``neighbours(a)``.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        An element (i, j) is an edge between i and j, whatever its value and direction.
+
+    Returns
+    -------
+    (N,) ndarray of int64
+    """
+    s = neighbours(a)
+    return count_triangles(s.row_start, s.column_index)

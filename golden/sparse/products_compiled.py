@@ -228,3 +228,92 @@ def rows_by(h: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
         for f in range(h.shape[1]):
             for g in range(w.shape[1]):
                 out[i, g] += h[i, f] * w[f, g]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def count_product(
+    start: np.ndarray,
+    index: np.ndarray,
+    right_start: np.ndarray,
+    right_index: np.ndarray,
+    size: int,
+) -> np.ndarray:
+    """Return where each row of a product of two matrices in CSR form starts.
+
+    Parameters
+    ----------
+    size : int
+        Columns of the right matrix.
+    """
+    result = np.zeros(len(start), np.int64)
+    seen = np.full(size, -1, np.int64)
+    for i in range(len(start) - 1):
+        found = 0
+        for e in range(start[i], start[i + 1]):
+            k = index[e]
+            for f in range(right_start[k], right_start[k + 1]):
+                if seen[right_index[f]] != i:
+                    seen[right_index[f]] = i
+                    found += 1
+        result[i + 1] = result[i] + found
+    return result
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def multiply_rows(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    right_start: np.ndarray,
+    right_index: np.ndarray,
+    right_values: np.ndarray,
+    out_start: np.ndarray,
+    out_index: np.ndarray,
+    out_values: np.ndarray,
+    size: int,
+    plus: int,
+    times: int,
+    identity: float,
+) -> None:
+    """Set the rows of a product; ``out_start`` is the result of ``count_product``."""
+    seen = np.full(size, -1, np.int64)
+    total = np.empty(size, np.float64)
+    for i in range(len(start) - 1):
+        place = out_start[i]
+        for e in range(start[i], start[i + 1]):
+            k, x = index[e], values[e]
+            for f in range(right_start[k], right_start[k + 1]):
+                j = right_index[f]
+                if seen[j] != i:
+                    seen[j] = i
+                    total[j] = identity
+                    out_index[place] = j
+                    place += 1
+                total[j] = _plus(plus, total[j], _times(times, x, right_values[f]))
+        out_index[out_start[i] : place].sort()
+        for slot in range(out_start[i], place):
+            out_values[slot] = total[out_index[slot]]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def count_triangles(start: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Return the number of triangles at each vertex of a symmetric pattern without a diagonal."""
+    size = len(start) - 1
+    counts = np.zeros(size, np.int64)
+    near = np.full(size, -1, np.int64)
+    for i in range(size):
+        for e in range(start[i], start[i + 1]):
+            near[index[e]] = i
+        for e in range(start[i], start[i + 1]):
+            j = index[e]
+            if j <= i:
+                continue
+            for f in range(start[j + 1] - 1, start[j] - 1, -1):
+                k = index[f]
+                if k <= j:
+                    break
+                if near[k] == i:
+                    counts[i] += 1
+                    counts[j] += 1
+                    counts[k] += 1
+    return counts

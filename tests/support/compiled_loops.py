@@ -38,7 +38,7 @@ from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.machines.products import _by_rows
 from vitruvian.golden.machines.table import find
 from vitruvian.golden.simd2 import Op, mmo
-from vitruvian.golden.sparse import SEMIRINGS, Sparse, vxm
+from vitruvian.golden.sparse import SEMIRINGS, Sparse, mxm, triangles, vxm
 from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
 from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
@@ -335,6 +335,9 @@ def sparse_products() -> None:
         for name in SEMIRINGS:
             for stationary in ("output", "input"):
                 vxm(x, a, name, stationary=stationary)
+        mxm(a, a.transposed)
+        if shape[0] == shape[1]:
+            triangles(a)
         FUNCTIONS["rows_by"].compute(x, rng.standard_normal((2, 3)))
         for name in ("add", "min", "max", "or"):
             REDUCTIONS[name].compute(x)

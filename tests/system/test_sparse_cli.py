@@ -43,6 +43,7 @@ APPLICATIONS = {
     "kcore": [],
     "bfs": ["--source", "3"],
     "sssp": ["--source", "3"],
+    "components": [],
     "kmeans": ["--clusters", "3", "--first", "1"],
     "knn": ["--hops", "2"],
     "gcn": ["--size", "3x2"],

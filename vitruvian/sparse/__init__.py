@@ -1,6 +1,6 @@
 """Sparse applications: graph analytics and linear solvers on SIDA's dataflow.
 
-``solve`` runs one of eleven applications on a sparse matrix, on the golden models and, on demand,
+``solve`` runs one of twelve applications on a sparse matrix, on the golden models and, on demand,
 on the simulated machine. Each name is imported at its first use, so that the import of this module
 is quick.
 

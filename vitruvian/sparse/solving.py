@@ -25,7 +25,7 @@ from vitruvian.sparse.result import Result
 DATAFLOWS = ("oei", "plain")
 
 #: Applications that take an edge as an edge, whatever its weight
-_UNWEIGHTED = ("bfs", "knn", "kcore")
+_UNWEIGHTED = ("bfs", "knn", "kcore", "components")
 
 #: Names of options in other libraries, and what they are called here
 _ELSEWHERE = {
@@ -66,6 +66,7 @@ _ANSWERS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "kcore": ("core", lambda x: x.astype(np.int64)),
     "bfs": ("level", np.asarray),
     "sssp": ("distance", np.asarray),
+    "components": ("label", lambda x: x.astype(np.int64)),
     "kmeans": ("chosen", lambda x: x.astype(np.int64)),
     "knn": ("near", lambda x: x != 0),
     "labelprop": ("belief", lambda x: np.where(x.any(1), x.argmax(1), -1)),
@@ -102,15 +103,16 @@ def solve(
     Parameters
     ----------
     app : str
-        pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg or bicgstab.
+        pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab or
+        components.
     matrix : object
         A SciPy sparse matrix, a path of a Matrix Market file or of a list of edges, a NetworkX
         graph, a pandas data frame or a list of tuples with edges, a dense ndarray or a ``Sparse``;
         see ``as_sparse``. It must be square, but for kmeans.
     dataflow : {"oei", "plain"}
         "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
-        "plain" runs one node of the dataflow graph after the other, and bfs and sssp over the
-        edges of changed vertices only. Both give the same bits.
+        "plain" runs one node of the dataflow graph after the other, and bfs, sssp and
+        components over the edges of changed vertices only. Both give the same bits.
     simulate : bool
         If True, the result has the report of the whole run on the simulated machine.
     width : int, optional

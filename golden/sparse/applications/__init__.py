@@ -1,4 +1,4 @@
-"""The applications of Zhang 2024, Table 4.2, as tensor dataflow graphs."""
+"""The applications of Zhang 2024, Table 4.2, and components, as tensor dataflow graphs."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from vitruvian.golden.sparse.applications.clustering import kmeans
 from vitruvian.golden.sparse.applications.problem import Problem
 from vitruvian.golden.sparse.applications.ranking import gcn, labelprop, pagerank
 from vitruvian.golden.sparse.applications.solvers import bicgstab, cg, gmres
-from vitruvian.golden.sparse.applications.traversal import bfs, kcore, knn, sssp
+from vitruvian.golden.sparse.applications.traversal import bfs, components, kcore, knn, sssp
 
 __all__ = [
     "APPLICATIONS",
@@ -14,6 +14,7 @@ __all__ = [
     "bfs",
     "bicgstab",
     "cg",
+    "components",
     "gcn",
     "gmres",
     "kcore",
@@ -28,4 +29,4 @@ __all__ = [
 APPLICATIONS: dict[str, Callable[..., Problem]] = {
     each.__name__: each
     for each in (pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab)
-}
+} | {"components": components}

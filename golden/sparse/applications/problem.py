@@ -15,8 +15,8 @@ from vitruvian.golden.sparse.storage import Sparse
 
 #: What applications say about negative weights
 _SIGNS = (
-    "pagerank, labelprop and gcn need weights from 0 on; bfs, knn and kcore ignore the "
-    "weights; sssp, kmeans, cg, bicgstab and gmres take negative ones"
+    "pagerank, labelprop and gcn need weights from 0 on; bfs, knn, kcore and components ignore "
+    "the weights; sssp, kmeans, cg, bicgstab and gmres take negative ones"
 )
 
 _REAL = (int, float, np.integer, np.floating)

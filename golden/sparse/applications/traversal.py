@@ -18,6 +18,7 @@ from vitruvian.golden.sparse.applications.problem import (
 )
 from vitruvian.golden.sparse.frontier_compiled import cycle_to
 from vitruvian.golden.sparse.graph import Graph, Swap, Vxm
+from vitruvian.golden.sparse.products import neighbours
 from vitruvian.golden.sparse.storage import Sparse
 
 BFS = Graph(
@@ -50,6 +51,21 @@ SSSP = Graph(
         Swap("distance", "next"),
     ),
     results=("distance",),
+    stop="done",
+)
+
+COMPONENTS = Graph(
+    name="components",
+    given=("label",),
+    body=(
+        Vxm("offered", "label", semiring="minplus"),
+        ewise("next", "min", "label", "offered"),
+        ewise("smaller", "less", "next", "label"),
+        reduce("any_smaller", "or", "smaller"),
+        ewise("done", "not", "any_smaller"),
+        Swap("label", "next"),
+    ),
+    results=("label",),
     stop="done",
 )
 
@@ -181,6 +197,26 @@ def sssp(a: Sparse, *, source: int = 0) -> Problem:
         if weight < 0:
             raise NegativeCycle(cycle, weight)
     return Problem(SSSP, {"A": a}, {"distance": distance}, count)
+
+
+def components(a: Sparse) -> Problem:
+    """Find the connected component of each vertex.
+
+    Each vertex takes the smallest label among its neighbours' and its own.
+
+    Parameters
+    ----------
+    a : (N, N) Sparse
+        An element (i, j) is an edge between i and j, whatever its value and direction.
+
+    Returns
+    -------
+    Problem
+        The result ``label`` is the smallest row of the component.
+    """
+    count = check_square(a)
+    given = {"label": np.arange(count, dtype=np.float64)}
+    return Problem(COMPONENTS, {"A": neighbours(a).with_values(0.0)}, given, count)
 
 
 def _weight(a: Sparse, row: int, column: int) -> float:

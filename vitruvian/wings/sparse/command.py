@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Run a sparse application on the golden models, and simulate the run on SIDA, a machine
 that reads the matrix once for two iterations (Zhang 2024, ch. 4). APPLICATION is one of
-pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg and bicgstab. An
-element (i, j) of the matrix is an edge from vertex i to vertex j. Vertices count from 0."""
+pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab and
+components. An element (i, j) of the matrix is an edge from vertex i to vertex j.
+Vertices count from 0."""
 
 _EPILOG = """\
 Example: vitruvian sparse pagerank GRAPH.mtx --reorder windowed --blocked 16 --out pagerank

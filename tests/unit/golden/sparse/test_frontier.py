@@ -136,5 +136,5 @@ def test_other_starts_and_limits():
 def test_other_problems_are_refused():
     problem = applications.kcore(grid(3))
     assert not has_frontier(problem)
-    with pytest.raises(ValueError, match=r"^problem must be bfs or sssp, not kcore$"):
+    with pytest.raises(ValueError, match=r"^problem must be bfs, sssp or components, not kcore$"):
         run_frontier(problem)

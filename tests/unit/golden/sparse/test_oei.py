@@ -32,6 +32,7 @@ def test_which_products_share_a_pass():
         "gmres": ["oei"] * 9 + [None, "oei"],
         "cg": [None],
         "bicgstab": [None, None],
+        "components": ["oei"],
     }
 
 

@@ -55,7 +55,7 @@ def test_the_types_of_the_values():
     a = matrix(1, symmetric=True)
     kinds = {name: solve(name, a, **NEEDED.get(name, {})).values.dtype.kind for name in PROBLEMS}
     assert kinds == dict.fromkeys(PROBLEMS, "f") | {
-        "kcore": "i", "kmeans": "i", "knn": "b", "labelprop": "i"
+        "kcore": "i", "components": "i", "kmeans": "i", "knn": "b", "labelprop": "i"
     }  # fmt: skip
 
 
@@ -333,7 +333,7 @@ def test_a_wrong_argument_is_refused(name, options, message):
             "pagerank",
             -2.0,
             r"weights must be finite and at least 0, not -2.0 in row \d+ and column \d+ "
-            r"\(pagerank, labelprop and gcn need weights from 0 on; bfs, knn and kcore ign",
+            r"\(pagerank, labelprop and gcn need weights from 0 on; bfs, knn, kcore and comp",
         ),
         ("sssp", np.nan, "weights must be finite, not nan in row"),
         ("pagerank", np.inf, "at least 0, not inf in row"),

@@ -25,6 +25,11 @@ def codes(semiring: Semiring) -> tuple[int, int]:
     return PLUS.index(semiring.plus), TIMES.index(semiring.times)
 
 
+def _unsigned(index: np.ndarray) -> np.ndarray:
+    """Return indices as unsigned ones: Numba tests signed ones for being negative, at a cost."""
+    return index.view(np.dtype(index.dtype.str.replace("i", "u")))
+
+
 def vxm(
     x: ArrayLike,
     a: Sparse,
@@ -82,7 +87,7 @@ def vxm(
         return result
     if stationary == "output":
         y = np.empty(matrix.shape[1])
-        csc = matrix.column_start, matrix.row_index, matrix.column_values
+        csc = _unsigned(matrix.column_start), _unsigned(matrix.row_index), matrix.column_values
         gather(*csc, vector, y, 0, len(y), plus, times, semiring.identity)
     else:
         y = np.full(matrix.shape[1], semiring.identity)

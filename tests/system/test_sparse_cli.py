@@ -218,3 +218,18 @@ def test_a_wrong_matrix_is_one_line(tmp_path, capsys):
     first, second = capsys.readouterr().err.splitlines()
     assert "absent.mtx" in first
     assert "matrix must be square, not 2 by 3" in second
+
+
+def test_triangles_are_counted_without_the_machine(tmp_path, capsys):
+    path, folder = tmp_path / "edges.csv", tmp_path / "out"
+    path.write_text("a,b\nb,c\nc,a\na,d\nd,d\n")
+    assert main(["sparse", "triangles", str(path), "--out", str(folder), "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"application": "triangles", "rows": 4, "triangles": 1}
+    assert err.startswith("triangles of edges.csv: 4 rows, 1 triangles; at most 1 at a vertex, 'a'")
+    assert np.load(folder / "values.npy").tolist() == [1, 1, 1, 0]
+    assert (folder / "vertices.txt").read_text() == "a\nb\nc\nd\n"
+    for option in (["--source", "a"], ["--blocked", "2"], ["--reorder", "windowed"]):
+        assert main(["sparse", "triangles", str(path), *option]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"error: {option[0]} must come with an")

@@ -274,7 +274,10 @@ def conventions(app: str) -> dict[str, Any]:
 
     The shortest of parallel edges counts for paths; otherwise their weights add up.
     """
-    return {"parallel": "min" if app == "sssp" else "sum", "is_weighted": app not in _UNWEIGHTED}
+    return {
+        "parallel": "min" if app == "sssp" else "sum",
+        "is_weighted": app not in (*_UNWEIGHTED, "triangles"),
+    }
 
 
 def _unknown(thing: str, name: str, allowed: list[str]) -> str:

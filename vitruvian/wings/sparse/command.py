@@ -15,6 +15,7 @@ from vitruvian.common.files import output_path, read_bounded, write_whole
 from vitruvian.common.npz import read_all_arrays
 from vitruvian.common.table import open_console, print_table
 from vitruvian.common.validate import one_of, shortened
+from vitruvian.wings.sparse import triangles
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,8 +29,8 @@ _DESCRIPTION = """\
 Run a sparse application on the golden models, and simulate the run on SIDA, a machine
 that reads the matrix once for two iterations (Zhang 2024, ch. 4). APPLICATION is one of
 pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab and
-components. An element (i, j) of the matrix is an edge from vertex i to vertex j.
-Vertices count from 0."""
+components, or triangles, which counts them without the machine. An element (i, j) of
+the matrix is an edge from vertex i to vertex j. Vertices count from 0."""
 
 _EPILOG = """\
 Example: vitruvian sparse pagerank GRAPH.mtx --reorder windowed --blocked 16 --out pagerank
@@ -204,7 +205,7 @@ def _run(options: argparse.Namespace) -> int:
     from vitruvian.sparse import solve
     from vitruvian.sparse.options import OPTIONS
 
-    one_of("APPLICATION", options.application, OPTIONS)
+    one_of("APPLICATION", options.application, (*OPTIONS, triangles.NAME))
     one_of("--reorder", options.reorder, ORDERS)
     if options.blocked not in BLOCK_SIDES:
         raise UserError(
@@ -212,8 +213,10 @@ def _run(options: argparse.Namespace) -> int:
         )
     try:
         machine = load_architecture(options.arch) if options.arch else load_architecture()
-        allowed = OPTIONS[options.application]
+        allowed = OPTIONS.get(options.application, {})
         given = _given(options, allowed)
+        if options.application == triangles.NAME:
+            return triangles.run_triangles(options, _matrix(options))
         # Recorded, so that each warning is one line even if Python is told to hide warnings.
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 def _applications() -> Iterable[str]:
     from vitruvian.sparse.solving import OPTIONS
 
-    return OPTIONS
+    return [*OPTIONS, "triangles"]
 
 
 def _orders() -> Iterable[str]:

@@ -102,17 +102,17 @@ def _add(f: Facts, name: str, terms: list[int], into: str) -> str:
 
 def _specials(f: Facts) -> str:
     """Return the function ``specials``, which computes special sums again, as float sums."""
-    columns = "start + r"
+    column = "start + r"
     if f.is_grouped:
         loop = f"for k in range({f.summed}):"
-        products = [f"np.float64(sums[k, r]) * (left[first + k] * right[first + k, {columns}])"]
+        products = [f"np.float64(sums[k, r]) * (left[first + k] * right[first + k, {column}])"]
     else:
         loop = f"for k in range(first, first + {f.k}):"
         offsets = [""]
         if f.lanes == "halves":
             loop, offsets = f"for k in range(first + half, first + {f.k}, 4):", ["", " + 1"]
         one = "np.float64(left[k{0}]) * np.float64(right[k{0}, {1}])"
-        products = [one.format(offset, columns) for offset in offsets]
+        products = [one.format(offset, column) for offset in offsets]
     text = [f"if {align.is_special(f)}:", *indented(align.float_sum(f, loop, products))]
     head = "specials(left, right, sums, first, start, z, emax, y, n, half)"
     return function(head, ["for r in range(n):", *indented(text)])
@@ -174,6 +174,7 @@ def _bounded(f: Facts) -> str:
         products = tree([f"x{i} * y{i}[at]" for i in each], "({} + {})")
         sums += _loop(loop, f"total[j] += {products}")
     fraction = sum((f.convert or code).fraction_bits for code in (f.a, f.b))
+    fraction += 2 * f.scale.fraction_bits if f.scale else 0
     begin = [
         *align.addend_exponent(f),
         "emax[r] = max(np.int32(top_p[r]), top)",

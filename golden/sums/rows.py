@@ -40,6 +40,7 @@ def computes(f: Facts) -> bool:
     if f.flush_result == "unbounded" or align.how_to_add(f) is None:
         return False
     bits = sum((f.convert or own).fraction_bits + 1 for own in (f.a, f.b))
+    bits += 2 * f.scale.fraction_bits + 2 if f.scale else 0
     if bits > 53:
         return False
     if f.accumulate == "aligned":

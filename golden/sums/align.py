@@ -106,7 +106,10 @@ def float_sum(f: Facts, loop: str, products: list[str]) -> list[str]:
     if f.product_overflow:
         body += ["if not abs(value_sum) < np.inf:", "    y[r] = np.float32(value_sum)"]
     else:
-        body.append("y[r] = np.float32(value_sum)")
+        # C alone, beside products that are all zero, is rounded like any sum.
+        after = f.accumulate == "after"
+        value = "settled(value_sum, rounded(value_sum))" if after else "np.float32(value_sum)"
+        body.append(f"y[r] = {value}")
     if f.zero == "positive":
         body.append("y[r] += np.float32(0)")
     return body

@@ -189,6 +189,8 @@ def _bounded(f: Facts) -> str:
         f"    t, error = total[r]{'' if f.zero == 'ieee' else ' + 0.0'}, scale[r]",
         "    low, high = rounded(t - error), rounded(t + error)",
         "    u = np.float32(low).view(np.int32) ^ np.float32(high).view(np.int32)",
+        # Without an error, the ends differ in the sign of a zero only, which is that of t.
+        "    u = u if error > 0.0 else np.int32(0)",
         "    y[r] = settled(t, low)",
         "    part[r] = u",
         "    unsure |= u",

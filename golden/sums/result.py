@@ -46,7 +46,8 @@ def rounding(
         body.append("t = t if abs(v) < np.inf else v")
     elif how == "RZ":
         body += [
-            "drop = np.int64(min(52 - exponent + place, 60))",
+            # Below the last place, all bits but the sign are cleared.
+            "drop = np.int64(52 - exponent + place if exponent >= place else 63)",
             "w = np.float64(v).view(np.int64)",
             "t = np.int64(w >> drop << drop).view(np.float64)",
             "t = t if abs(v) < np.inf else v",

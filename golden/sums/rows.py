@@ -47,8 +47,9 @@ def computes(f: Facts) -> bool:
         named = f.truncate == "magnitude" and f.zero == "exact" and f.floor is None
         plain = f.convert is None and not f.slices and not f.scale and not f.flush and not f.leading
         rounded = f.rounding == "RNE" and f.c.is_fp32 and f.flush_result is None
-        return named and plain and rounded and f.lanes in ("together", "parity") and f.k <= 32
-    if f.product_overflow or f.lanes == "parity":
+        short = align.how_to_add(f) == "short" and f.k <= 32
+        return named and plain and rounded and short and f.lanes in ("together", "parity")
+    if f.product_overflow or f.lanes == "parity" or (f.leading and f.scale is not None):
         return False
     if f.lanes == "halves":
         return (

@@ -161,6 +161,16 @@ def test_sums_that_cancel_and_ties_are_exact():
     np.testing.assert_array_equal(got, expected)
 
 
+def test_a_sum_of_zeros_has_the_sign_of_ieee_754():
+    spec = PRESETS["ieee"].spec("fp16", "fp32", k=8)
+    signs = np.array([0x0000, 0x8000], np.uint16)
+    a, b = np.repeat(signs[:, None], 8, axis=1), np.repeat(0x3C00 | signs[None], 8, axis=0)
+    c = np.array([[0, 0x80000000], [0x80000000, 0]], np.uint32)
+    got, expected = both(spec, Operands(a, b.astype(np.uint16), c))
+    np.testing.assert_array_equal(got, expected)
+    assert (got == 0x80000000).any() and (got == 0).any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("stem", "change"),

@@ -33,7 +33,7 @@ def register(name: str, commands: Any) -> None:
         "--ties",
         choices=("first", "all"),
         default="first",
-        help="The largest pixels of a window that the mask has; the paper marks all of them.",
+        help="Mark the first of the largest pixels of a window, or all of them as the paper does.",
     )
     parser.add_argument(
         "--out",

@@ -32,8 +32,9 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--ties",
         choices=("first", "all"),
+        metavar="WHICH",
         default="first",
-        help="Mark the first of the largest pixels of a window, or all of them as the paper does.",
+        help="Mark the first of the largest pixels of a window, or all (as the paper does).",
     )
     parser.add_argument(
         "--out",

@@ -34,7 +34,7 @@ def register(name: str, commands: Any) -> None:
         choices=("first", "all"),
         metavar="WHICH",
         default="first",
-        help="Mark the first of the largest pixels, or all as the paper does (default: %(default)s).",
+        help="Mark the first largest pixel, or all as the paper does (default: %(default)s).",
     )
     parser.add_argument(
         "--out",

@@ -11,6 +11,8 @@ ROOT = Path(__file__).parent.parent
 
 os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
 os.environ.setdefault("VITRUVIAN_CACHE", str(ROOT / "build" / "cache"))
+# Processes of pytest-xdist have the width of pytest's terminal here, which tables would follow.
+os.environ.pop("COLUMNS", None)
 set_hypothesis_home_dir(ROOT / "build" / "hypothesis")
 settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("repeatable")

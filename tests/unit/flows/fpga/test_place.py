@@ -205,7 +205,7 @@ def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, co
     assert main("fpga --board ulx3s".split()) == code
     wanted = "must reach the clock of ulx3s, 25 MHz, not 24.9 MHz" if code else ""
     printed = capsys.readouterr()
-    assert wanted in printed.err and re.search(rf" {fmax or '-'} +│\n", printed.out)
+    assert wanted in printed.err and re.search(rf"[ │]{fmax or '-'} *│\n", printed.out)
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, capsys):

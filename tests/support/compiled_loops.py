@@ -208,8 +208,9 @@ def products_of_doubles() -> None:
     rng = np.random.default_rng(7)
     spec = PRESETS["ieee"].spec("fp64", "fp64", k=4)
     for m, k, n in ((1, 1, 1), (70, 4, 257), (3, 9, 256)):
-        a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
-        double_mmad(*(v.view(np.uint64) for v in (a, b, c)), spec)
+        shapes = ((m, k), (k, n), (m, n))
+        a, b, c = (rng.standard_normal(shape).view(np.uint64) for shape in shapes)
+        double_mmad(a, b, c, spec)
 
 
 def products_of_machines() -> None:

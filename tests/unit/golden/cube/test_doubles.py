@@ -1,5 +1,7 @@
 """Products with FP64 results as pairs of numbers against sums in integers, on every bit."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,13 +42,13 @@ def test_every_bit_is_that_of_the_sums_in_integers(kind, k):
 def test_a_tie_and_a_little_more_is_left_to_the_exact_sum(monkeypatch):
     spec = PRESETS["ieee"].spec("fp64", "fp64", k=2)
     a, b = np.array([[2.0**-53, 2.0**-170]]), np.ones((2, 1))
-    codes = [v.view(np.uint64) for v in (a, b, np.ones((1, 1)))]
-    expected = compiled_mmad(*codes, spec)
+    x, y, z = (v.view(np.uint64) for v in (a, b, np.ones((1, 1))))
+    expected = compiled_mmad(x, y, z, spec)
     assert expected.view(np.float64) == np.nextafter(1.0, 2.0)
-    assert double_mmad(*codes, spec) == expected
-    compute = doubles_compiled.products
-    monkeypatch.setattr(doubles_compiled, "products", lambda *x: compute(*x[:-1], 0.0))
-    assert double_mmad(*codes, spec) != expected  # the bound is what notices it
+    assert double_mmad(x, y, z, spec) == expected
+    compute: Any = doubles_compiled.products
+    monkeypatch.setattr(doubles_compiled, "products", lambda *given: compute(*given[:-1], 0.0))
+    assert double_mmad(x, y, z, spec) != expected  # the bound is what notices it
 
 
 @pytest.mark.parametrize("code", [0x7FF << 52, 0x7FF8 << 48, 1, 1523 << 52, 0x7FE << 52])

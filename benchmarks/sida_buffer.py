@@ -4,9 +4,9 @@
 
 FOLDER contains CACTI 7 as built from its source, with its file ``cache.cfg``; the package
 hwcomponents-cacti 1.0.40 of PyPI has one (folder ``hwcomponents_cacti/cacti``, command ``make``).
-Of that file, size, process, banks, cells and temperature are replaced, and the cache by a memory
-with a port of 64 bits. Rows: the 64 MiB of §4.5.1 at 45 nm, and 1 MiB in three processes, beside
-whose energies stands that of Jouppi et al. 2021 in ``sim/sparse/sida.toml``.
+This script replaces size, process, banks, cells and temperature in that file, and the cache by a
+memory with a port of 64 bits. Rows: the 64 MiB of §4.5.1 at 45 nm, and 1 MiB in three processes,
+beside whose energies stands that of Jouppi et al. 2021 in ``sim/sparse/sida.toml``.
 """
 
 import re

@@ -122,9 +122,9 @@ def _fast(
         formats = ((a, spec.input, "a"), (b, spec.input_b, "b"), (c, spec.output, "c"))
         codes = [as_codes(x, format, name) for x, format, name in formats]
         x, y, z = (np.broadcast_to(each, (*lead, *each.shape[-2:])) for each in codes)
-        d = np.empty(z.shape, z.dtype)
+        d, in_doubles = np.empty(z.shape, z.dtype), fits_doubles(spec)
         for i in np.ndindex(lead):
-            if fits_doubles(spec):
+            if in_doubles:
                 one = double_mmad(x[i], y[i], z[i], spec)
             else:
                 one = product(Operands(x[i], y[i], z[i]), shorter, threads)

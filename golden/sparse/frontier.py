@@ -25,8 +25,8 @@ def run_frontier(problem: Problem) -> Run:
     Returns
     -------
     Run
-        That of ``execute.run`` to the bit. ``reads`` counts the passes of plain execution; here
-        each of them reads a few rows.
+        The result of ``execute.run`` to the bit. ``reads`` counts the passes of plain execution;
+        here each of them reads a few rows.
 
     Raises
     ------

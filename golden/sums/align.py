@@ -4,7 +4,7 @@ A term is cut by the conversion of a floating-point number to an integer. A mult
 power of two first moves the last bit that is kept to the place of 1.
 """
 
-from vitruvian.golden.sums.decode import ANY, NONE, SPECIAL, ZERO, function, indented
+from vitruvian.golden.sums.decode import ANY, NONE, SPECIAL, ZERO, flushed, function, indented
 from vitruvian.golden.sums.rule import Facts
 
 #: E_max of terms that are all zero, below that of any others
@@ -50,6 +50,21 @@ def largest(f: Facts) -> str:
     body.append("    emax[r] = max(emax[r], np.int32(top))")
     body += ["for r in range(n):", f"    special |= np.int32({is_special(f)})", "return special"]
     return function("largest(e, z, emax, n, half)", body)
+
+
+def first_addend(f: Facts, z: str) -> list[str]:
+    """Return statements before a sum: C in ``z`` is flushed, or a sum without C begins in ``w``."""
+    if f.accumulate == "late":  # it begins with the zero that does not change its sign
+        nothing = "-0.0" if f.zero == "ieee" else "0.0"
+        return ["for r in range(n):", f"    w[r] = np.float32({nothing})"]
+    if not f.flush:
+        return []
+    return [
+        "for r in range(n):",
+        f"    u = np.float32({z}[r]).view(np.int32)",
+        *indented(flushed("u", f.c.emin)),
+        f"    {z}[r] = np.int32(u).view(np.float32)",
+    ]
 
 
 def addend_exponent(f: Facts) -> list[str]:

@@ -4,10 +4,9 @@ Operands are decoded once. The sums then go along rows of D; a stage of a strip 
 what ``golden.sums.rows`` does for rows.
 """
 
-from vitruvian.golden.sums import decode, result
-from vitruvian.golden.sums.align import how_to_add, is_pair
+from vitruvian.golden.sums import align, result
+from vitruvian.golden.sums.align import how_to_add
 from vitruvian.golden.sums.columns import lanes_of, stages
-from vitruvian.golden.sums.decode import indented
 from vitruvian.golden.sums.rows import HEAD
 from vitruvian.golden.sums.rule import Facts
 from vitruvian.golden.sums.sides import number_type, operands, plane_count, slice_masks
@@ -73,17 +72,7 @@ def _step(f: Facts) -> list[str]:
     """Return the statements of one step for one row ``i`` of a strip."""
     late = f.accumulate == "late"
     given = "w" if late else "own"
-    lines: list[str] = []
-    if f.flush and not late:
-        lines += [
-            "for r in range(n):",
-            "    u = np.float32(own[r]).view(np.int32)",
-            *indented(decode.flushed("u", f.c.emin)),
-            "    own[r] = np.int32(u).view(np.float32)",
-        ]
-    if late:  # the sum begins with the zero that does not change its sign
-        nothing = "-0.0" if f.zero == "ieee" else "0.0"
-        lines += ["for r in range(n):", f"    w[r] = np.float32({nothing})"]
+    lines = align.first_addend(f, "own")
     if not f.is_grouped:
         parts = range(plane_count(f, 0))
         lines += [f"left{p} = values_left[i, {p} * terms : {p + 1} * terms]" for p in parts]
@@ -97,7 +86,7 @@ def _step(f: Facts) -> list[str]:
     ]
     if how_to_add(f) == "bounded":
         exponents = "exponents_left[i], exponents_right, first, start, top0, low, n"
-        if not is_pair(f):
+        if not align.is_pair(f):
             lines += [f"largest({exponents})", f"begin(top0, low, {given}, emax, scale, n)"]
         lines += [
             f"add({whole}, first, start, {given}, total, n)",

@@ -183,17 +183,7 @@ def _summing(f: Facts, call: str) -> list[str]:
     again = decode.is_simple(f) and not (decode.is_direct(f.a) and decode.is_direct(f.b))
     late = f.accumulate == "late"
     given = "w" if late else "z"
-    lines: list[str] = []
-    if f.flush and not late:
-        lines += [
-            "for r in range(n):",
-            "    u = np.float32(z[r]).view(np.int32)",
-            *indented(decode.flushed("u", f.c.emin)),
-            "    z[r] = np.int32(u).view(np.float32)",
-        ]
-    if late:  # the sum begins with the zero that does not change its sign
-        nothing = "-0.0" if f.zero == "ieee" else "0.0"
-        lines += ["for r in range(n):", f"    w[r] = np.float32({nothing})"]
+    lines = align.first_addend(f, "z")
     for half in (0, 2) if f.lanes == "halves" else (0,):
         lines += [
             f"special = largest(e, {given}, emax, n, {half})",

@@ -76,6 +76,17 @@ def source(f: ChainFacts, title: str, terms: int) -> str:
     step, k = f.step, f.k or terms
     fused = f.products == "fused"
     stages = [
+        *_common(f, title),
+        _chain(f, k, _rows(k)) if fused else _tree(step) + _block(k, _rows(k)),
+        _driver(f, k),
+    ]
+    return "\n".join(stage for stage in stages if stage)
+
+
+def _common(f: ChainFacts, title: str) -> list[str]:
+    """Return the parts that modules of rows and of matrices share."""
+    step, fused = f.step, f.products == "fused"
+    return [
         HEAD.format(title=title),
         _FMA if fused else "",
         result.HELPERS,
@@ -85,10 +96,7 @@ def source(f: ChainFacts, title: str, terms: int) -> str:
         _operands(f),
         _clear(step, f.zero_subnormals),
         _settle(step),
-        _chain(f, k, _rows(k)) if fused else _tree(step) + _block(k, _rows(k)),
-        _driver(f, k),
     ]
-    return "\n".join(stage for stage in stages if stage)
 
 
 def _cleared(code: CodeFacts, x: str, u: str) -> str:
@@ -286,15 +294,7 @@ def matrix_source(f: ChainFacts, title: str) -> str:
     """
     step, fused = f.step, f.products == "fused"
     stages = [
-        HEAD.format(title=title),
-        _FMA if fused else "",
-        result.HELPERS,
-        result.addends(step),
-        result.codes(step),
-        "" if fused else result.rounding(step),
-        _operands(f),
-        _clear(step, f.zero_subnormals),
-        _settle(step),
+        *_common(f, title),
         _decoded(step),
     ]
     if fused and step.flush_result == "unbounded":

@@ -59,7 +59,7 @@ class Figure:
     chip : {"310", "910"}
     published : float
     text : str
-        What it is, in a few words.
+        Short description of the figure.
     share : bool
         True for a utilisation or a time ratio of a component, or a share of a time or of the peak.
     """

@@ -125,15 +125,50 @@ def _pick(weights: np.ndarray, share: np.ndarray) -> np.float64:
     return np.float64(min(index, len(weights) - 1))
 
 
+#: Rows of a block of ``_triangle``: with some ten columns, it remains in a second-level cache.
+_BLOCK_ROWS = 1024
+
+
+def _triangle(matrix: np.ndarray) -> np.ndarray:
+    """Return the factor R of the QR decomposition of a tall matrix, block by block.
+
+    The blocks' own factors take the place of the blocks until they are one block. Householder's
+    reflections make each of them, so the result is as accurate as that of the whole matrix at once.
+
+    References
+    ----------
+    Demmel, Grigori, Hoemmen, Langou: Communication-optimal parallel and sequential QR and LU
+    factorizations, SIAM J. Sci. Comput. 34 (2012), §3 (TSQR).
+    """
+    columns = matrix.shape[1]
+    # A block must have more rows than its factor, or the matrix would not become shorter.
+    rows = max(_BLOCK_ROWS, 2 * columns)
+    while len(matrix) >= 2 * rows:
+        whole = len(matrix) // rows * rows
+        blocks = matrix[:whole].reshape(-1, rows, columns)
+        factors = np.asarray(np.linalg.qr(blocks, mode="r"))
+        matrix = np.concatenate([factors.reshape(-1, columns), matrix[whole:]])
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
+
+
 def _least_squares(right: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """Return the coefficients with which the columns come nearest to ``right`` (by SVD).
+    """Return the coefficients with which the columns come nearest to ``right``.
 
     Each column is first divided by its norm, so that a short one is not taken for a rounding error.
+    A QR decomposition of the columns with ``right`` leaves a small problem with the same singular
+    values, which is solved by SVD: of several solutions, it gives the shortest.
     """
     if not (np.isfinite(right).all() and all(np.isfinite(column).all() for column in columns)):
         return np.full(len(columns), np.nan)
     norms = np.array([np.linalg.norm(column) or 1.0 for column in columns])
-    return np.linalg.lstsq(np.stack(columns, 1) / norms, right, rcond=None)[0] / norms
+    scaled = np.empty((len(right), len(columns) + 1))
+    for place, (column, norm) in enumerate(zip(columns, norms, strict=True)):
+        np.divide(column, norm, out=scaled[:, place])
+    scaled[:, -1] = right
+    small = _triangle(scaled)
+    # NumPy's limit of a singular value that counts as zero, for the tall matrix
+    limit = np.finfo(np.float64).eps * max(len(right), len(columns))
+    return np.linalg.lstsq(small[:, :-1], small[:, -1], rcond=limit)[0] / norms
 
 
 #: Reductions by name. The result of an empty fold is the identity: 0, ∞, −∞ or false.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from vitruvian.common.validate import check_int
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS, apply
+from vitruvian.golden.sparse.fusion import FusedPair, compute_pair, fused
 from vitruvian.golden.sparse.graph import Ewise, Graph, Node, Operand, Swap, Vxm
 from vitruvian.golden.sparse.products import vxm
 from vitruvian.golden.sparse.storage import Sparse
@@ -150,10 +151,15 @@ def run(
     check_int("iterations", iterations, 1)
     tensors = begin(graph, matrices, given)
     reads = sum(1 for _ in graph.products())
+    body = fused(graph)
     done = confirmations = 0
     while done < iterations and not ended(graph, tensors):
-        for node in graph.body:
-            execute(node, tensors, matrices)
+        for step in body:
+            if not isinstance(step, FusedPair):
+                execute(step, tensors, matrices)
+            elif not compute_pair(step, tensors):
+                execute(step.product, tensors, matrices)
+                execute(step.reader, tensors, matrices)
         done += 1
         confirmations += confirmed(graph, tensors, matrices)
     return finish(graph, tensors, done, reads * done, confirmations)

@@ -215,6 +215,26 @@ def fold(code: int, values: np.ndarray, total: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def dot(x: np.ndarray, y: np.ndarray) -> float:
+    """Return 0 + x[0]·y[0] + x[1]·y[1] …, from left to right; each product is rounded."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_scaled(x: np.ndarray, scale: float, y: np.ndarray, out: np.ndarray, subtract: bool) -> None:
+    """Set out[i] = x[i] ± scale·y[i]; each product is rounded."""
+    if subtract:
+        for i in range(len(out)):
+            out[i] = x[i] - scale * y[i]
+    else:
+        for i in range(len(out)):
+            out[i] = x[i] + scale * y[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def rows_by(h: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """Set out = h·w; each element is a sum from left to right.
 

@@ -11,7 +11,8 @@ import numpy as np
 from vitruvian.golden.sparse.applications.problem import Problem
 from vitruvian.golden.sparse.applications.traversal import BFS, COMPONENTS, SSSP
 from vitruvian.golden.sparse.execute import Run, begin
-from vitruvian.golden.sparse.frontier_compiled import relax, search, settle
+from vitruvian.golden.sparse.frontier_compiled import relax, search, settle, spread
+from vitruvian.golden.sparse.storage import unsigned
 
 
 def has_frontier(problem: Problem) -> bool:
@@ -19,8 +20,15 @@ def has_frontier(problem: Problem) -> bool:
     return any(problem.graph is each for each in (BFS, SSSP, COMPONENTS))
 
 
-def run_frontier(problem: Problem) -> Run:
+def run_frontier(problem: Problem, *, exact: bool = False) -> Run:
     """Run bfs, sssp or components over the edges of changed vertices only.
+
+    Parameters
+    ----------
+    exact : bool
+        If True, ``iterations`` is that of plain execution too where several shortest paths have
+        lengths that differ before they are rounded. Without negative weights, sssp then takes
+        longer.
 
     Returns
     -------
@@ -38,20 +46,28 @@ def run_frontier(problem: Problem) -> Run:
         raise ValueError(f"problem must be bfs, sssp or components, not {graph.name}")
     tensors = begin(graph, problem.matrices, problem.given)
     a = problem.matrices["A"]
-    csr = a.row_start, a.column_index, a.row_values
+    csr = unsigned(a.row_start), unsigned(a.column_index), a.row_values
     if graph is BFS:
         result = tensors["level"].copy()
-        frontier = np.flatnonzero(_truth(tensors["frontier"])).astype(np.int32)
+        frontier = np.flatnonzero(_truth(tensors["frontier"])).astype(np.uint32)
         depth = float(tensors["depth"])
         visited = _truth(tensors["visited"])
         done, stopped = search(*csr, frontier, visited, result, depth, problem.iterations)
     else:
         result = tensors[graph.results[0]].copy()
-        if (a.row_values >= 0).all() and problem.iterations >= len(result):
+        enough = problem.iterations >= len(result)
+        if graph is COMPONENTS and enough and _is_unlabelled(a.row_values, result):
+            done, stopped = spread(*csr[:2], result) + 1, True
+        elif not exact and enough and (a.row_values >= 0).all():
             done, stopped = settle(*csr, result) + 1, True
         else:
             done, stopped = relax(*csr, result, problem.iterations)
     return Run({graph.results[0]: result}, done, stopped, None, done)
+
+
+def _is_unlabelled(weights: np.ndarray, label: np.ndarray) -> bool:
+    """Return whether each vertex still has its own number, and labels pass edges unchanged."""
+    return not weights.any() and np.array_equal(label, np.arange(len(label)))
 
 
 def _truth(x: np.ndarray) -> np.ndarray:

@@ -1,5 +1,8 @@
 """Compiled loops of searches that follow the edges of reached vertices only.
 
+Indices are unsigned, because Numba tests signed ones for being negative, and the loops have a
+condition, because a range counts its steps: both would take most of the time here.
+
 Everything that is compiled must be in this file, because Numba's cache does not notice a change in
 another file.
 """
@@ -28,7 +31,7 @@ def search(
     ----------
     start, index, values : ndarray
         CSR arrays; an element of 0 or NaN is no edge.
-    frontier : (F,) ndarray of int32
+    frontier : (F,) ndarray of uint32
     visited : (N,) ndarray of bool
     level : (N,) ndarray of float64
 
@@ -38,20 +41,25 @@ def search(
     done : bool
         True if the last iteration reached no vertex.
     """
-    queue = np.empty(len(level) + len(frontier), np.int32)
+    queue = np.empty(len(level) + len(frontier), np.uint32)
     queue[: len(frontier)] = frontier
-    begin, end = 0, len(frontier)
+    one = np.uint64(1)
+    begin, end = np.uint64(0), np.uint64(len(frontier))
     for iteration in range(1, iterations + 1):
         depth, last = depth + 1.0, end
-        for place in range(begin, last):
+        place = begin
+        while place < last:
             i = queue[place]
-            for e in range(start[i], start[i + 1]):
+            e, stop = start[i], start[i + one]
+            while e < stop:
                 j = index[e]
                 if not visited[j] and values[e] != 0.0 and values[e] == values[e]:
                     visited[j] = True
                     level[j] = depth
                     queue[end] = j
-                    end += 1
+                    end += one
+                e += one
+            place += one
         if end == last:
             return iteration, True
         begin = last
@@ -80,29 +88,34 @@ def relax(
     done : bool
         True if the last iteration shortened no distance.
     """
-    size = len(distance)
-    frontier, after = np.empty(size, np.int32), np.empty(size, np.int32)
+    size, one = len(distance), np.uint64(1)
+    frontier, after = np.empty(size, np.uint32), np.empty(size, np.uint32)
     held = np.empty(size, np.float64)
     changed_in = np.zeros(size, np.int64)
-    count = 0
+    count = np.uint64(0)
     for i in range(size):
         if distance[i] < np.inf:
             frontier[count] = i
-            count += 1
+            count += one
     for iteration in range(1, iterations + 1):
-        for place in range(count):
+        place = np.uint64(0)
+        while place < count:
             held[place] = distance[frontier[place]]
-        found = 0
-        for place in range(count):
+            place += one
+        found, place = np.uint64(0), np.uint64(0)
+        while place < count:
             i, x = frontier[place], held[place]
-            for e in range(start[i], start[i + 1]):
+            e, stop = start[i], start[i + one]
+            while e < stop:
                 j, z = index[e], x + values[e]
                 if z < distance[j]:
                     distance[j] = z
                     if changed_in[j] != iteration:
                         changed_in[j] = iteration
                         after[found] = j
-                        found += 1
+                        found += one
+                e += one
+            place += one
         if not found:
             return iteration, True
         frontier, after, count = after, frontier, found
@@ -124,46 +137,50 @@ def settle(start: np.ndarray, index: np.ndarray, values: np.ndarray, distance: n
     int
         The largest number of hops that a vertex needs for its distance.
     """
-    size = len(distance)
+    size, one = len(distance), np.uint64(1)
     key = np.empty(len(index) + size, np.float64)
-    vertex = np.empty(len(index) + size, np.int32)
+    vertex = np.empty(len(index) + size, np.uint32)
     given = distance.copy()
-    count = 0
+    count = np.uint64(0)
     for i in range(size):
         if distance[i] < np.inf:
             _push(key, vertex, count, distance[i], i)
-            count += 1
+            count += one
     while count:
         x, i = key[0], vertex[0]
-        count -= 1
+        count -= one
         _drop(key, vertex, count)
         if x > distance[i]:  # A shorter path came later.
             continue
-        for e in range(start[i], start[i + 1]):
+        e, stop = start[i], start[i + one]
+        while e < stop:
             j, z = index[e], x + values[e]
             if z < distance[j]:
                 distance[j] = z
                 _push(key, vertex, count, z, j)
-                count += 1
+                count += one
+            e += one
     # A search over the edges of shortest paths gives the hops.
     reached = (given == distance) & (distance < np.inf)
-    begin, end, hops = 0, 0, 0
+    begin, end, hops = np.uint64(0), np.uint64(0), 0
     for i in range(size):
         if reached[i]:
             vertex[end] = i
-            end += 1
+            end += one
     while True:
-        last = end
-        for place in range(begin, last):
+        last, place = end, begin
+        while place < last:
             i = vertex[place]
             x = distance[i]
-            for e in range(start[i], start[i + 1]):
+            e, stop = start[i], start[i + one]
+            while e < stop:
                 j = index[e]
-                if not reached[j] and x + values[e] == distance[j]:
-                    if distance[j] < np.inf:
-                        reached[j] = True
-                        vertex[end] = j
-                        end += 1
+                if not reached[j] and x + values[e] == distance[j] and distance[j] < np.inf:
+                    reached[j] = True
+                    vertex[end] = j
+                    end += one
+                e += one
+            place += one
         if end == last:
             return hops
         begin, hops = last, hops + 1
@@ -172,8 +189,9 @@ def settle(start: np.ndarray, index: np.ndarray, values: np.ndarray, distance: n
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _push(key, vertex, place, x, i):
     """Add an entry to a binary heap with ``place`` entries."""
+    one = np.uint64(1)
     while place:
-        above = (place - 1) >> 1
+        above = (place - one) >> one
         if key[above] <= x:
             break
         key[place], vertex[place] = key[above], vertex[above]
@@ -184,18 +202,66 @@ def _push(key, vertex, place, x, i):
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _drop(key, vertex, count):
     """Replace the first entry of a binary heap by the one after its ``count`` remaining ones."""
-    x, i, place = key[count], vertex[count], 0
+    one = np.uint64(1)
+    x, i, place = key[count], vertex[count], np.uint64(0)
     while True:
-        below = 2 * place + 1
+        below = (place << one) + one
         if below >= count:
             break
-        if below + 1 < count and key[below + 1] < key[below]:
-            below += 1
+        if below + one < count and key[below + one] < key[below]:
+            below += one
         if key[below] >= x:
             break
         key[place], vertex[place] = key[below], vertex[below]
         place = below
     key[place], vertex[place] = x, i
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def spread(start: np.ndarray, index: np.ndarray, label: np.ndarray) -> int:
+    """Give every vertex the number of the first vertex from which a path leads to it.
+
+    Parameters
+    ----------
+    start, index : ndarray
+        CSR arrays.
+    label : (N,) ndarray of float64
+        The result.
+
+    Returns
+    -------
+    int
+        The largest number of hops between a vertex and the one that names it.
+    """
+    one = np.uint64(1)
+    reached = np.zeros(len(label), np.bool_)
+    queue = np.empty(len(label), np.uint32)
+    most = 0
+    for first in range(len(label)):
+        if reached[first]:
+            continue
+        reached[first] = True
+        label[first], queue[0] = first, first
+        begin, end, hops = np.uint64(0), one, 0
+        while True:
+            last, place = end, begin
+            while place < last:
+                i = queue[place]
+                e, stop = start[i], start[i + one]
+                while e < stop:
+                    j = index[e]
+                    if not reached[j]:
+                        reached[j] = True
+                        label[j] = first
+                        queue[end] = j
+                        end += one
+                    e += one
+                place += one
+            if end == last:
+                break
+            begin, hops = last, hops + 1
+        most = max(most, hops)
+    return most
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

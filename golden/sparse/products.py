@@ -14,7 +14,7 @@ from vitruvian.golden.sparse.products_compiled import (
     scatter,
 )
 from vitruvian.golden.sparse.semirings import PLUS, TIMES, as_semiring
-from vitruvian.golden.sparse.storage import Sparse
+from vitruvian.golden.sparse.storage import Sparse, unsigned
 
 #: The dataflows of a product: one output at a time, or one input at a time
 STATIONARY = ("output", "input")
@@ -23,11 +23,6 @@ STATIONARY = ("output", "input")
 def codes(semiring: Semiring) -> tuple[int, int]:
     """Return the integers of ⊕ and ⊗ that the compiled loops use."""
     return PLUS.index(semiring.plus), TIMES.index(semiring.times)
-
-
-def _unsigned(index: np.ndarray) -> np.ndarray:
-    """Return indices as unsigned ones: Numba tests signed ones for being negative, at a cost."""
-    return index.view(np.dtype(index.dtype.str.replace("i", "u")))
 
 
 def vxm(
@@ -87,7 +82,7 @@ def vxm(
         return result
     if stationary == "output":
         y = np.empty(matrix.shape[1])
-        csc = _unsigned(matrix.column_start), _unsigned(matrix.row_index), matrix.column_values
+        csc = unsigned(matrix.column_start), unsigned(matrix.row_index), matrix.column_values
         gather(*csc, vector, y, 0, len(y), plus, times, semiring.identity)
     else:
         y = np.full(matrix.shape[1], semiring.identity)
@@ -170,6 +165,8 @@ def neighbours(a: Sparse) -> Sparse:
     if a.shape[0] != a.shape[1]:
         raise UserError(f"matrix must be square, not {a.shape[0]} by {a.shape[1]}")
     off = a.rows != a.column_index
+    if a.has_symmetric_pattern and off.all():
+        return a.pattern()
     rows, columns = a.rows[off], a.column_index[off]
     both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     return Sparse.from_entries(*both, 1.0, a.shape, duplicates="first")

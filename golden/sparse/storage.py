@@ -96,6 +96,50 @@ class Sparse:
                 row, column = row[first], column[first]
         return cls(shape, _starts(row, shape[0]), column, np.ascontiguousarray(value))
 
+    @classmethod
+    def from_rows(
+        cls,
+        row_start: ArrayLike,
+        column_index: ArrayLike,
+        values: ArrayLike,
+        shape: tuple[int, int],
+    ) -> "Sparse":
+        """Return the matrix with the given CSR arrays, which are copied.
+
+        Parameters
+        ----------
+        row_start : (R + 1,) array_like of int
+        column_index : (Z,) array_like of int
+            Column of each element. If it does not rise within a row, the elements are sorted, and
+            those that are given more than once are added.
+        values : (Z,) array_like of float
+        shape : (int, int)
+            R and C.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit, or an index is outside of the matrix.
+        """
+        start, column = np.array(row_start, np.int64), np.asarray(column_index)
+        value = np.array(values, np.float64)
+        fits = start.shape == (shape[0] + 1,) and bool((start[1:] >= start[:-1]).all())
+        if not (fits and start[0] == 0 and start[-1] == len(column) == len(value)):
+            raise ValueError(
+                f"row_start must rise from 0 to the number of elements, {len(column)}, in "
+                f"{shape[0]} steps"
+            )
+        inside = not len(column) or (column.min() >= 0 and column.max() < shape[1])
+        if inside and max(shape) < 1 << 31:
+            index = column.astype(np.int32)
+            rises = np.empty(len(index) + 1, bool)
+            rises[1:-1] = index[1:] > index[:-1]
+            rises[start] = True  # From one row to the next one, the column may fall.
+            if rises.all():
+                return cls((shape[0], shape[1]), start, index, value)
+        rows = np.repeat(np.arange(shape[0]), np.diff(start))
+        return cls.from_entries(rows, column, value, shape)
+
     @property
     def nonzeros(self) -> int:
         """The number of stored elements."""
@@ -139,6 +183,14 @@ class Sparse:
         )
         return other
 
+    @cached_property
+    def has_symmetric_pattern(self) -> bool:
+        """Whether an element (j, i) is stored for every stored element (i, j)."""
+        other = self.transposed
+        return np.array_equal(self.row_start, other.row_start) and np.array_equal(
+            self.column_index, other.column_index
+        )
+
     def with_values(self, values: ArrayLike) -> "Sparse":
         """Return a matrix with the same pattern and the given values in the order of the rows."""
         value = np.broadcast_to(np.asarray(values, np.float64), self.row_values.shape)
@@ -159,6 +211,11 @@ class Sparse:
         matrix = np.full(self.shape, missing)
         matrix[self.rows, self.column_index] = self.row_values
         return matrix
+
+
+def unsigned(index: np.ndarray) -> np.ndarray:
+    """Return indices as unsigned ones: Numba tests signed ones for being negative, at a cost."""
+    return index.view(np.dtype(index.dtype.str.replace("i", "u")))
 
 
 def _rises(row: np.ndarray, column: np.ndarray) -> bool:

@@ -41,6 +41,7 @@ from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.sparse import SEMIRINGS, Sparse, mxm, triangles, vxm
 from vitruvian.golden.sparse.applications import APPLICATIONS
 from vitruvian.golden.sparse.elementwise import FUNCTIONS, REDUCTIONS
+from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
 from vitruvian.golden.sparse.oei import run_oei
 from vitruvian.golden.sparse.reuse import held_elements
@@ -346,9 +347,11 @@ def sparse_products() -> None:
         p = problem(name, 0)
         if has_frontier(p):
             run_frontier(p)
+            run_frontier(p, exact=True)
             run_frontier(replace(p, iterations=2))
         for width in (1, 7):
             run_oei(p.graph, p.matrices, p.given, iterations=2, width=width)
+        run(p.graph, p.matrices, p.given, iterations=2)
     # Edges with a negative weight, and a cycle of them
     a = matrix(0)
     for lowest in (-0.01, -1.0):

@@ -132,8 +132,10 @@ def _from_scipy(matrix: Any) -> Sparse:
     if len(matrix.shape) != 2:
         raise UserError(f"matrix must have 2 dimensions, not {len(matrix.shape)}")
     _check_real(matrix.dtype)
-    coo = matrix.tocoo()
     shape = int(matrix.shape[0]), int(matrix.shape[1])
+    if matrix.format == "csr":
+        return Sparse.from_rows(matrix.indptr, matrix.indices, matrix.data, shape)
+    coo = matrix.tocoo()
     return Sparse.from_entries(coo.row, coo.col, coo.data, shape)
 
 

@@ -276,10 +276,7 @@ def kcore(a: Sparse, *, directed: bool | None = None) -> Problem:
         If the matrix is not square.
     """
     count = check_square(a)
-    other = a.transposed
-    is_symmetric = np.array_equal(a.row_start, other.row_start) and np.array_equal(
-        a.column_index, other.column_index
-    )
+    is_symmetric = a.has_symmetric_pattern
     if directed is None:
         directed = not is_symmetric
     off = a.rows != a.column_index

@@ -1,5 +1,7 @@
 """Searches over the edges of reached vertices, against plain execution, SciPy and NetworkX."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -138,3 +140,25 @@ def test_other_problems_are_refused():
     assert not has_frontier(problem)
     with pytest.raises(ValueError, match=r"^problem must be bfs, sssp or components, not kcore$"):
         run_frontier(problem)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_exact_iterations_are_those_of_plain_execution_for_any_weights(seed):
+    a = random_graph(seed)
+    problem = applications.sssp(a, source=seed % a.shape[0])
+    plain = run(problem.graph, problem.matrices, problem.given, iterations=problem.iterations)
+    ours = run_frontier(problem, exact=True)
+    assert ours.iterations == plain.iterations
+    assert ours.values["distance"].tobytes() == plain.values["distance"].tobytes()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_labels_of_directed_graphs_and_of_other_starts_are_those_of_plain_execution(seed):
+    """The problem that ``components`` states is symmetric; the graph itself takes others too."""
+    a = random_graph(seed)
+    stated = applications.components(a)
+    directed = replace(stated, matrices={"A": a.with_values(0.0)})
+    assert same(directed).shape == (a.shape[0],)
+    start = np.random.default_rng(seed).permutation(a.shape[0]).astype(float)
+    same(replace(directed, given={"label": start}))
+    same(replace(directed, iterations=1))

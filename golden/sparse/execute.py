@@ -1,6 +1,6 @@
 """Plain execution of dataflow graphs: one node after the other."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from vitruvian.golden.sparse.storage import Sparse
 
 #: Tensors of a running graph by name
 Tensors = dict[str, Any]
+
+#: A function that is told the number of finished iterations and the tensors after each of them
+Watch = Callable[[int, Tensors], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +132,7 @@ def run(
     given: Mapping[str, ArrayLike],
     *,
     iterations: int = 1,
+    watch: Watch | None = None,
 ) -> Run:
     """Run a graph, one node after the other.
 
@@ -138,6 +142,8 @@ def run(
         The tensors in ``graph.given``.
     iterations : int
         Largest number of iterations.
+    watch : callable, optional
+        It is called after each iteration.
 
     Returns
     -------
@@ -162,4 +168,6 @@ def run(
                 execute(step.reader, tensors, matrices)
         done += 1
         confirmations += confirmed(graph, tensors, matrices)
+        if watch:
+            watch(done, tensors)
     return finish(graph, tensors, done, reads * done, confirmations)

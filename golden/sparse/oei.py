@@ -27,6 +27,7 @@ from vitruvian.golden.sparse.elementwise import FUNCTIONS, apply
 from vitruvian.golden.sparse.execute import (
     Run,
     Tensors,
+    Watch,
     begin,
     confirmed,
     ended,
@@ -173,6 +174,7 @@ def run_oei(
     *,
     iterations: int = 1,
     width: int = 1,
+    watch: Watch | None = None,
 ) -> tuple[Run, Occupancy]:
     """Run a graph; each pair of products that may be fused shares one pass over the matrix.
 
@@ -185,6 +187,8 @@ def run_oei(
         Largest number of iterations.
     width : int
         Columns of the matrix that are read in one step.
+    watch : callable, optional
+        It is called after each iteration.
 
     Returns
     -------
@@ -221,6 +225,8 @@ def run_oei(
                 state = tensors | {name: local[new] for name, new in pair.boundary.items()}
                 again = confirmed(graph, state, matrices)
                 confirmations += again
+                if watch:
+                    watch(done, state)
                 if ended(graph, state):
                     return finish(graph, state, done, reads, confirmations), occupancy
                 if again:  # the second product began before the state was written anew
@@ -231,4 +237,6 @@ def run_oei(
         done += 1
         position = 0
         confirmations += confirmed(graph, tensors, matrices)
+        if watch:
+            watch(done, tensors)
     return finish(graph, tensors, done, reads, confirmations), occupancy

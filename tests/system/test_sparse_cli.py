@@ -4,8 +4,11 @@ import json
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse
 
 from vitruvian.cli import main
+from vitruvian.common import files, progress
 from vitruvian.sim.sparse import simulate
 from vitruvian.sim.sparse.architecture import DEFAULT
 from vitruvian.sparse import solve
@@ -226,11 +229,153 @@ def test_triangles_are_counted_without_the_machine(tmp_path, capsys):
     assert main(["sparse", "triangles", str(path), "--out", str(folder), "--json", "-"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == {"application": "triangles", "rows": 4, "triangles": 1}
+    assert "triangles" in solve("triangles", str(path)).tensors
     # The line may follow one that says that a loop is compiled.
     assert "triangles of edges.csv: 4 rows, 1 triangles; at most 1 at a vertex, 'a'" in err
     assert np.load(folder / "values.npy").tolist() == [1, 1, 1, 0]
     assert (folder / "vertices.txt").read_text() == "a\nb\nc\nd\n"
+    assert main(["sparse", "triangles", str(path), "--values", str(tmp_path / "t.csv")]) == 0
+    assert (tmp_path / "t.csv").read_text() == "vertex,triangles\na,1\nb,1\nc,1\nd,0\n"
     for option in (["--source", "a"], ["--blocked", "2"], ["--reorder", "windowed"]):
         assert main(["sparse", "triangles", str(path), *option]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"error: {option[0]} must come with an")
+
+
+def test_two_files_are_multiplied(tmp_path, capsys):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("from,to,km\nrome,oslo,2\nrome,bern,1\n")
+    second.write_text("from,to,km\nbern,wien,4\noslo,wien,1\n")
+    folder, table = tmp_path / "out", tmp_path / "new" / "p.csv"
+    line = ["sparse", "mxm", str(first), str(second), "--weight", "km", "--semiring", "minplus"]
+    assert main([*line, "--out", str(folder), "--values", str(table), "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    expected = {"application": "mxm", "semiring": "minplus", "rows": 4, "columns": 4, "nonzeros": 1}
+    assert json.loads(out) == expected
+    assert "mxm of first.csv and second.csv (minplus): 4 × 4, 1 nonzeros; values from 3 to 3" in err
+    assert table.read_text() == "row,column,value\nrome,wien,3.0\n"
+    assert (folder / "vertices.txt").read_text().split() == ["rome", "oslo", "bern", "wien"]
+    written = scipy.sparse.csr_array(scipy.io.mmread(folder / "product.mtx"))
+    assert written.toarray()[0].tolist() == [0, 0, 0, 3]
+    # Sums of products by default, and matrices without names
+    a = folder / "product.mtx"
+    assert main(["sparse", "mxm", str(a), str(a)]) == 0
+    assert "(mma): 4 × 4, 0 nonzeros" in capsys.readouterr().out
+
+
+def test_values_are_written_with_the_names_of_the_vertices(positive, tmp_path, capsys):
+    path, table = tmp_path / "roads.csv", tmp_path / "distances.csv"
+    path.write_text('from,to,km\nrome,"oslo, north",2\nbern,rome,0.5\n')
+    line = [
+        "sparse",
+        "sssp",
+        str(path),
+        "--weight",
+        "km",
+        "--source",
+        "rome",
+        "--values",
+        str(table),
+    ]
+    assert main(line) == 0
+    assert table.read_text() == 'vertex,distance\nrome,0.0\n"oslo, north",2.0\nbern,inf\n'
+    assert str(table) in capsys.readouterr().out.splitlines()
+    # An application without weights does not need the column.
+    assert main(["sparse", "bfs", str(path), "--source", "bern", "--values", str(table)]) == 0
+    assert table.read_text().splitlines()[1:] == ["rome,1.0", '"oslo, north",2.0', "bern,0.0"]
+    assert capsys.readouterr().err == ""
+    assert main(["sparse", "kcore", str(positive), "--values", str(table)]) == 0
+    assert table.read_text() == "vertex,core\n" + "".join(f"{v},2\n" for v in range(8))
+
+
+def test_long_work_shows_its_progress_on_standard_error(graph, capsys, monkeypatch):
+    """Without a terminal, a line appears every ten seconds; here, the pause is left out."""
+    monkeypatch.setattr(progress, "_PAUSE_S", -1.0)
+    assert main(["sparse", "cg", str(graph)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("cg reads ") and lines[0].endswith("ring.mtx (0 s)")
+    assert lines[1].startswith("cg iteration 1 of at most 1,000, residual ")
+    assert lines[-1].startswith("cg simulates ")
+    monkeypatch.undo()
+    assert main(["sparse", "cg", str(graph)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["sssp", "roads.csv"], "roads.csv: weight must be one of the columns km, not 'weight'"),
+        (["sssp", "roads.csv", "--weight", "kn"], "weight must be one of the columns km, not 'kn'"),
+        (["bfs", "roads.csv", "--source", "rom"], "not 'rom'; the nearest is 'rome'"),
+        (
+            ["kmeans", "roads.csv", "--weight", "km", "--first", "x"],
+            "first must be a vertex of",
+        ),
+        (["bfs", "roads.csv", "roads.csv"], "a second FILE must come with mxm, not with bfs"),
+        (["bfs", "roads.csv", "--semiring", "mma"], "--semiring must come with mxm, not with bfs"),
+        (
+            ["triangles", "roads.csv", "roads.csv"],
+            "FILE must come with mxm, not with triangles",
+        ),
+        (["triangles", "wide.mtx"], "matrix must be square, not 2 by 3"),
+        (["mxm", "roads.csv"], "mxm must have two files, A and B, not one"),
+        (["mxm", "wide.mtx", "wide.mtx"], "b must have as many rows as a has columns, 3, not 2"),
+        (["mxm", "roads.csv", "wide.mtx", "--weight", "km"], "--weight must come with a list of"),
+        (["mxm", "wide.mtx", "bare.csv"], "b has names of vertices, and a has none"),
+        (["mxm", "wide.mtx", "absent.mtx"], "absent.mtx"),
+        (["mxm", "wide.mtx", "wide.mtx", "--semiring", "plus"], "--semiring must be one of mma, "),
+        (["mxm", "wide.mtx", "wide.mtx", "--hops", "3"], "--hops must come with another applica"),
+        (["mxm", "wide.mtx", "wide.mtx", "--blocked", "4"], "--blocked must come with an applic"),
+        (["mxm", "huge.mtx", "huge.mtx", "--out", "new"], "Matrix Market file must be finite"),
+        (["bfs", "broken.csv"], "broken.csv"),
+    ],
+)
+@pytest.mark.parametrize("target", ["old.csv", "new/values.csv"])
+def test_a_mistake_writes_nothing(line, message, target, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "roads.csv": "from,to,km\nrome,oslo,2\n",
+        "bare.csv": "1,2,1\n",
+        "broken.csv": "from,to,km\nrome\n",
+        "wide.mtx": "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n",
+        "huge.mtx": "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1e200\n",
+        "old.csv": "old",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert main(["sparse", *line, "--values", target]) == 2
+    out, err = capsys.readouterr()
+    (printed,) = err.splitlines()
+    assert printed.startswith("error: ") and message in printed and out == ""
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("folder.csv", "must be a file that can be written, not 'folder.csv' (it is a folder)"),
+        ("values.txt", "must be a file whose name ends in .csv, not 'values.txt'"),
+        ("positive.mtx/values.csv", "must be a file that can be written"),
+    ],
+)
+def test_a_wrong_output_is_refused_before_the_work(target, message, positive, capsys, monkeypatch):
+    monkeypatch.chdir(positive.parent)
+    (positive.parent / "folder.csv").mkdir()
+    with pytest.raises(SystemExit) as caught:
+        main(["sparse", "bfs", "absent.mtx", "--values", target])
+    assert caught.value.code == 2
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert message in printed and not [*(positive.parent / "folder.csv").iterdir()]
+
+
+def test_a_disk_that_fails_leaves_the_old_table(positive, tmp_path, capsys, monkeypatch):
+    def full(*_) -> None:
+        raise OSError(28, "No space left on device")
+
+    table = tmp_path / "values.csv"
+    table.write_text("old")
+    monkeypatch.setattr(files.os, "replace", full)
+    assert main(["sparse", "bfs", str(positive), "--values", str(table)]) != 0
+    assert "No space left on device" in capsys.readouterr().err
+    assert table.read_text() == "old"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]

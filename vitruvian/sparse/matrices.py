@@ -97,25 +97,26 @@ def given_matrix(
     ----------
     matrix : object
         What ``as_sparse`` takes, or a ``Given``.
-    parallel : {"sum", "min"}
+    parallel : {"sum", "min", "max"}
         What parallel edges of a multigraph or of a list become.
     is_weighted : bool
-        If False, nothing warns of edges without weights, since nobody needs them.
+        If False, the weights are not read, since nobody needs them: every stored element is 1.
     """
+    weight = weight if is_weighted else None
     if isinstance(matrix, Given):
         given = matrix
     elif isinstance(matrix, Sparse):
         given = Given(matrix)
     elif isinstance(matrix, str | os.PathLike):
-        given = _from_file(Path(matrix), weight, parallel, is_weighted)
+        given = _from_file(Path(matrix), weight, parallel)
     elif hasattr(matrix, "tocoo"):
         given = Given(_from_scipy(matrix))
     elif all(hasattr(matrix, name) for name in ("nodes", "edges", "is_directed")):
-        given = _from_graph(matrix, weight, parallel, is_weighted)
+        given = _from_graph(matrix, weight, parallel)
     elif isinstance(matrix, np.ndarray):
         given = Given(_from_dense(matrix))
     else:
-        given = _from_table(matrix, weight, parallel, is_weighted)
+        given = _from_table(matrix, weight, parallel)
     if weight is None:
         return Given(given.matrix.pattern(), given.vertices, given.is_directed)
     return given
@@ -149,7 +150,7 @@ def _from_dense(matrix: np.ndarray) -> Sparse:
     return Sparse.from_entries(rows, columns, array[rows, columns], array.shape)
 
 
-def _from_file(path: Path, weight: str | None, parallel: str, is_weighted: bool) -> Given:
+def _from_file(path: Path, weight: str | None, parallel: str) -> Given:
     """Return the matrix of a Matrix Market file, or that of a list of edges."""
     if ".mtx" in path.suffixes:
         return Given(read_matrix(path))
@@ -159,12 +160,12 @@ def _from_file(path: Path, weight: str | None, parallel: str, is_weighted: bool)
     if not is_edge_file(path):
         return Given(read_matrix(path))
     try:
-        return _from_edges(read_edges(path, weight), weight, parallel, is_weighted)
+        return _from_edges(read_edges(path, weight), weight, parallel)
     except ValueError as error:
         raise UserError(str(error)) from None
 
 
-def _from_table(table: Any, weight: str | None, parallel: str, is_weighted: bool) -> Given:
+def _from_table(table: Any, weight: str | None, parallel: str) -> Given:
     """Return the matrix of a pandas data frame or of tuples."""
     from vitruvian.sim.simd2.graph.edges import frame_edges, is_frame, is_tuples, tuple_edges
 
@@ -172,9 +173,9 @@ def _from_table(table: Any, weight: str | None, parallel: str, is_weighted: bool
         if is_frame(table) and list(table.columns) == list(table.index):
             return Given(_from_dense(table.to_numpy()), tuple(table.columns))
         if is_frame(table):
-            return _from_edges(frame_edges(table, weight), weight, parallel, is_weighted)
+            return _from_edges(frame_edges(table, weight), weight, parallel)
         if is_tuples(table):
-            return _from_edges(tuple_edges(table, weight), weight, parallel, is_weighted)
+            return _from_edges(tuple_edges(table, weight), weight, parallel)
     except ValueError as error:
         raise UserError(str(error)) from None
     raise TypeError(
@@ -183,11 +184,11 @@ def _from_table(table: Any, weight: str | None, parallel: str, is_weighted: bool
     )
 
 
-def _from_edges(listed: Any, weight: str | None, parallel: str, is_weighted: bool) -> Given:
+def _from_edges(listed: Any, weight: str | None, parallel: str) -> Given:
     """Return the matrix of a list of edges, each of which leads one way."""
     vertices = listed.vertices()
     rows, columns = listed.indices(vertices)
-    if is_weighted and listed.missing:
+    if weight is not None and listed.missing:
         _warn_missing(listed.missing, len(rows), weight, ())
     size = len(vertices)
     matrix = Sparse.from_entries(
@@ -211,7 +212,7 @@ def _warn_missing(missing: int, count: int, weight: str | None, others: Iterable
     )
 
 
-def _from_graph(graph: Any, weight: str | None, parallel: str, is_weighted: bool) -> Given:
+def _from_graph(graph: Any, weight: str | None, parallel: str) -> Given:
     """Return the adjacency matrix of a NetworkX graph, whose rows are in the order of its nodes."""
     vertices = tuple(graph.nodes)
     number = {vertex: place for place, vertex in enumerate(vertices)}
@@ -220,7 +221,7 @@ def _from_graph(graph: Any, weight: str | None, parallel: str, is_weighted: bool
     else:
         edges = list(graph.edges(data=weight, default=_ABSENT))
         missing = sum(edge[2] is _ABSENT for edge in edges)
-        if missing and is_weighted:
+        if missing:
             others = {name for edge in graph.edges(data=True) for name in edge[2]}
             _warn_missing(missing, len(edges), weight, sorted(map(str, others)))
     rows = np.array([number[edge[0]] for edge in edges], np.int64)

@@ -1,5 +1,6 @@
 """The options of the sparse applications, with their types."""
 
+import difflib
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
@@ -7,7 +8,11 @@ from typing import Any, TypedDict, TypeVar
 from numpy.typing import ArrayLike
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.validate import shortened
 from vitruvian.golden.sparse.applications import APPLICATIONS
+
+#: The application without a dataflow graph: it counts triangles, and has no machine
+TRIANGLES = "triangles"
 
 #: Options of each application with their defaults; ``inspect.Parameter.empty`` must be given
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -16,6 +21,36 @@ OPTIONS: dict[str, dict[str, Any]] = {
         for key, parameter in list(inspect.signature(state).parameters.items())[1:]
     }
     for name, state in APPLICATIONS.items()
+} | {TRIANGLES: {}}
+
+#: Names of options in other libraries, and what they are called here
+_ELSEWHERE = {
+    "alpha": ("damping",),
+    "d": ("damping",),
+    "rtol": ("tolerance",),
+    "tol": ("tolerance",),
+    "atol": ("tolerance",),
+    "eps": ("tolerance",),
+    "epsilon": ("tolerance",),
+    "maxiter": ("iterations",),
+    "max_iter": ("iterations",),
+    "max_iters": ("iterations",),
+    "max_iterations": ("iterations",),
+    "niter": ("iterations",),
+    "n_iter": ("iterations",),
+    "k": ("clusters", "hops"),
+    "n_clusters": ("clusters",),
+    "cutoff": ("hops",),
+    "depth_limit": ("hops",),
+    "random_state": ("seed",),
+    "root": ("source",),
+    "start": ("source", "first"),
+    "indices": ("source",),
+    "rhs": ("b",),
+    "right_side": ("b",),
+    "x": ("features", "x0"),
+    "initial": ("x0",),
+    "y": ("labels",),
 }
 
 _KRYLOV = {"rtol": "tolerance", "maxiter": "iterations", "max_iter": "iterations"}
@@ -45,6 +80,16 @@ def own_names(app: str, options: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"{own} must be given once, not as {found[own]} and as {name}")
         named[own], found[own] = value, name
     return named
+
+
+def unknown(thing: str, name: str, allowed: list[str]) -> str:
+    """Return the message for a name that does not exist, with the one that may be meant."""
+    same = [each for each in _ELSEWHERE.get(name.lower(), ()) if each in allowed]
+    near = difflib.get_close_matches(name.lower(), allowed, 1, 0.5)
+    hint = f"; the nearest is {near[0]}" if near else ""
+    hint = f"; did you mean {same[0]}?" if same else hint
+    names = f"one of {', '.join(allowed)}" if len(allowed) > 1 else ", ".join(allowed) or "left out"
+    return f"{thing} must be {names}, not {shortened(name)}{hint}"
 
 
 class SolverOptions(TypedDict, total=False):

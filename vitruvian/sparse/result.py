@@ -1,11 +1,34 @@
 """The outcome of a sparse application."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.sparse.tables import write_csv
+
+#: The name of an application's values in a table
+_COLUMNS = {
+    "pagerank": "rank",
+    "kcore": "core",
+    "bfs": "level",
+    "sssp": "distance",
+    "components": "component",
+    "kmeans": "center",
+    "knn": "near",
+    "labelprop": "class",
+    "gcn": "feature",
+    "gmres": "x",
+    "cg": "x",
+    "bicgstab": "x",
+    "triangles": "triangles",
+}
+
+#: Applications whose values are rows of the matrix, which a table names
+_ROWS = ("components", "kmeans")
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +38,7 @@ class Result:
     Attributes
     ----------
     application : str
-    dataflow : {"oei", "plain"}
+    dataflow : {"plain", "oei"}
     values : ndarray
         The answer, one row per vertex, point or unknown. ``chosen`` of kmeans is one per cluster.
     iterations : int
@@ -64,6 +87,53 @@ class Result:
         names = range(len(self.values)) if self.vertices is None else self.vertices
         rows = self.values.tolist() if self.values.ndim == 1 else list(self.values)
         return dict(zip(names, rows, strict=True))
+
+    def table(self) -> tuple[list[str], list[Sequence[Any]]]:
+        """Return the names and the columns of a table of the values.
+
+        Returns
+        -------
+        header : list of str
+            The row's name (``vertex``, ``cluster`` of kmeans, or ``row`` of a system), and the
+            values' (such as ``rank``, ``distance`` or ``x``; ``feature_0``, … of gcn).
+        columns : list of sequence
+            Vertices of a graph have their names, and all others their numbers.
+        """
+        system, clusters = self.residual is not None, self.application == "kmeans"
+        row = "row" if system else "cluster" if clusters else "vertex"
+        names = None if clusters else self.vertices
+        first = range(len(self.values)) if names is None else names
+        column = _COLUMNS[self.application]
+        if self.values.ndim == 2:
+            columns: list[Sequence[Any]] = [*self.values.T]  # pyright: ignore[reportAssignmentType]
+            return [row, *(f"{column}_{i}" for i in range(len(columns)))], [first, *columns]
+        values: Any = self.values
+        if self.application in _ROWS and self.vertices is not None:
+            values = [self.vertices[place] for place in self.values.tolist()]
+        return [row, column], [first, values]
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write ``table`` as comma-separated values, completely or not at all.
+
+        Raises
+        ------
+        UserError
+            If ``path`` does not end in .csv.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from vitruvian import sparse
+        >>> paths = sparse.solve("sssp", [("rome", "oslo", 2.5)], source="rome")
+        >>> with TemporaryDirectory() as folder:
+        ...     paths.write_csv(f"{folder}/paths.csv")
+        ...     Path(f"{folder}/paths.csv").read_text().split()
+        ['vertex,distance', 'rome,0.0', 'oslo,2.5']
+        """
+        write_csv(path, *self.table())
 
     def __repr__(self) -> str:
         outcome = self.failure or ("converged" if self.converged else "not converged")

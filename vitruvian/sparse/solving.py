@@ -2,60 +2,41 @@
 
 import difflib
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Unpack
 
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import check_int, one_of, shortened
+from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.sparse.applications import APPLICATIONS
-from vitruvian.golden.sparse.applications.problem import Problem
+from vitruvian.golden.sparse.applications.problem import Problem, check_square
 from vitruvian.golden.sparse.applications.traversal import NegativeCycle
-from vitruvian.golden.sparse.execute import run
+from vitruvian.golden.sparse.execute import Run, Watch, run
 from vitruvian.golden.sparse.frontier import has_frontier, run_frontier
 from vitruvian.golden.sparse.oei import run_oei
-from vitruvian.golden.sparse.products import vxm
+from vitruvian.golden.sparse.products import triangles, vxm
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sparse.matrices import Given, given_matrix
-from vitruvian.sparse.options import OPTIONS, SolverOptions, own_names, shows_options
+from vitruvian.sparse.options import (
+    OPTIONS,
+    TRIANGLES,
+    SolverOptions,
+    own_names,
+    shows_options,
+    unknown,
+)
 from vitruvian.sparse.result import Result
 
-#: The dataflows of ``solve``
-DATAFLOWS = ("oei", "plain")
+#: The dataflows of ``solve``; the first one is the default
+DATAFLOWS = ("plain", "oei")
+
+#: What ``solve`` takes as ``progress``: a function gets a text after each iteration
+Shown = bool | Callable[[str], None]
 
 #: Applications that take an edge as an edge, whatever its weight
-_UNWEIGHTED = ("bfs", "knn", "kcore", "components")
-
-#: Names of options in other libraries, and what they are called here
-_ELSEWHERE = {
-    "alpha": ("damping",),
-    "d": ("damping",),
-    "rtol": ("tolerance",),
-    "tol": ("tolerance",),
-    "atol": ("tolerance",),
-    "eps": ("tolerance",),
-    "epsilon": ("tolerance",),
-    "maxiter": ("iterations",),
-    "max_iter": ("iterations",),
-    "max_iters": ("iterations",),
-    "max_iterations": ("iterations",),
-    "niter": ("iterations",),
-    "n_iter": ("iterations",),
-    "k": ("clusters", "hops"),
-    "n_clusters": ("clusters",),
-    "cutoff": ("hops",),
-    "depth_limit": ("hops",),
-    "random_state": ("seed",),
-    "root": ("source",),
-    "start": ("source", "first"),
-    "indices": ("source",),
-    "rhs": ("b",),
-    "right_side": ("b",),
-    "x": ("features", "x0"),
-    "initial": ("x0",),
-    "y": ("labels",),
-}
+_UNWEIGHTED = ("bfs", "knn", "kcore", "components", TRIANGLES)
 
 #: Options that name a vertex
 _VERTICES = ("source", "first")
@@ -86,13 +67,14 @@ def solve(
     app: str,
     matrix: Any,
     *,
-    dataflow: str = "oei",
+    dataflow: str | None = None,
     simulate: bool = False,
     width: int | None = None,
     weight: str | None = "weight",
     architecture: Any = None,
     reorder: str = "none",
     block: int = 1,
+    progress: Shown = False,
     **options: Unpack[SolverOptions],
 ) -> Result:
     """Run a sparse application on the golden models.
@@ -103,18 +85,20 @@ def solve(
     Parameters
     ----------
     app : str
-        pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab or
-        components.
+        pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab, components or
+        triangles.
     matrix : object
         A SciPy sparse matrix, a path of a Matrix Market file or of a list of edges, a NetworkX
         graph, a pandas data frame or a list of tuples with edges, a dense ndarray or a ``Sparse``;
         see ``as_sparse``. It must be square, but for kmeans.
-    dataflow : {"oei", "plain"}
-        "oei" runs pairs of products in one pass over the matrix where their dependencies allow it;
-        "plain" runs one node of the dataflow graph after the other, and bfs, sssp and
-        components over the edges of changed vertices only. Both give the same bits.
+    dataflow : {"plain", "oei"}, optional
+        "plain" runs one node of the dataflow graph after the other, and bfs, sssp and components
+        over the edges of changed vertices only; "oei" runs pairs of products in one pass over the
+        matrix where their dependencies allow it, as SIDA does, and takes longer on a CPU. Both give
+        the same bits. By default it is "plain", or "oei" if ``width`` is given.
     simulate : bool
-        If True, the result has the report of the whole run on the simulated machine.
+        If True, the result has the report of the whole run on the simulated machine, whose dataflow
+        is OEI in either case.
     width : int, optional
         Columns per step of the OEI dataflow; by default a 16th of the columns.
     weight : str or None
@@ -127,6 +111,9 @@ def solve(
         ``vitruvian.sim.sparse.reordering.ORDERS``.
     block : int
         Side of the blocks in which the simulated machine stores the matrix.
+    progress : bool or callable
+        If True, standard error shows the iterations and the residual: a line that is drawn anew on
+        a terminal, and elsewhere a line every ten seconds. A function gets each text instead.
     **options
         Those of the application, such as ``damping`` (also ``alpha``) or ``source``; see
         ``options.SolverOptions``
@@ -153,39 +140,35 @@ def solve(
     >>> sparse.solve("bfs", ring, source=0).values.tolist()
     [0.0, 1.0, 2.0, 3.0]
     """
-    one_of("dataflow", dataflow, DATAFLOWS)
-    if not isinstance(simulate, bool):
-        raise TypeError(f"simulate must be a bool, not {simulate!r}")
-    if width is not None:
-        check_int("width", width, 1)
+    dataflow = _dataflow(app, dataflow, width)
+    for name, value in (("simulate", simulate), ("progress", progress)):
+        if not isinstance(value, bool) and not (name == "progress" and callable(value)):
+            raise TypeError(f"{name} must be a bool, not {value!r}")
     if not simulate:
         machine = {"architecture": architecture, "reorder": reorder, "block": block}
         for name, value in machine.items():
             if value != inspect.signature(solve).parameters[name].default:
                 raise UserError(f"{name} must be given with simulate=True only, not {value!r}")
+    if app == TRIANGLES:
+        return _triangles(matrix, weight, options, simulate)
     given, state = _stated(app, matrix, weight, options)
-    if dataflow == "plain" and has_frontier(state):
-        outcome = run_frontier(state)
-    elif dataflow == "plain":
-        outcome = run(state.graph, state.matrices, state.given, iterations=state.iterations)
-    else:
-        columns = max(given.matrix.shape)
-        steps = width or max(1, -(-columns // _STEPS))
-        outcome, _ = run_oei(
-            state.graph, state.matrices, state.given, iterations=state.iterations, width=steps
-        )
-    report = None
-    if simulate:
-        from vitruvian.sim.sparse.application import simulate_application
+    with _shown(app, progress) as tell:
+        watch = None if tell is None else _watch(state, tell)
+        outcome = _run(state, dataflow, width, watch, exact=simulate)
+        report = None
+        if simulate:
+            if tell:
+                tell(f"simulates {outcome.iterations:,} iterations")
+            from vitruvian.sim.sparse.application import simulate_application
 
-        report = simulate_application(
-            state,
-            architecture,
-            reorder=reorder,
-            block=block,
-            iterations=outcome.iterations,
-            confirmations=outcome.confirmations,
-        )
+            report = simulate_application(
+                state,
+                architecture,
+                reorder=reorder,
+                block=block,
+                iterations=outcome.iterations,
+                confirmations=outcome.confirmations,
+            )
     name, convert = _ANSWERS[app]
     failure = outcome.failure
     if app == "cg" and not outcome.converged:
@@ -202,6 +185,88 @@ def solve(
         vertices=given.vertices,
         report=report,
         residual=_residual(state, outcome.values[name]) if "b" in state.given else None,
+    )
+
+
+def _dataflow(app: str, dataflow: str | None, width: int | None) -> str:
+    """Return the dataflow of a run; refuse one that does not fit the other arguments."""
+    if dataflow is None:
+        dataflow = "plain" if width is None else "oei"
+    one_of("dataflow", dataflow, DATAFLOWS)
+    if width is not None:
+        check_int("width", width, 1)
+        if dataflow != "oei":
+            raise UserError(f"dataflow must be oei with a width, not {dataflow}")
+    if app == TRIANGLES and dataflow != "plain":
+        raise UserError(f"dataflow of triangles must be plain, without a width, not {dataflow}")
+    return dataflow
+
+
+def _run(
+    state: Problem, dataflow: str, width: int | None, watch: Watch | None, *, exact: bool
+) -> Run:
+    """Run a problem; ``exact`` asks for the iterations of the machine, see ``run_frontier``."""
+    arguments = state.graph, state.matrices, state.given
+    if dataflow == "oei":
+        columns = max(next(iter(state.matrices.values())).shape)
+        steps = width or max(1, -(-columns // _STEPS))
+        return run_oei(*arguments, iterations=state.iterations, width=steps, watch=watch)[0]
+    if has_frontier(state):
+        return run_frontier(state, exact=exact)
+    return run(*arguments, iterations=state.iterations, watch=watch)
+
+
+@contextmanager
+def _shown(app: str, progress: Shown) -> Iterator[Callable[[str], None] | None]:
+    """Provide the function that shows a text; None if nothing is to be shown."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        from vitruvian.common.progress import Progress
+
+        with Progress(app, bar=False, counts=False) as shown:
+            yield lambda text: shown.update(note=text)
+    else:
+        yield None
+
+
+def _watch(state: Problem, tell: Callable[[str], None]) -> Watch:
+    """Return the function that tells the number of iterations and how near they have come."""
+
+    def watch(done: int, tensors: Mapping[str, Any]) -> None:
+        size = ""
+        with np.errstate(all="ignore"):
+            if "b" in state.given:
+                size = f", residual {float(np.sqrt(tensors['rr'] / (tensors['bb'] or 1))):.2g}"
+            elif "residual" in tensors:
+                size = f", change {float(tensors['residual']):.2g}"
+        tell(f"iteration {done:,} of at most {state.iterations:,}{size}")
+
+    return watch
+
+
+def _triangles(
+    matrix: Any, weight: str | None, options: Mapping[str, Any], simulate: bool
+) -> Result:
+    """Count triangles, which no dataflow graph states."""
+    for name in options:
+        raise UserError(unknown(f"option of {TRIANGLES}", name, []))
+    if simulate:
+        raise UserError("simulate must be False for triangles, which no dataflow graph states")
+    given = given_matrix(matrix, weight=weight, **conventions(TRIANGLES))
+    check_square(given.matrix)
+    counts = triangles(given.matrix)
+    return Result(
+        application=TRIANGLES,
+        dataflow="plain",
+        values=counts,
+        iterations=1,
+        converged=True,
+        failure=None,
+        tensors={TRIANGLES: counts},
+        reads=1,
+        vertices=given.vertices,
+        report=None,
     )
 
 
@@ -224,7 +289,7 @@ def problem(
     Raises
     ------
     TypeError, ValueError
-        As for ``solve``.
+        As for ``solve``; triangles have no graph.
 
     Examples
     --------
@@ -243,11 +308,13 @@ def _stated(
     if not isinstance(app, str):
         raise TypeError(f"application must be a name, not {app!r}")
     if app not in APPLICATIONS:
-        raise UserError(_unknown("application", app, list(APPLICATIONS)))
+        # Triangles have no dataflow graph, and are counted before this.
+        names = list(APPLICATIONS if app == TRIANGLES else OPTIONS)
+        raise UserError(unknown("application", app, names))
     allowed, chosen = OPTIONS[app], own_names(app, options)
     for name in chosen:
         if name not in allowed:
-            raise UserError(_unknown(f"option of {app}", name, list(allowed)))
+            raise UserError(unknown(f"option of {app}", name, list(allowed)))
     missing = [
         name
         for name, default in allowed.items()
@@ -276,18 +343,8 @@ def conventions(app: str) -> dict[str, Any]:
     """
     return {
         "parallel": "min" if app == "sssp" else "sum",
-        "is_weighted": app not in (*_UNWEIGHTED, "triangles"),
+        "is_weighted": app not in _UNWEIGHTED,
     }
-
-
-def _unknown(thing: str, name: str, allowed: list[str]) -> str:
-    """Return the message for a name that does not exist, with the one that may be meant."""
-    same = [each for each in _ELSEWHERE.get(name.lower(), ()) if each in allowed]
-    near = difflib.get_close_matches(name.lower(), allowed, 1, 0.5)
-    hint = f"; the nearest is {near[0]}" if near else ""
-    hint = f"; did you mean {same[0]}?" if same else hint
-    names = f"one of {', '.join(allowed)}" if len(allowed) > 1 else ", ".join(allowed)
-    return f"{thing} must be {names}, not {shortened(name)}{hint}"
 
 
 def _number(thing: str, vertex: Any, given: Given) -> Any:

@@ -28,5 +28,8 @@ __all__ = [
 #: The functions that state a problem, by the application's name. Each takes the matrix first.
 APPLICATIONS: dict[str, Callable[..., Problem]] = {
     each.__name__: each
-    for each in (pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab)
-} | {"components": components}
+    for each in (
+        *(pagerank, kcore, bfs, sssp, kmeans, knn, labelprop, gcn, gmres, cg, bicgstab),
+        components,
+    )
+}

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 
 def _applications() -> Iterable[str]:
-    from vitruvian.sparse.solving import OPTIONS
+    from vitruvian.sparse.options import OPTIONS
 
-    return [*OPTIONS, "triangles"]
+    return [*OPTIONS, "mxm"]
 
 
 def _orders() -> Iterable[str]:
@@ -18,10 +18,17 @@ def _orders() -> Iterable[str]:
     return ORDERS
 
 
+def _semirings() -> Iterable[str]:
+    from vitruvian.golden.sparse.semirings import SEMIRINGS
+
+    return SEMIRINGS
+
+
 #: Names by command and attribute
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "sparse application": _applications,
     "sparse reorder": _orders,
+    "sparse semiring": _semirings,
 }
 
 #: Endings of the files that may stand in the place of a name

@@ -51,6 +51,14 @@ def test_each_application_gives_the_bits_of_golden_in_both_dataflows(name):
     assert result.reads <= golden.reads and result.report is None and name in repr(result)
 
 
+def test_the_dataflow_is_plain_unless_a_width_is_given():
+    a = matrix(1)
+    assert solve("pagerank", a).dataflow == solve("pagerank", a, simulate=True).dataflow == "plain"
+    shared = solve("pagerank", a, width=5)
+    assert shared.dataflow == "oei" and shared.reads < solve("pagerank", a).reads
+    assert shared.values.tobytes() == solve("pagerank", a).values.tobytes()
+
+
 def test_the_types_of_the_values():
     a = matrix(1, symmetric=True)
     kinds = {name: solve(name, a, **NEEDED.get(name, {})).values.dtype.kind for name in PROBLEMS}
@@ -296,7 +304,13 @@ def test_a_run_that_reaches_the_limit_has_not_converged():
         ("xyz", {}, "application must be one of .*, not 'xyz'$"),
         ("pagerank", {"dampening": 1}, "damping, tolerance, iterations, not 'dampening'; the n"),
         ("kcore", {"k": 1}, "option of kcore must be directed, not 'k'"),
-        ("pagerank", {"dataflow": "both"}, "dataflow must be one of oei, plain, not 'both'"),
+        ("pagerank", {"dataflow": "both"}, "dataflow must be one of plain, oei, not 'both'"),
+        ("pagerank", {"width": 3, "dataflow": "plain"}, "dataflow must be oei with a width, not p"),
+        ("triangles", {"dataflow": "oei"}, "dataflow of triangles must be plain, without a width"),
+        ("triangles", {"width": 3}, "dataflow of triangles must be plain, without a width"),
+        ("triangles", {"simulate": True}, "simulate must be False for triangles, which no dataf"),
+        ("triangles", {"source": 1}, "option of triangles must be left out, not 'source'"),
+        ("components", {"source": 1}, "option of components must be left out, not 'source'"),
         ("pagerank", {"width": 0}, "width must be at least 1, not 0"),
         ("pagerank", {"block": 4}, "block must be given with simulate=True only, not 4"),
         ("pagerank", {"reorder": "x"}, "reorder must be given with simulate=True only, not 'x'"),
@@ -419,7 +433,9 @@ def test_options_that_must_be_given():
         solve("bfs", matrix(1), simulate=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="damping must be a number, not '1'"):
         solve("pagerank", matrix(1), damping="1")  # pyright: ignore[reportArgumentType]
-    assert set(OPTIONS) == set(PROBLEMS) and OPTIONS["sssp"] == {"source": 0}
+    with pytest.raises(TypeError, match="progress must be a bool, not 1"):
+        solve("bfs", matrix(1), progress=1)  # pyright: ignore[reportArgumentType]
+    assert set(OPTIONS) == {*PROBLEMS, "triangles"} and OPTIONS["sssp"] == {"source": 0}
 
 
 def test_scipy_and_networkx_are_imported_when_they_are_needed(root):

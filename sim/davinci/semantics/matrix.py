@@ -15,7 +15,8 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 from .memory import FunctionalError, Memory
 
 #: A function of A (m, k), B (k, n) and C (m, n), codes or integers, and of their dtypes. It
-#: returns D = C + A·B (m, n).
+#: returns D = C + A·B (m, n). A product over a semiring has an attribute ``zero``: the code of the
+#: identity of ⊕, with which an mmad starts whose ``init`` is "zero".
 Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarray]
 
 
@@ -124,7 +125,7 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
         bias = memory.at(view, (n,), (width,)).view(_codes(view.dtype))
         start = np.broadcast_to(bias, (m, n))
     else:
-        start = np.zeros((m, n), c.dtype)
+        start = np.full((m, n), getattr(product, "zero", 0), c.dtype)
     result = product(
         np.ascontiguousarray(left),
         np.ascontiguousarray(right),

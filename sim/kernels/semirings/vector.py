@@ -16,6 +16,7 @@ import numpy as np
 
 from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
+from vitruvian.sim.davinci.isa.lanes import ALL, prefix
 from vitruvian.sim.davinci.timing.engine import run
 from vitruvian.sim.davinci.timing.lowering import lower_sequences
 from vitruvian.sim.kernels.ring import Ring, Use
@@ -238,7 +239,7 @@ class _Emitter:
         # Every row has its own block of A, and all rows the same row of B.
         strides = {"dst": (1, s.columns // self.per_block), "src0": (0, 1), "src1": (1, 0)}
         for at in range(0, s.columns, self.lanes):
-            operands = {"src0": block, "src1": b[t, at : at + self.lanes]}
+            operands = {"src0": block, "src1": b[t, at:]}
             self._emit(name, target, operands, s.rows, at, strides)
         if waiting is not None:
             self._add(s, waiting)
@@ -257,8 +258,11 @@ class _Emitter:
             self._emit(self.plus, self.sums, operands, s.rows, at, strides)
 
     def _emit(self, name: str, target: View, operands: dict, rows: int, at: int, strides) -> None:
+        """Emit an instruction on the lanes from a column on, with a repeat for each row."""
         dst = target.reshape(target.size)[at:]
-        self.core.vector(name, {"dst": dst, **operands}, repeat=rows, strides=strides)
+        count = strides["dst"][1] * self.per_block - at
+        mask = prefix(count) if count < self.lanes else ALL
+        self.core.vector(name, {"dst": dst, **operands}, repeat=rows, mask=mask, strides=strides)
 
     def _store(self, s: _Tile) -> None:
         """Emit the move of D to global memory."""
@@ -269,8 +273,8 @@ class _Emitter:
             self.core.copy(part, tile.reshape(s.rows, s.columns))
 
 
-def _check(m: int, k: int, n: int, lanes: int) -> None:
-    for name, size, unit in (("m", m, 16), ("k", k, SPREAD), ("n", n, lanes)):
+def _check(m: int, k: int, n: int) -> None:
+    for name, size, unit in (("m", m, 16), ("k", k, SPREAD), ("n", n, 16)):
         if size < 1 or size % unit:
             raise ValueError(f"{name} must be a multiple of {unit}, not {size!r}")
 
@@ -280,7 +284,7 @@ def _program(
 ) -> tuple[Program, _Emitter]:
     op = as_op(op)
     dtype = "uint16" if out == "bits" and op is Op.ORAND else lane_dtype(op, out)
-    _check(m, k, n, _REPEAT // (4 if dtype == "fp32" else 2))
+    _check(m, k, n)
     operand = "uint16" if out == "bits" else "fp16"
     program = Program(chip, f"{op.mnemonic} {m}×{k}×{n} on the vector unit")
     a, b = (None, None) if data is None else (np.ascontiguousarray(data[0].T), data[1])
@@ -304,7 +308,8 @@ def build(
     Parameters
     ----------
     m, k, n : int
-        Multiples of 16, 4, and the lanes of the result (64 in FP32, 128 otherwise).
+        Multiples of 16, 4 and 16. Repeats are full if n is a multiple of the lanes: 64 in FP32,
+        128 otherwise.
     out : {"fp16", "fp32", "bits"}, optional
         The dtype of D, by default ``default_out``. With "bits", which ``orand`` alone has, an
         element of B and of D is 16 elements of a row, and one of A is 0 or 0xFFFF.

@@ -39,9 +39,9 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("op", "out"), FORMS, ids=lambda x: getattr(x, "mnemonic", x))
-@pytest.mark.parametrize("size", [(16, 4, 128), (144, 36, 640)], ids=str)
+@pytest.mark.parametrize("size", [(16, 4, 48), (144, 36, 592)], ids=str)
 def test_the_vector_unit_computes_golden(op, out, size):
-    """Two tiles of rows and of columns, partial ones too, and a step of four terms."""
+    """Two tiles of rows and of columns, partial tiles, repeats and steps."""
     a, b = operands(op, *size)
     program = vector.build(op, *size, chip=CHIP, out=out, data=(a, b))
     report = simulate(program, strict=True)
@@ -51,7 +51,7 @@ def test_the_vector_unit_computes_golden(op, out, size):
 
 
 @pytest.mark.parametrize(("op", "out"), FORMS, ids=lambda x: getattr(x, "mnemonic", x))
-@pytest.mark.parametrize("size", [(144, 36, 640), (272, 16, 128)], ids=str)
+@pytest.mark.parametrize("size", [(144, 36, 592), (272, 16, 128)], ids=str)
 def test_a_step_that_is_built_once_takes_the_same_time(op, out, size):
     """``seconds`` builds each distinct step once; ``build`` builds them all."""
     program = vector.build(op, *size, chip=CHIP, out=out)
@@ -187,7 +187,7 @@ def test_distances_by_one_product():
     [
         ("minplus", (24, 16, 128), None, "m must be a multiple of 16, not 24"),
         ("minplus", (16, 6, 128), None, "k must be a multiple of 4, not 6"),
-        ("minplus", (16, 16, 64), None, "n must be a multiple of 128, not 64"),
+        ("minplus", (16, 16, 40), None, "n must be a multiple of 16, not 40"),
         ("mma", (16, 16, 64), "fp16", "out of mma must be fp32, not 'fp16'"),
         ("minmax", (16, 16, 64), "fp32", "out of minmax must be fp16, not 'fp32'"),
         ("minplus", (16, 16, 64), "bits", "out of minplus must be fp16 or fp32, not 'bits'"),

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +38,7 @@ def operation(name: str) -> Op:
 
 
 @cache
-def edges(name: str, vertices: int) -> sparse.csr_array:
+def edges(name: str, vertices: int) -> Any:
     """Return the weights of a random graph."""
     rng = np.random.default_rng([vertices, APPLICATIONS.index(name)])
     there = rng.random((vertices, vertices)) < DENSITY
@@ -124,17 +125,17 @@ def library(name: str, vertices: int) -> tuple[str, float, np.ndarray]:
     return method, time.process_time() - begin, values
 
 
-def _shortest(graph: sparse.csr_array) -> np.ndarray:
+def _shortest(graph: Any) -> np.ndarray:
     return csgraph.dijkstra(graph)
 
 
-def _reliable(graph: sparse.csr_array) -> np.ndarray:
+def _reliable(graph: Any) -> np.ndarray:
     logarithms = graph.copy()
     logarithms.data = -np.log(logarithms.data)
     return np.exp(-csgraph.dijkstra(logarithms))
 
 
-def _topological(graph: sparse.csr_array, op: Op, start: float) -> np.ndarray:
+def _topological(graph: Any, op: Op, start: float) -> np.ndarray:
     """Return the values of an acyclic graph whose edges lead to higher vertices."""
     n = graph.shape[0]
     plus = np.minimum if op.plus == "min" else np.maximum
@@ -148,7 +149,7 @@ def _topological(graph: sparse.csr_array, op: Op, start: float) -> np.ndarray:
     return values
 
 
-def _capacities(graph: sparse.csr_array) -> np.ndarray:
+def _capacities(graph: Any) -> np.ndarray:
     """Return the widest paths by Floyd and Warshall's algorithm, a vertex at a time."""
     values = np.where(graph.toarray() > 0, graph.toarray(), -np.inf).astype(np.float32)
     np.fill_diagonal(values, np.inf)
@@ -159,11 +160,11 @@ def _capacities(graph: sparse.csr_array) -> np.ndarray:
     return values
 
 
-def _tree(graph: sparse.csr_array) -> np.ndarray:
+def _tree(graph: Any) -> np.ndarray:
     return np.sort(csgraph.minimum_spanning_tree(graph).data)
 
 
-def _reachable(graph: sparse.csr_array) -> np.ndarray:
+def _reachable(graph: Any) -> np.ndarray:
     values = np.zeros(graph.shape)
     for vertex in range(len(values)):
         order = csgraph.breadth_first_order(graph, vertex, return_predecessors=False)

@@ -7,6 +7,7 @@ Zhang 2024, §3.6.5, Fig. 3.14, which compares ``spGemm`` of cuSparse with ``gem
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +27,7 @@ PAIRS = (
 )
 
 
-def operands(size: int, sparsity: float) -> list[sparse.csr_array]:
+def operands(size: int, sparsity: float) -> list[Any]:
     """Return two random matrices of whole numbers 1 … 8."""
     rng = np.random.default_rng([size, round(1e6 * sparsity)])
     found = []
@@ -79,7 +80,7 @@ def sparse_seconds(library: str, op: str, size: int, sparsity: float) -> float:
     return least_seconds(lambda: mxm(x, y, op))
 
 
-def _golden(a: sparse.csr_array) -> Sparse:
+def _golden(a: Any) -> Sparse:
     return Sparse(a.shape, a.indptr.astype(np.int64), a.indices, a.data)
 
 

@@ -121,9 +121,15 @@ def test_a_start_from_zeros_is_noticed(op):
 
 def test_steps_of_the_cube():
     """addnorm takes four times the steps, and a compressed A half of them."""
-    depth = {op: cube.chip_for(CHIP, op).cube.depths["fp16"] for op in Op}
+
+    def depth_of(op, **options):
+        unit = cube.chip_for(CHIP, op, **options).cube
+        assert unit is not None
+        return unit.depths["fp16"]
+
+    depth = {op: depth_of(op) for op in Op}
     assert depth.pop(Op.ADDNORM) == 4 and set(depth.values()) == {16}
-    assert cube.chip_for(CHIP, "minplus", sparse=True).cube.depths["fp16"] == 32
+    assert depth_of("minplus", sparse=True) == 32
     assert cube.SPARSE_FRACTAL == 256 + 32
     with pytest.raises(ValueError, match="k must be a multiple of 16, not 40"):
         cube.build("minplus", 16, 40, 16, chip=CHIP)

@@ -3,9 +3,10 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/simd2_applications.py PART … [--out FOLDER]
 
 These are the figures of Zhang 2024, chapter 3, on our own core: ``micro`` Figs. 3.9 and 3.10,
-``applications`` Figs. 3.11 to 3.13, ``crossover`` Fig. 3.14, and ``addnorm`` the rate of that
-operation by instructions. All but ``crossover`` and the times of libraries are simulated
-(``sim.davinci``, one core). With ``--out``, the tables and pictures of docs/results are written.
+``applications`` Figs. 3.11 to 3.13, ``crossover`` Fig. 3.14, ``addnorm`` the rate of that operation
+by instructions, and ``libraries`` single operations in NumPy. All but ``crossover`` and the times
+of libraries are simulated (``sim.davinci``, one core). With ``--out``, the tables and pictures of
+docs/results are written.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import csv
 import os
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
 import numpy as np
 from scipy.stats import gmean
 
-from benchmarks.papers.zhang24 import applications, crossover
+from benchmarks.papers.zhang24 import applications, crossover, plain
 from vitruvian.common.charts import write_figure
-from vitruvian.golden.simd2 import Op
+from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.golden.simd2.op import PARTS as PARTS_OF_SQUARE
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.kernels.semirings import convergence, cube, norms, vector
@@ -182,6 +183,40 @@ def addnorm(folder: Path | None, chips: Sequence[str]) -> None:
     table("plus-norm", head, rows, folder and folder / "data" / "simd2_addnorm.csv")
 
 
+def libraries(folder: Path | None, chips: Sequence[str]) -> None:
+    """Print the times of single operations in NumPy and golden, on this CPU, at 1024×1024×1024.
+
+    Raises
+    ------
+    SystemExit
+        If the results differ: those of selections in any bit, those of sums by float32's rounding.
+    """
+    rng, side, rows = np.random.default_rng(1), 1024, []
+    for op in Op:
+        a, b = (rng.random((side, side)).astype(np.float16).astype(np.float32) for _ in "ab")
+        if op is Op.ORAND:
+            a, b = ((x > 0.99).astype(np.float32) for x in (a, b))
+        got, expected = plain.product(op, a, b), mmo(op, a, b)
+        # Each of 1024 float32 additions rounds a number of at most 1024.
+        bound = side**2 * 2.0**-24 if op.plus == "add" else 0
+        if not np.allclose(got, expected, rtol=0, atol=bound):
+            raise SystemExit(f"{op.mnemonic}: NumPy's values differ from golden's")
+        out, shape = vector.default_out(op), (side, side, side)
+        times = [crossover.least_seconds(partial(f, op, a, b), 3) for f in (plain.product, mmo)]
+        times += [seconds(op.mnemonic, op, out, chips[0], shape, x) for x in ("vector", "cube")]
+        rows.append([op.mnemonic, *(1e3 * t for t in times), times[0] / times[3]])
+    head = [
+        "operation",
+        "NumPy, ms",
+        "golden, ms",
+        "vector unit, ms",
+        "Cube, ms",
+        "NumPy over Cube",
+    ]
+    path = folder and folder / "data" / "simd2_libraries.csv"
+    table(f"one thread, and one core of {chips[0]}", head, rows, path)
+
+
 def application(name: str, vertices: int, chip: str) -> dict[str, float]:
     """Return the seconds and iterations of an application."""
     core, op = load_chip(chip), applications.operation(name)
@@ -327,7 +362,13 @@ def draw_crossing(figure: Any, drawn: dict[str, list[float]]) -> None:
 
 
 #: The parts by name.
-PARTS = {"micro": micro, "addnorm": addnorm, "applications": apps, "crossover": crossing}
+PARTS = {
+    "micro": micro,
+    "addnorm": addnorm,
+    "libraries": libraries,
+    "applications": apps,
+    "crossover": crossing,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

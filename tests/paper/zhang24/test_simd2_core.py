@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks import simd2_applications as benchmark
-from benchmarks.papers.zhang24 import applications, crossover
-from vitruvian.golden.simd2 import Op
+from benchmarks.papers.zhang24 import applications, crossover, plain
+from vitruvian.golden.simd2 import Op, mmo
 from vitruvian.sim.kernels.semirings import cube, vector
 
 CHIP, SIDE = "ascend310p", 1024
@@ -69,6 +69,15 @@ def test_the_table_is_what_the_simulator_gives(root):
         assert row["vector instructions"] == str(vector.instructions_per_term(op))
 
 
+@pytest.mark.parametrize("op", list(Op), ids=lambda op: op.mnemonic)
+def test_plain_numpy_computes_golden(op):
+    """Selections have golden's bits; sums of 24 small whole numbers are exact, too."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(0, 2 if op is Op.ORAND else 9, s) for s in ((16, 24), (24, 8)))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    assert np.array_equal(plain.product(op, a, b), mmo(op, a, b))
+
+
 @pytest.mark.parametrize("name", applications.APPLICATIONS)
 def test_applications_compute_what_libraries_compute(name):
     vertices = 128
@@ -109,3 +118,19 @@ def test_crossover():
     assert a.shape == b.shape == (64, 64) and 0.05 < a.nnz / 4096 < 0.15
     assert crossover.sparse_seconds("golden", "minplus", 64, 0.9) >= 0
     assert crossover.dense_seconds("mmo", 64) >= 0
+
+
+def test_the_tables_of_applications_are_what_the_simulator_gives(root):
+    """At 512 vertices, all columns but those of the libraries' times."""
+    folder = root / "docs" / "results" / "data"
+    with (folder / "simd2_application_times.csv").open(newline="") as file:
+        times = {(row["application"], row["vertices"]): row for row in csv.DictReader(file)}
+    with (folder / "simd2_applications.csv").open(newline="") as file:
+        gains = {(row["application"], row["vertices"]): row for row in csv.DictReader(file)}
+    for name in applications.APPLICATIONS:
+        x = benchmark.application(name, 512, CHIP)
+        row = times[name, "512"]
+        counts = [row[key] for key in ("Leyzorek", "without check", "Bellman–Ford")]
+        assert counts == [str(x[key]) for key in ("leyzorek", "worst", "bellman")]
+        expected = [benchmark.shown(value) for value in benchmark.gains_of(x)[:-1]]
+        assert list(gains[name, "512"].values())[2:-1] == expected

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
+from vitruvian.common.errors import UserError
 from vitruvian.common.validate import check_int, one_of
 from vitruvian.golden.sparse.applications import Problem
 from vitruvian.golden.sparse.execute import run
 from vitruvian.golden.sparse.storage import Sparse
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
+from vitruvian.sim.sparse.dram import load_dram
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.reordering import ORDERS, order_of
 from vitruvian.sim.sparse.report import SparseReport
@@ -50,6 +52,8 @@ def simulate_application(
     block: int = 1,
     iterations: int | None = None,
     confirmations: int = 0,
+    memory: str | Path | None = None,
+    dram_simulator: str | None = None,
 ) -> SparseReport:
     """Simulate a run of an application on SIDA.
 
@@ -63,12 +67,17 @@ def simulate_application(
     reorder : {"none", "triangular", "windowed"}
         Order of rows and columns for SIDA and the oracle; see ``reordering``.
     block : int
-        Side of the blocks in which SIDA and the oracle store the matrix: 1, 2, 4, 8 or 16.
+        Side of the blocks in which SIDA and the oracle store the matrix, a power of 2 up to 256.
     iterations : int, optional
         Iterations of the run, at most ``problem.iterations``; by default, the golden model runs to
         find out.
     confirmations : int
         Confirmations of the run, if ``iterations`` are given.
+    memory : str or path, optional
+        A memory with timing: "hbm2", or a TOML file; by default, memory is a bandwidth.
+    dram_simulator : str, optional
+        Path of DRAMsim3's program ``dramsim3main``, which computes the times of ``memory`` instead
+        of our model.
 
     Returns
     -------
@@ -102,4 +111,14 @@ def simulate_application(
     )
     (pattern,) = patterns.values()
     order = order_of(pattern, reorder)
-    return simulate(plan, patterns, machine, order=order, block=block)
+    if dram_simulator is not None and memory is None:
+        raise UserError("a DRAM simulator must come with a memory")
+    return simulate(
+        plan,
+        patterns,
+        machine,
+        order=order,
+        block=block,
+        memory=None if memory is None else load_dram(memory),
+        dram_simulator=dram_simulator,
+    )

@@ -118,28 +118,37 @@ def load_architecture(path: str | Path = DEFAULT) -> Architecture:
     ArchitectureError
         If the file is absent, is too large, or has a mistake.
     """
-    path = Path(path)
+    return read_architecture(read_text(Path(path), "architecture"), str(path))
+
+
+def read_text(path: Path, thing: str) -> str:
+    """Return the text of a TOML file; ``thing`` is what it describes, for messages.
+
+    Raises
+    ------
+    ArchitectureError
+        If the file is absent, is too large, or is not UTF-8.
+    """
     if path.suffix != ".toml" or not path.is_file():
-        raise ArchitectureError(f"architecture must be a TOML file, not {str(path)!r}")
+        raise ArchitectureError(f"{thing} must be a TOML file, not {str(path)!r}")
     with path.open("rb") as file:
         data = file.read(_FILE_BYTES + 1)
     if len(data) > _FILE_BYTES:
-        raise ArchitectureError(f"{path}: architecture must have at most {_FILE_BYTES:,} bytes")
+        raise ArchitectureError(f"{path}: {thing} must have at most {_FILE_BYTES:,} bytes")
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = "architecture must be a TOML file in UTF-8"
+        message = f"{thing} must be a TOML file in UTF-8"
         raise ArchitectureError(f"{path}:{line}: {message}") from None
-    return read_architecture(text, str(path))
 
 
 def _read(reader: TomlReader) -> Architecture:
     top = TomlTable(reader, (), reader.data)
     name = top.word("name")
     top.word("description", default="")
-    core, memory, buffer = _table(top, "core"), _table(top, "memory"), _table(top, "buffer")
-    layout, energy = _table(top, "format"), _table(top, "energy")
+    core, memory, buffer = table_of(top, "core"), table_of(top, "memory"), table_of(top, "buffer")
+    layout, energy = table_of(top, "format"), table_of(top, "energy")
     architecture = Architecture(
         name=name,
         pes=core.whole("pes", high=_COUNT),
@@ -176,7 +185,8 @@ def _read(reader: TomlReader) -> Architecture:
     return architecture
 
 
-def _table(top: TomlTable, key: str) -> TomlTable:
+def table_of(top: TomlTable, key: str) -> TomlTable:
+    """Return a table that a file must have."""
     table = top.table(key)
     assert table is not None
     return table

@@ -9,7 +9,7 @@ References
 Zhang 2024: §4.5.2 (baseline), §4.6.3 (oracle).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +18,13 @@ import numpy as np
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.layout import matrix_bytes
 from vitruvian.sim.sparse.pattern import Pattern
-from vitruvian.sim.sparse.schedule import Gathered, ScheduleSection, SparseSchedule, View
+from vitruvian.sim.sparse.schedule import (
+    Gathered,
+    ScheduledWork,
+    ScheduleSection,
+    SparseSchedule,
+    View,
+)
 
 #: Cores of the machine; the baseline's one operator at a time uses all of them.
 CORES = 3
@@ -42,12 +48,14 @@ def baseline(
     schedule: SparseSchedule,
     *,
     joined: bool = True,
+    slowdown: Callable[[ScheduledWork], Fraction] | None = None,
 ) -> BaselineEstimate:
     """Return the time of the idealised accelerator without reuse between operators.
 
     A product reads the matrix in one order and each element of x that it needs once, and writes y;
     an expression of element-wise operations reads its inputs and writes its output. With
-    ``joined`` false, each element-wise node does.
+    ``joined`` false, each element-wise node does. ``slowdown`` is by how much the memory is slower
+    than its peak rate for an operator, by default 1.
     """
     value, pes = architecture.value_bytes, CORES * architecture.pes
     cycles, total, operations = Fraction(0), 0, 0
@@ -58,24 +66,30 @@ def baseline(
             nbytes += matrix_bytes(pattern, architecture)
             nbytes += value * gathered_values(each.product, patterns)
             work *= pattern.nonzeros
-        cycles += count * max(nbytes / architecture.bytes_per_cycle, Fraction(work, pes))
+        memory = nbytes / architecture.bytes_per_cycle * (slowdown(each) if slowdown else 1)
+        cycles += count * max(memory, Fraction(work, pes))
         total += count * nbytes
         operations += count * work
     return BaselineEstimate(cycles, total, operations)
 
 
 def oracle(
-    patterns: Patterns, architecture: Architecture, schedule: SparseSchedule
+    patterns: Patterns,
+    architecture: Architecture,
+    schedule: SparseSchedule,
+    *,
+    slowdown: Callable[[ScheduleSection], Fraction] | None = None,
 ) -> BaselineEstimate:
     """Return the time of the accelerator that misses no reuse between operators.
 
     It has SIDA's schedule. In each section, the matrix crosses the memory's interface once per
     sweep, and every vector that enters or leaves the section crosses it once. The three cores never
-    wait for each other.
+    wait for each other. ``slowdown`` is as in ``baseline``, for a section.
     """
     cycles, total, operations = Fraction(0), 0, 0
     for section, count in schedule.sections:
-        time, nbytes, work = _perfect(section, patterns, architecture)
+        slower = slowdown(section) if slowdown else Fraction(1)
+        time, nbytes, work = _perfect(section, patterns, architecture, slower)
         cycles += count * time
         total += count * nbytes
         operations += count * work
@@ -83,7 +97,7 @@ def oracle(
 
 
 def _perfect(
-    section: ScheduleSection, patterns: Patterns, architecture: Architecture
+    section: ScheduleSection, patterns: Patterns, architecture: Architecture, slowdown: Fraction
 ) -> tuple[Fraction, int, int]:
     """Return the oracle's cycles, bytes and operations of a section."""
     values = section.read + section.written
@@ -97,7 +111,8 @@ def _perfect(
             nbytes += matrix_bytes(pattern, architecture)
             cores[0] += pattern.nonzeros * sweep.os_features
             cores[1] += pattern.nonzeros * sweep.is_features
-    cycles = max(nbytes / architecture.bytes_per_cycle, Fraction(max(cores), architecture.pes))
+    memory = nbytes / architecture.bytes_per_cycle * slowdown
+    cycles = max(memory, Fraction(max(cores), architecture.pes))
     return Fraction(cycles), nbytes, sum(cores)
 
 

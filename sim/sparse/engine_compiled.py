@@ -30,6 +30,12 @@ COLUMNS = (
     "repacked",
 )
 
+#: The columns of the log of requests, and its kinds: entries from ``first`` up to, not including,
+#: ``last`` that the CSC loader brings, that the CSR loader brings again or ahead, and columns whose
+#: results are written.
+REQUEST_COLUMNS = ("step", "kind", "first", "last")
+CSC, RELOAD, PREFETCH, RESULT = range(4)
+
 # Places of the counters that helpers change: reserved and consumed bytes of CSR space, reserved
 # bytes of CSC space, the same for columns ahead of the CSC loader, the highest row that may have a
 # reservation, nonzeros that the IS core could use, bytes evicted, moved by a repacking, length
@@ -88,12 +94,14 @@ class EngineProgram(NamedTuple):
     last_result: int
 
 
-def run(program):
-    """Return what happens in each step.
+def run(program, logs):
+    """Return what happens in each step, and the requests if ``logs`` is True.
 
     Returns
     -------
-    (steps, len(COLUMNS)) ndarray of int64
+    steps : (steps, len(COLUMNS)) ndarray of int64
+    requests : (requests, len(REQUEST_COLUMNS)) ndarray of int64
+        In the order in which they arise; empty if ``logs`` is False.
     """
     (
         col_first,
@@ -134,11 +142,14 @@ def run(program):
     state = np.zeros(_STATE, np.int64)
     state[_TOP] = -1
     col_left = np.empty(n, np.int64)
+    log = np.zeros((64 if logs else 0, len(REQUEST_COLUMNS)), np.int64)
+    logged = 0
     results = 0  # bytes of results that are complete and not yet written
     for c in range(n):
         col_left[c] = col_first[c + 1] - col_first[c]
         if col_left[c] == 0:
             results += result if c < n - 1 else last_result
+            log, logged = _note(log, logged, 0, RESULT, c, c + 1)
     # Rows that were lost may need steps behind the last sub-tensor; the table grows if they do.
     table = np.zeros((subs + 16, len(COLUMNS)), np.int64)
     passed = 0  # columns below this one have been loaded
@@ -191,6 +202,7 @@ def run(program):
             state[_CSC] += need
             for c in range(first, last):
                 csc += _size(col_work, nonzero_bytes, entry_bytes, col_next[c], col_first[c + 1])
+                log, logged = _note(log, logged, s, CSC, col_next[c], col_first[c + 1])
                 for k in range(col_first[c], col_first[c + 1]):
                     r = col_rows[k]
                     i = row_next[r]
@@ -241,6 +253,7 @@ def run(program):
                 i += 1
             size = _size(row_work, nonzero_bytes, entry_bytes, row_next[r], i)
             reload += size
+            log, logged = _note(log, logged, s, RELOAD, row_next[r], i)
             state[_HELD] += size
             state[_READY] += _work(row_work, row_next[r], i)
             row_next[r] = i
@@ -286,6 +299,7 @@ def run(program):
                 row_next[r] = i + 1
                 spare -= size
                 prefetch += size
+                log, logged = _note(log, logged, s, PREFETCH, i, i + 1)
                 share -= 1
                 state[_HELD] += size
                 state[_READY] += _work(row_work, i, i + 1)
@@ -324,6 +338,7 @@ def run(program):
                 col_left[c] -= 1
                 if col_left[c] == 0:
                     results += result if c < n - 1 else last_result
+                    log, logged = _note(log, logged, s + 1, RESULT, c, c + 1)
                 i += 1
             if i > row_done[r]:
                 size = _size(row_work, nonzero_bytes, entry_bytes, row_done[r], i)
@@ -360,7 +375,27 @@ def run(program):
         table[s, 11] = state[_EVICTED]
         table[s, 12] = state[_MOVED]
         s += 1
-    return table[:s]
+    return table[:s], log[:logged]
+
+
+def _note(log, logged, step, kind, first, last):
+    """Append a request to a log that is in use, or extend the last one; return log and length."""
+    if len(log) == 0 or first == last:
+        return log, logged
+    before = logged - 1
+    if logged > 0 and log[before, 0] == step and log[before, 1] == kind:
+        if log[before, 3] == first:
+            log[before, 3] = last
+            return log, logged
+    if logged == len(log):
+        longer = np.zeros((2 * logged, len(REQUEST_COLUMNS)), np.int64)
+        longer[:logged] = log
+        log = longer
+    log[logged, 0] = step
+    log[logged, 1] = kind
+    log[logged, 2] = first
+    log[logged, 3] = last
+    return log, logged + 1
 
 
 def _work(prefix, a, b):

@@ -29,7 +29,7 @@ def lower(pattern: Pattern, architecture: Architecture, sweep: Sweep) -> EngineP
     nonzero, entry = entry_bytes(pattern, architecture)
     capacity, value = architecture.buffer_bytes, architecture.value_bytes
     _check_room("row", _sizes(pattern.row_first, pattern.row_work, nonzero, entry), capacity)
-    bounds, _ = _bounds(pattern, architecture)
+    bounds, _ = sub_tensor_bounds(pattern, architecture)
     vectors, ewise_cycles = _vectors(pattern, architecture, sweep, bounds, arrays=2, steps=3)
     rate = architecture.bytes_per_cycle
     # The results of a block column have ``side`` elements, the last one perhaps fewer.
@@ -75,7 +75,7 @@ def product_steps(pattern: Pattern, architecture: Architecture, sweep: Sweep) ->
         If a column is larger than a quarter of the buffer.
     """
     stream = sweep.kind == "stream"
-    bounds, col_bytes = _bounds(pattern, architecture)
+    bounds, col_bytes = sub_tensor_bounds(pattern, architecture)
     subs = len(bounds) - 1
     # Entries of one nonzero each have no prefix of their own.
     work = pattern.col_work if len(pattern.col_work) > 1 else np.arange(pattern.entries + 1)
@@ -152,7 +152,9 @@ def _check_room(kind: str, sizes: np.ndarray, capacity: int) -> None:
         )
 
 
-def _bounds(pattern: Pattern, architecture: Architecture) -> tuple[np.ndarray, np.ndarray]:
+def sub_tensor_bounds(
+    pattern: Pattern, architecture: Architecture
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the bounds of the sub-tensors, and the bytes of all columns before each one.
 
     A sub-tensor has at most ``architecture.sub_tensor`` columns and a quarter of the buffer.
@@ -191,27 +193,31 @@ def _vectors(
     edges = np.minimum(bounds * pattern.side, pattern.columns)
     vectors = np.zeros(subs + steps, np.int64)
     vectors[:subs] = arrays * index_bytes(pattern, architecture, bounds)
-    vectors[:subs] += value * sweep.os_features * _first_uses(pattern, bounds)
+    _, uses, widths = first_uses(pattern, bounds)
+    elements = np.bincount(uses, widths, subs).astype(np.int64)
+    vectors[:subs] += value * sweep.os_features * elements
     # x is loaded with the columns, and the operands of operators one step later, before the e-wise
     # core needs them; its results are written in the step in which it works.
-    vectors[1 : subs + 1] += value * _spread(sweep.read, edges)
-    vectors[2 : subs + 2] += value * _spread(sweep.written, edges)
+    vectors[1 : subs + 1] += value * spread(sweep.read, edges)
+    vectors[2 : subs + 2] += value * spread(sweep.written, edges)
     cycles = np.zeros(subs + steps, np.int64)
-    cycles[2 : subs + 2] = ceil_div(_spread(sweep.operations, edges), architecture.pes)
+    cycles[2 : subs + 2] = ceil_div(spread(sweep.operations, edges), architecture.pes)
     return vectors, cycles
 
 
-def _spread(total: int, edges: np.ndarray) -> np.ndarray:
+def spread(total: int, edges: np.ndarray) -> np.ndarray:
     """Return whole shares of a total in proportion to the widths between the edges."""
     # Python ints, because the products exceed 64 bits. Differences of rounded sums add up to the
     # total.
     return np.diff(edges.astype(object) * total // int(edges[-1])).astype(np.int64)
 
 
-def _first_uses(pattern: Pattern, bounds: np.ndarray) -> np.ndarray:
-    """Return the elements of x that each step loads, because it brings a row's first entry."""
+def first_uses(pattern: Pattern, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which rows have entries, the step that loads a row's elements of x, and their number.
+
+    A row's elements of x are loaded by the step that brings its first entry.
+    """
     rows = np.flatnonzero(np.diff(pattern.row_first))
     # Row r of the matrix is what meets element r of x: its first entry decides when x[r] is loaded.
     steps = np.searchsorted(bounds, pattern.row_cols[pattern.row_first[rows]], "right") - 1
-    widths = np.minimum(pattern.side, pattern.elements - rows * pattern.side)
-    return np.bincount(steps, widths, len(bounds) - 1).astype(np.int64)
+    return rows, steps, np.minimum(pattern.side, pattern.elements - rows * pattern.side)

@@ -9,11 +9,19 @@ from collections import deque
 import numpy as np
 
 from vitruvian.common.validate import ceil_div
-from vitruvian.sim.sparse.engine_compiled import COLUMNS, EngineProgram
+from vitruvian.sim.sparse.engine_compiled import (
+    COLUMNS,
+    CSC,
+    PREFETCH,
+    RELOAD,
+    REQUEST_COLUMNS,
+    RESULT,
+    EngineProgram,
+)
 
 
-def run_reference(program: EngineProgram) -> np.ndarray:
-    """Return what happens in each step, as ``engine_compiled.run`` does.
+def run_reference(program: EngineProgram) -> tuple[np.ndarray, np.ndarray]:
+    """Return what happens in each step, and the requests, as ``engine_compiled.run`` does.
 
     Raises
     ------
@@ -24,7 +32,8 @@ def run_reference(program: EngineProgram) -> np.ndarray:
     steps = []
     while len(steps) < machine.subs + 3 or machine.left or machine.results:
         steps.append(machine.step(len(steps)))
-    return np.array(steps, np.int64).reshape(-1, len(COLUMNS))
+    requests = np.array(machine.log, np.int64).reshape(-1, len(REQUEST_COLUMNS))
+    return np.array(steps, np.int64).reshape(-1, len(COLUMNS)), requests
 
 
 class _Machine:
@@ -55,12 +64,30 @@ class _Machine:
         self.lost: deque[int] = deque()
         self.passed = self.eligible = 0
         self.left = len(self.work)
+        self.log: list[list[int]] = []
         self.results = sum(self.result(c) for c in range(self.n) if not self.columns[c])
+        for c in range(self.n):
+            if not self.columns[c]:
+                self.note(0, RESULT, c, c + 1)
         self.evicted = self.repacked = 0
 
     def result(self, c: int) -> int:
         """Return the bytes of a column's results."""
         return self.program.result if c < self.n - 1 else self.program.last_result
+
+    def note(self, step: int, kind: int, first: int, last: int) -> None:
+        """Append a request to the log; one that continues the last request extends it."""
+        if first == last:
+            return
+        if self.log and self.log[-1][:2] == [step, kind] and self.log[-1][3] == first:
+            self.log[-1][3] = last
+        else:
+            self.log.append([step, kind, first, last])
+
+    def note_row(self, step: int, kind: int, r: int, cols: list[int]) -> None:
+        """Note a request for successive entries of a row."""
+        first = int(self.program.row_first[r]) + self.rows[r].index(cols[0])
+        self.note(step, kind, first, first + len(cols))
 
     def size(self, r: int, cols: set[int] | list[int]) -> int:
         """Return the bytes of some entries of a row."""
@@ -129,7 +156,7 @@ class _Machine:
         if r < self.eligible:
             _append(self.queue, r)
 
-    def load_columns(self, first: int, last: int) -> int:
+    def load_columns(self, s: int, first: int, last: int) -> int:
         """Load the columns of a sub-tensor; return the bytes from memory."""
         new = {c: self.column_size(c, self.columns[c]) for c in range(first, last)}
         new = {c: nbytes for c, nbytes in new.items() if c not in self.csc_space}
@@ -138,6 +165,8 @@ class _Machine:
         nbytes = 0
         for c in range(first, last):
             nbytes += self.column_size(c, set(self.columns[c]) - self.early[c])
+            start, end = (int(each) for each in self.program.col_first[c : c + 2])
+            self.note(s, CSC, start + len(self.early[c]), end)
             for r in self.columns[c]:
                 if c in self.chip[r] or c in self.consumed[r]:
                     continue
@@ -152,7 +181,7 @@ class _Machine:
         self.passed = last
         return nbytes
 
-    def reload(self) -> int:
+    def reload(self, s: int) -> int:
         """Load entries that rows have lost; return the bytes from memory."""
         nbytes = 0
         waiting = list(self.lost)
@@ -165,11 +194,12 @@ class _Machine:
                 _append(self.lost, r)
                 continue
             nbytes += self.size(r, again)
+            self.note_row(s, RELOAD, r, again)
             for c in again:
                 self.store(r, c)
         return nbytes
 
-    def prefetch(self, spare: int) -> int:
+    def prefetch(self, s: int, spare: int) -> int:
         """Prefetch row data into the bandwidth that remains; return the bytes."""
         before, fetched = spare, 0
         finished = next((r for r in range(self.n) if self.open(r)), self.n)
@@ -184,6 +214,7 @@ class _Machine:
                 if nbytes > spare or not self.reserve(r, None):
                     break
                 spare -= nbytes
+                self.note_row(s, PREFETCH, r, [c])
                 self.store(r, c)
                 self.convert(r, c)
         return before - spare
@@ -207,7 +238,7 @@ class _Machine:
             self.csc_space[c] = whole
         early.add(r)
 
-    def consume(self, quota: int) -> int:
+    def consume(self, s: int, quota: int) -> int:
         """Let the IS core consume at most ``quota`` nonzeros; return their number."""
         done = 0
         while self.queue:
@@ -222,6 +253,7 @@ class _Machine:
                 self.left -= 1
                 if all(c in self.consumed[other] for other in self.columns[c]):
                     self.results += self.result(c)
+                    self.note(s + 1, RESULT, c, c + 1)
             self.queue.popleft()
         return done
 
@@ -242,8 +274,8 @@ class _Machine:
         self.eligible = following
         # Before the loads, since a core uses in a step what was there when it began.
         ready = self.ready()
-        csc = self.load_columns(bounds[s], bounds[s + 1]) if s < self.subs else 0
-        reload = self.reload()
+        csc = self.load_columns(s, bounds[s], bounds[s + 1]) if s < self.subs else 0
+        reload = self.reload(s)
         vectors = int(p.vectors[s]) if s < self.subs + 3 else 0
         wrote, self.results = self.results, 0
         total = csc + reload + vectors + wrote
@@ -258,10 +290,10 @@ class _Machine:
         if s >= self.subs + 2:
             cycles = max(cycles, -(-ready * p.is_features // p.pes))
         # What the bandwidth of the step's cycles leaves over.
-        prefetch = self.prefetch(cycles * p.rate // p.per - total)
+        prefetch = self.prefetch(s, cycles * p.rate // p.per - total)
         spaces = sum(self.csr_space.values()), sum(self.csc_space.values())
         held = sum(self.size(r, self.chip[r]) for r in range(self.n))
-        consumed = self.consume(min(ready, cycles * p.pes // p.is_features)) * p.is_features
+        consumed = self.consume(s, min(ready, cycles * p.pes // p.is_features)) * p.is_features
         if self.dead > p.threshold:
             self.repack()
         return [

@@ -14,6 +14,7 @@ from vitruvian.sim.sparse.energy import Energy, estimate_energy, sida_energy
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
 from vitruvian.sim.sparse.layout import dual_bytes
 from vitruvian.sim.sparse.schedule import ScheduleSection, SparseSchedule, Sweep
+from vitruvian.sim.sparse.timing import MemoryTiming
 
 #: The kinds of traffic: columns for the OS core, rows loaded again and ahead for the IS core,
 #: vectors with the index arrays, and results of input-stationary products.
@@ -36,6 +37,8 @@ class SparseReport:
     architecture : Architecture
     steps : dict of Sweep to (steps, len(COLUMNS)) ndarray of int64
         What happens in each step of a sweep; the columns are ``engine_compiled.COLUMNS``.
+    timing : MemoryTiming or None
+        The memory, if it is more than a bandwidth; it slows all three machines.
     """
 
     schedule: SparseSchedule
@@ -43,6 +46,7 @@ class SparseReport:
     stored: Patterns
     architecture: Architecture
     steps: Mapping[Sweep, np.ndarray]
+    timing: MemoryTiming | None = None
 
     @property
     def iterations(self) -> int:
@@ -88,17 +92,22 @@ class SparseReport:
     @cached_property
     def baseline(self) -> BaselineEstimate:
         """The accelerator without reuse between operators, on the matrices as they are given."""
-        return baseline(self.plain, self.architecture, self.schedule)
+        slowdown = self.timing and self.timing.of_work
+        return baseline(self.plain, self.architecture, self.schedule, slowdown=slowdown)
 
     @cached_property
     def single_baseline(self) -> BaselineEstimate:
         """The baseline if it does not join element-wise nodes to expressions."""
-        return baseline(self.plain, self.architecture, self.schedule, joined=False)
+        slowdown = self.timing and self.timing.of_work
+        return baseline(
+            self.plain, self.architecture, self.schedule, joined=False, slowdown=slowdown
+        )
 
     @cached_property
     def oracle(self) -> BaselineEstimate:
         """The accelerator that misses no reuse, on the matrices as SIDA stores them."""
-        return oracle(self.stored, self.architecture, self.schedule)
+        slowdown = self.timing and self.timing.of_section
+        return oracle(self.stored, self.architecture, self.schedule, slowdown=slowdown)
 
     @property
     def speedup(self) -> float:
@@ -124,6 +133,14 @@ class SparseReport:
     def useful_bandwidth_share(self) -> float:
         """The same share without the bytes that were evicted before their use and loaded again."""
         return _ratio(self.memory_bytes - self.traffic["reload"], self.cycles * self._rate)
+
+    @property
+    def moved_share(self) -> float:
+        """Bytes that bursts move over those that are asked for; 1 if the memory has no bursts."""
+        if self.timing is None:
+            return 1.0
+        runs = [(self.timing.sweeps[sweep], count) for sweep, count in self.sweeps.items()]
+        return _ratio(sum(r.moved * n for r, n in runs), sum(r.asked * n for r, n in runs))
 
     @property
     def storage_share(self) -> float:
@@ -229,6 +246,7 @@ class SparseReport:
             "rows": max(plain.elements, plain.columns),
             "nonzeros": plain.nonzeros,
             "block_side": next(iter(self.stored.values())).stored_side,
+            "memory": self.timing.memory.dram.name if self.timing else "none",
             "iterations": self.iterations,
             **{f"{kind}_sweeps": count for kind, count in kinds.items()},
             "cycles": self.cycles,
@@ -240,6 +258,7 @@ class SparseReport:
             "oracle_share": self.oracle_share,
             "bandwidth_share": self.bandwidth_share,
             "useful_bandwidth_share": self.useful_bandwidth_share,
+            "moved_share": self.moved_share,
             "storage_share": self.storage_share,
             **{f"{kind}_bytes": nbytes for kind, nbytes in self.traffic.items()},
             "memory_bytes": self.memory_bytes,

@@ -22,14 +22,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vitruvian.common.compiling import fitting, tell_on_terminal
-from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.baselines import Patterns
-from vitruvian.sim.sparse.lowering import lower, product_steps, vector_steps
+from vitruvian.sim.sparse.dram import Dram, Memory
 from vitruvian.sim.sparse.pattern import Pattern, permuted, stored_in_blocks
 from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep, View
+from vitruvian.sim.sparse.timing import MemoryTiming, sweep_steps
 
 
 def simulate(
@@ -39,6 +37,8 @@ def simulate(
     *,
     order: np.ndarray | None = None,
     block: int = 1,
+    memory: Dram | None = None,
+    dram_simulator: str | None = None,
 ) -> SparseReport:
     """Simulate a run, and compute the baseline and the oracle.
 
@@ -52,6 +52,11 @@ def simulate(
     block : int
         Side of the blocks in which SIDA and the oracle store the matrices. Blocks decide how many
         bytes a nonzero has; loads and evictions move single nonzeros.
+    memory : Dram, optional
+        A kind of memory, of which there are as many channels as the bandwidth needs. It slows the
+        baseline and the oracle, too. By default, memory is a bandwidth without latency.
+    dram_simulator : str, optional
+        Path of DRAMsim3's program, which computes the times of ``memory`` instead of ours.
 
     Raises
     ------
@@ -63,12 +68,20 @@ def simulate(
         for name, each in matrices.items()
     }
     plain_views, stored_views = _views(matrices, schedule), _views(stored, schedule)
+    timing = None
+    if memory is not None:
+        memory_of = Memory.of(memory, architecture, command=dram_simulator)
+        timing = MemoryTiming(memory_of, architecture, plain_views, stored_views)
     steps: dict[Sweep, np.ndarray] = {}
     for section, _ in schedule.sections:
         for sweep in section.sweeps:
             if sweep not in steps:
-                steps[sweep] = _steps(sweep, stored_views, architecture)
-    return SparseReport(schedule, plain_views, stored_views, architecture, steps)
+                steps[sweep] = (
+                    timing.steps(sweep)
+                    if timing
+                    else sweep_steps(sweep, stored_views, architecture)[0]
+                )
+    return SparseReport(schedule, plain_views, stored_views, architecture, steps, timing)
 
 
 def _views(matrices: Mapping[str, Pattern], schedule: SparseSchedule) -> dict[View, Pattern]:
@@ -78,15 +91,3 @@ def _views(matrices: Mapping[str, Pattern], schedule: SparseSchedule) -> dict[Vi
         (name, transposed): matrices[name].transposed if transposed else matrices[name]
         for name, transposed in sorted(views)
     }
-
-
-def _steps(sweep: Sweep, patterns: Patterns, architecture: Architecture) -> np.ndarray:
-    """Return what happens in each step of a sweep, as ``engine_compiled.run`` does."""
-    if sweep.view is None:
-        return vector_steps(architecture, sweep)
-    pattern = patterns[sweep.view]
-    if sweep.kind != "oei":
-        return product_steps(pattern, architecture, sweep)
-    program = lower(pattern, architecture, sweep)
-    tell_on_terminal()
-    return fitting(engine_compiled.run, pattern.entries + pattern.indices)(program)

@@ -373,6 +373,7 @@ def sparse_machine() -> None:
             for reorder in ("none", "windowed"):
                 stated = APPLICATIONS["pagerank"](a)
                 simulate_application(stated, architecture, reorder=reorder, iterations=4)
+            simulate_application(stated, architecture, iterations=4, memory="hbm2")
 
 
 def matrix_market_files() -> None:

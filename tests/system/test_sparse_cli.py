@@ -9,7 +9,7 @@ import scipy.sparse
 
 from vitruvian.cli import main
 from vitruvian.common import files, progress
-from vitruvian.sim.sparse import simulate
+from vitruvian.sim.sparse import timing
 from vitruvian.sim.sparse.architecture import DEFAULT
 from vitruvian.sparse import solve
 
@@ -17,7 +17,7 @@ from vitruvian.sparse import solve
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     """Run small cases as plain Python: Numba takes longer to start than they take."""
-    monkeypatch.setattr(simulate, "fitting", lambda function, size: function)
+    monkeypatch.setattr(timing, "fitting", lambda function, size: function)
 
 
 @pytest.fixture

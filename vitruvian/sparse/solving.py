@@ -74,6 +74,8 @@ def solve(
     architecture: Any = None,
     reorder: str = "none",
     block: int = 1,
+    memory: Any = None,
+    dram_simulator: str | None = None,
     progress: Shown = False,
     **options: Unpack[SolverOptions],
 ) -> Result:
@@ -111,6 +113,11 @@ def solve(
         ``vitruvian.sim.sparse.reordering.ORDERS``.
     block : int
         Side of the blocks in which the simulated machine stores the matrix.
+    memory : str or path, optional
+        A memory with timing for the simulated machine: "hbm2", or a TOML file like
+        ``sim/sparse/hbm2.toml``; by default, memory is a bandwidth.
+    dram_simulator : str, optional
+        Path of DRAMsim3's program, which computes the times of ``memory`` instead of our model.
     progress : bool or callable
         If True, standard error shows the iterations and the residual: a line that is drawn anew on
         a terminal, and elsewhere a line every ten seconds. A function gets each text instead.
@@ -145,7 +152,13 @@ def solve(
         if not isinstance(value, bool) and not (name == "progress" and callable(value)):
             raise TypeError(f"{name} must be a bool, not {value!r}")
     if not simulate:
-        machine = {"architecture": architecture, "reorder": reorder, "block": block}
+        machine = {
+            "architecture": architecture,
+            "reorder": reorder,
+            "block": block,
+            "memory": memory,
+            "dram_simulator": dram_simulator,
+        }
         for name, value in machine.items():
             if value != inspect.signature(solve).parameters[name].default:
                 raise UserError(f"{name} must be given with simulate=True only, not {value!r}")
@@ -168,6 +181,8 @@ def solve(
                 block=block,
                 iterations=outcome.iterations,
                 confirmations=outcome.confirmations,
+                memory=memory,
+                dram_simulator=dram_simulator,
             )
     name, convert = _ANSWERS[app]
     failure = outcome.failure

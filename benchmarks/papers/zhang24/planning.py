@@ -18,6 +18,7 @@ from vitruvian.golden.sparse.applications import APPLICATIONS, Problem
 from vitruvian.golden.sparse.applications.solvers import gmres_graph
 from vitruvian.golden.sparse.applications.traversal import KNN
 from vitruvian.sim.sparse.architecture import Architecture
+from vitruvian.sim.sparse.dram import Dram
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import SparseSchedule, schedule
@@ -112,6 +113,7 @@ def simulate_pattern(
     iterations: int = 20,
     features: int = 16,
     products: int = 10,
+    memory: Dram | None = None,
 ) -> SparseReport:
     """Simulate a run of an application on the pattern of a square matrix.
 
@@ -130,6 +132,8 @@ def simulate_pattern(
         Iterations of the run. A graph convolutional network has one.
     features, products : int
         See ``small_problem``.
+    memory : Dram, optional
+        The kind of memory; by default a bandwidth.
 
     Raises
     ------
@@ -143,4 +147,4 @@ def simulate_pattern(
         features=features,
         products=products,
     )
-    return simulate(planned, {"A": pattern}, architecture, order=order, block=block)
+    return simulate(planned, {"A": pattern}, architecture, order=order, block=block, memory=memory)

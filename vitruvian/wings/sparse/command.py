@@ -145,6 +145,8 @@ def _solved(options: argparse.Namespace, allowed: dict[str, Any], progress: Prog
         loaded = load_architecture(options.arch) if options.arch else load_architecture()
         machine = {"simulate": True, "architecture": loaded}
         machine |= {"reorder": options.reorder, "block": options.blocked}
+        machine["memory"] = None if options.memory == "none" else options.memory
+        machine["dram_simulator"] = options.dram_simulator
     else:
         refuse_machine(options)
     arguments = given(options, allowed)

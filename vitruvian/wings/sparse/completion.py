@@ -24,12 +24,19 @@ def _semirings() -> Iterable[str]:
     return SEMIRINGS
 
 
+def _memories() -> Iterable[str]:
+    from vitruvian.sim.sparse.dram import MEMORIES
+
+    return ["none", *MEMORIES]
+
+
 #: Names by command and attribute
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "sparse application": _applications,
+    "sparse memory": _memories,
     "sparse reorder": _orders,
     "sparse semiring": _semirings,
 }
 
 #: Endings of the files that may stand in the place of a name
-FILES: dict[str, str] = {}
+FILES: dict[str, str] = {"sparse memory": "toml"}

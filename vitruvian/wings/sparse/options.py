@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 _FEATURES = (16, 16, 16)
 
 #: Options of the simulated machine and the values that they have if they are not given
-_MACHINE = {"arch": None, "reorder": "none", "blocked": 1}
+_MACHINE = {
+    "arch": None,
+    "reorder": "none",
+    "blocked": 1,
+    "memory": "none",
+    "dram_simulator": None,
+}
 
 #: Parameter of an application by the option's name; the others have the same name.
 _PARAMETERS = {"restart_after": "restart", "right_side": "b"}
@@ -62,6 +68,19 @@ def add_machine(group: Any) -> None:
         metavar="N",
         help="Store the simulated machine's matrix in blocks with a side of 1, 2, 4, …, "
         "128 or 256 (default: %(default)s, single nonzeros).",
+    )
+    group.add_argument(
+        "--memory",
+        default="none",
+        metavar="NAME",
+        help="Simulate a memory with banks, rows and refresh: hbm2, or a TOML file; none is a bare "
+        "bandwidth (default: %(default)s).",
+    )
+    group.add_argument(
+        "--dram-simulator",
+        metavar="FILE",
+        help="Take the times of --memory from DRAMsim3, whose program dramsim3main this is "
+        "(default: our model).",
     )
 
 
@@ -158,8 +177,10 @@ def refuse_machine(options: argparse.Namespace) -> None:
     """Refuse the options of the machine for what does not run on it."""
     for name, value in _MACHINE.items():
         if getattr(options, name) != value:
+            option = name.replace("_", "-")
             raise UserError(
-                f"--{name} must come with an application of the machine, not {options.application}"
+                f"--{option} must come with an application of the machine, "
+                f"not {options.application}"
             )
 
 

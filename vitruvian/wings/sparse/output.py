@@ -150,10 +150,23 @@ def _print_report(console: "Console", report: "SparseReport") -> None:
         f"{figures['evicted_bytes'] / mega:,.3f} MB, "
         f"repacked {figures['repacked_bytes'] / mega:,.3f} MB",
         f"traffic by kind [MB]: {traffic}",
+        *([] if report.timing is None else [_memory(report)]),
         f"storage of both orders: {report.storage_share:.1%} of CSC and CSR",
         f"sweeps: {sweeps}",
     ):
         console.print(line, markup=False, soft_wrap=True)
+
+
+def _memory(report: "SparseReport") -> str:
+    """Return a line about the memory with timing."""
+    timing = report.timing
+    assert timing is not None
+    memory = timing.memory
+    plural = "" if memory.channels == 1 else "s"
+    return (
+        f"memory: {memory.dram.name}, {memory.channels} channel{plural}; bursts move "
+        f"{report.moved_share:.3f} times the bytes that are asked for"
+    )
 
 
 def _write(options: argparse.Namespace, result: "Result") -> list[Path]:

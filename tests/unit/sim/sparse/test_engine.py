@@ -68,12 +68,17 @@ def largest(first: np.ndarray, work: np.ndarray, lowered: EngineProgram) -> int:
 
 @pytest.fixture(scope="module")
 def references() -> list[tuple[EngineProgram, np.ndarray]]:
-    return [(case, run_reference(case)) for case in map(program, range(CASES))]
+    return [(case, run_reference(case)[0]) for case in map(program, range(CASES))]
+
+
+@pytest.fixture(scope="module")
+def logs() -> list[np.ndarray]:
+    return [run_reference(program(seed))[1] for seed in range(CASES)]
 
 
 def test_every_step_is_that_of_the_reference(references):
     for seed, (case, steps) in enumerate(references):
-        np.testing.assert_array_equal(engine_compiled.run(case), steps, f"seed {seed}")
+        np.testing.assert_array_equal(engine_compiled.run(case, False)[0], steps, f"seed {seed}")
 
 
 def test_the_cases_reach_every_rule(references):
@@ -84,7 +89,32 @@ def test_the_cases_reach_every_rule(references):
 def test_the_compiled_form_is_the_plain_one(references):
     run = compiled(engine_compiled.run)
     for seed, (case, steps) in enumerate(references):
-        np.testing.assert_array_equal(run(case), steps, f"seed {seed}")
+        np.testing.assert_array_equal(run(case, False)[0], steps, f"seed {seed}")
+
+
+def test_the_log_is_that_of_the_reference_and_has_the_bytes_of_the_steps(references, logs):
+    kinds = ("csc", "reload", "prefetch", "results")
+    for seed, ((case, steps), log) in enumerate(zip(references, logs, strict=True)):
+        again, requests = engine_compiled.run(case, True)
+        np.testing.assert_array_equal(requests, log, f"seed {seed}")
+        np.testing.assert_array_equal(again, steps, f"seed {seed}")
+        np.testing.assert_array_equal(compiled(engine_compiled.run)(case, True)[1], log)
+        assert not len(engine_compiled.run(case, False)[1])
+        for kind, name in enumerate(kinds):
+            nbytes = np.zeros(len(steps), np.int64)
+            for step, _, first, last in log[log[:, 1] == kind].tolist():
+                nbytes[step] += request_bytes(case, kind, first, last)
+            np.testing.assert_array_equal(nbytes, steps[:, COLUMNS.index(name)], f"seed {seed}")
+
+
+def request_bytes(case: EngineProgram, kind: int, first: int, last: int) -> int:
+    """Return the bytes of a request of the log."""
+    n = len(case.col_first) - 1
+    if kind == engine_compiled.RESULT:
+        return (last - first) * case.result + (last == n) * (case.last_result - case.result)
+    work = case.col_work if kind == engine_compiled.CSC else case.row_work
+    nonzeros = last - first if len(work) == 1 else int(work[last] - work[first])
+    return nonzeros * case.nonzero_bytes + (last - first) * case.entry_bytes
 
 
 def test_bytes_and_operations_are_conserved(references):
@@ -121,12 +151,12 @@ def test_a_buffer_that_holds_all_reads_each_nonzero_once():
     rng = np.random.default_rng(3)
     pattern = pattern_of(sparse.csr_array(rng.random((60, 60)) < 0.1))
     machine = dataclasses.replace(load_architecture(), sub_tensor=4, pes=16)
-    steps = engine_compiled.run(lower(pattern, machine, oei(60)))
+    steps, _ = engine_compiled.run(lower(pattern, machine, oei(60)), False)
     of = dict(zip(COLUMNS, steps.sum(axis=0), strict=True))
     assert of["reload"] == of["evicted"] == 0
     assert of["csc"] + of["prefetch"] >= 12 * pattern.nonzeros
     slow = dataclasses.replace(machine, memory_bytes_per_s=10**9)  # no bandwidth to prefetch with
-    steps = engine_compiled.run(lower(pattern, slow, oei(60)))
+    steps, _ = engine_compiled.run(lower(pattern, slow, oei(60)), False)
     assert steps[:, COLUMNS.index("csc")].sum() == 12 * pattern.nonzeros
     assert steps[:, COLUMNS.index("prefetch")].sum() == 0
 
@@ -155,7 +185,7 @@ def test_a_mutation_is_noticed(references, old, new):
     exec(compile(source.replace(old, new), "mutant", "exec"), mutant.__dict__)
     for case, steps in references:
         try:
-            mutated = mutant.run(case)
+            mutated, _ = mutant.run(case, False)
         except (IndexError, KeyError):
             return
         if not np.array_equal(mutated, steps):

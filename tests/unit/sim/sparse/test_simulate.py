@@ -14,7 +14,7 @@ from vitruvian.golden.sparse import Sparse
 from vitruvian.golden.sparse.applications import kmeans, pagerank
 from vitruvian.golden.sparse.applications.problem import ewise
 from vitruvian.golden.sparse.graph import Graph, Vxm
-from vitruvian.sim.sparse import simulate
+from vitruvian.sim.sparse import simulate, timing
 from vitruvian.sim.sparse.application import simulate_application
 from vitruvian.sim.sparse.architecture import Architecture, load_architecture
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
@@ -29,7 +29,7 @@ MACHINE = dataclasses.replace(load_architecture(), pes=4, sub_tensor=4)
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch):
     """Run small cases as plain Python: Numba takes longer to start than they take."""
-    monkeypatch.setattr(simulate, "fitting", lambda function, size: function)
+    monkeypatch.setattr(timing, "fitting", lambda function, size: function)
 
 
 def check_bounds(report: SparseReport) -> None:

@@ -474,4 +474,5 @@ def test_the_simulator_gets_the_problem_and_its_report_is_returned(monkeypatch):
     ((state, architecture, options),) = calls
     assert result.report == "report" and state.graph.name == "pagerank"
     assert (architecture, options.pop("iterations")) == ("a.toml", result.iterations)
-    assert options == {"reorder": "x", "block": 4, "confirmations": 0}
+    memory = {"memory": None, "dram_simulator": None}
+    assert options == {"reorder": "x", "block": 4, "confirmations": 0, **memory}

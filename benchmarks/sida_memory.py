@@ -60,12 +60,10 @@ def figures_of(report: SparseReport) -> dict[str, float]:
 
 
 @cache
-def run(name: str, application: str, memory: Dram | None, side: int = 1) -> dict[str, float]:
+def run(name: str, application: str, memory: Dram | None) -> dict[str, float]:
     """Simulate an application with and without a memory's timing."""
     scale = SCALES[name]
-    report = simulate_pattern(
-        pattern(name, scale), machine(scale), application, block=side, memory=memory
-    )
+    report = simulate_pattern(pattern(name, scale), machine(scale), application, memory=memory)
     return figures_of(report)
 
 
@@ -79,9 +77,9 @@ def table(folder: Path, name: str, head: list[str], rows: list[list[Any]]) -> No
     print(path, *(" | ".join(row) for row in [head, *shown]), sep="\n", flush=True)
 
 
-def values(key: str, memory: Dram | None, side: int = 1) -> dict[str, list[float]]:
+def values(key: str, memory: Dram | None) -> dict[str, list[float]]:
     """Return a quantity of all runs by application."""
-    return {a: [run(m, a, memory, side)[key] for m in SCALES] for a in APPLICATIONS}
+    return {a: [run(m, a, memory)[key] for m in SCALES] for a in APPLICATIONS}
 
 
 def figures(folder: Path) -> None:
@@ -89,9 +87,8 @@ def figures(folder: Path) -> None:
     for name in SCALES:
         begin = time.process_time()
         for application in APPLICATIONS:
-            for side in (1, 256):
-                for memory in (None, HBM2):
-                    run(name, application, memory, side)
+            for memory in (None, HBM2):
+                run(name, application, memory)
         print(f"{name}: {time.process_time() - begin:.0f} s", flush=True)
     table(
         folder,
@@ -127,14 +124,9 @@ def summary() -> list[list[Any]]:
         ]
         every = [np.ravel([*each.values()]) for each in found]
         without = [np.ravel([each[a] for a in WITHOUT_OEI]) for each in found]
-        blocks = [
-            float(gmean(np.ravel([*values(key, memory, 256).values()])))
-            for key, memory in zip(keys, memories, strict=True)
-        ]
         names = f"{kind} nodes: "
         rows += [
             [f"{names}geomean of all pairs", 1.76, *(float(gmean(v)) for v in every)],
-            [f"{names}the same, blocks of side 256", 1.76, *blocks],
             [f"{names}lowest geomean", published[0], *map(min, means)],
             [f"{names}highest geomean", published[1], *map(max, means)],
             [f"{names}highest speedup", published[2], *(float(v.max()) for v in every)],

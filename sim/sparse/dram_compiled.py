@@ -103,8 +103,13 @@ def replay(atoms, writes, channel, log):
     waiting = np.zeros((2, channel.queue), np.int64)  # requests of reads, of writes
     size = np.zeros(2, np.int64)
     counts = np.zeros(len(RESULTS), np.int64)
+    bank_of = np.zeros(len(atoms), np.int64)
+    row_of = np.zeros(len(atoms), np.int64)
+    for i in range(len(atoms)):
+        bank_of[i], row_of[i] = _place(channel, atoms[i])
     left, place, draining, due = len(atoms), 0, 0, 0
     clock, turn, end = 0, 0, 0
+    free = 0  # the first cycle in which the bus of data can take another burst
     while left > 0:
         if channel.refi > 0 and clock > 0 and clock % channel.refi == 0:
             due += 1
@@ -113,7 +118,9 @@ def replay(atoms, writes, channel, log):
             due -= command == REFRESH
             _record(log, counts, clock, command, bank, open_row)
         else:
-            bank, k = _column(clock, turn, earliest, open_row, rows, kinds, filled)
+            bank, k = -1, -1
+            if clock >= free:
+                bank, k = _column(clock, turn, earliest, open_row, rows, kinds, filled)
             command, other = _row(
                 channel, clock, turn, earliest, open_row, used, rows, filled, window, bank
             )
@@ -125,6 +132,7 @@ def replay(atoms, writes, channel, log):
                 used[bank] += 1
                 _drop(rows, kinds, filled, bank, k)
                 end = clock + channel.burst + (channel.cwl if write else channel.cl)
+                free = clock + channel.burst
                 left -= 1
                 turn = bank
         # One request a cycle goes from a queue to its bank, and one arrives.
@@ -135,9 +143,10 @@ def replay(atoms, writes, channel, log):
                 draining = size[1]
         kind = 1 if draining > 0 else 0
         for i in range(size[kind]):
-            bank, row = _place(channel, atoms[waiting[kind, i]])
+            request = waiting[kind, i]
+            bank = bank_of[request]
             if filled[bank] < channel.bank_queue:
-                rows[bank, filled[bank]] = row
+                rows[bank, filled[bank]] = row_of[request]
                 kinds[bank, filled[bank]] = kind == 1
                 filled[bank] += 1
                 for j in range(i, size[kind] - 1):
@@ -199,9 +208,9 @@ def _refresh(channel, clock, earliest, open_row, used):
 
 def _column(clock, turn, earliest, open_row, rows, kinds, filled):
     """Return the bank and the place in its queue of the first read or write that can start."""
-    banks = len(open_row)
-    for step in range(1, banks + 1):
-        bank = (turn + step) % banks
+    bank = turn
+    for _ in range(len(open_row)):
+        bank = bank + 1 if bank + 1 < len(open_row) else 0
         for k in range(filled[bank]):
             if rows[bank, k] == open_row[bank]:
                 if clock >= earliest[bank, WRITE if kinds[bank, k] else READ]:
@@ -216,9 +225,9 @@ def _row(
 
     Return the command, or −1, and the bank.
     """
-    banks = len(open_row)
-    for step in range(1, banks + 1):
-        bank = (turn + step) % banks
+    bank = turn
+    for _ in range(len(open_row)):
+        bank = bank + 1 if bank + 1 < len(open_row) else 0
         if filled[bank] == 0 or bank == busy:
             continue
         if open_row[bank] < 0:

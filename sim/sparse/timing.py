@@ -7,6 +7,8 @@ the memory never waits; between sweeps, they do not.
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,7 +20,10 @@ from vitruvian.sim.sparse.dram import Memory, Replay
 from vitruvian.sim.sparse.lowering import lower, product_steps, vector_steps
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.requests import Requests, matrix_requests, vector_requests
-from vitruvian.sim.sparse.schedule import ScheduledWork, ScheduleSection, Sweep
+from vitruvian.sim.sparse.schedule import ScheduledWork, ScheduleSection, Sweep, View
+
+#: Slowdowns of single products by matrix: all applications have the same, and need them often.
+_PRODUCTS: WeakKeyDictionary[Pattern, dict[Any, Fraction]] = WeakKeyDictionary()
 
 #: Slowdowns that differ by less are the same, and the most rounds to find one.
 _SAME, _ROUNDS = Fraction(2, 1000), 5
@@ -65,7 +70,7 @@ class MemoryTiming:
     plain: Patterns
     stored: Patterns
     sweeps: dict[Sweep, Replay] = field(default_factory=dict)
-    _streams: dict[tuple[Sweep, bool], Fraction] = field(default_factory=dict)
+    _vectors: dict[Any, Fraction] = field(default_factory=dict)
 
     def steps(self, sweep: Sweep) -> np.ndarray:
         """Return what happens in each step of a sweep with this memory."""
@@ -111,12 +116,13 @@ class MemoryTiming:
         return self._of_stream(view, features, section.read, section.written, self.stored)
 
     def _of_stream(
-        self, view: object, features: int, read: int, written: int, patterns: Patterns
+        self, view: View | None, features: int, read: int, written: int, patterns: Patterns
     ) -> Fraction:
         kind = "product" if view else "vectors"
-        sweep = Sweep(kind, view, features, 0, read, written, 0, 0)  # pyright: ignore
-        key = sweep, patterns is self.plain
-        if key not in self._streams:
-            found = self.memory.replay(self.requests(sweep, patterns, None))
-            self._streams[key] = found.slowdown
-        return self._streams[key]
+        sweep = Sweep(kind, view, features, 0, read, written, 0, 0)
+        known = _PRODUCTS.setdefault(patterns[view], {}) if view else self._vectors
+        machine = self.architecture
+        key = self.memory, machine.sub_tensor, machine.value_bytes, machine.buffer_bytes, sweep
+        if key not in known:
+            known[key] = self.memory.replay(self.requests(sweep, patterns, None)).slowdown
+        return known[key]

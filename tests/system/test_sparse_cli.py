@@ -188,6 +188,13 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--source", "²"], "--source must be a whole number, 0 or more, not '²'"),
         (["bfs", "--weight", "km"], "--weight must come with a list of edges, not with "),
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
+        (["bfs", "--memory", "absent.toml"], "memory must be a TOML file, not 'absent.toml'"),
+        (["bfs", "--memory", "ddr4"], "memory must be one of hbm2, not 'ddr4'"),
+        (["bfs", "--dram-simulator", "x"], "a DRAM simulator must come with a memory"),
+        (
+            ["bfs", "--memory", "hbm2", "--dram-simulator", "absent"],
+            "DRAM simulator must be the file of dramsim3main, not 'absent'",
+        ),
         (["labelprop"], "labelprop must have --labels FILE"),
         (["labelprop", "--labels", "absent"], "--labels must be a file of numbers, not 'absent'"),
         (["labelprop", "--labels", "halves.txt"], "labels must be whole numbers, not float64"),
@@ -213,6 +220,21 @@ def test_a_mistake_is_one_line(line, message, positive, capsys, monkeypatch):
     assert printed.startswith("error: ") and message in printed
 
 
+def test_a_memory_with_timing_is_slower_and_is_named(positive, capsys):
+    command = ["sparse", "pagerank", str(positive), "--iterations", "2", "--json", "-"]
+    found = []
+    for options in ([], ["--memory", "hbm2"]):
+        assert main([*command, *options]) in (0, 1)
+        out, err = capsys.readouterr()
+        found.append((json.loads(out)["report"], err))
+    (plain, text), (timed, timed_text) = found
+    assert timed["seconds"] > plain["seconds"]
+    assert timed["baseline_seconds"] > plain["baseline_seconds"]
+    assert (plain["memory"], timed["memory"]) == ("none", "hbm2")
+    assert timed["moved_share"] > 1 and plain["moved_share"] == 1
+    assert "memory: hbm2, 16 channels; bursts move" in timed_text and "hbm2" not in text
+
+
 def test_a_wrong_matrix_is_one_line(tmp_path, capsys):
     assert main(["sparse", "bfs", str(tmp_path / "absent.mtx")]) == 2
     path = tmp_path / "wide.mtx"
@@ -236,7 +258,7 @@ def test_triangles_are_counted_without_the_machine(tmp_path, capsys):
     assert (folder / "vertices.txt").read_text() == "a\nb\nc\nd\n"
     assert main(["sparse", "triangles", str(path), "--values", str(tmp_path / "t.csv")]) == 0
     assert (tmp_path / "t.csv").read_text() == "vertex,triangles\na,1\nb,1\nc,1\nd,0\n"
-    for option in (["--source", "a"], ["--blocked", "2"], ["--reorder", "windowed"]):
+    for option in (["--source", "a"], ["--blocked", "2"], ["--memory", "hbm2"]):
         assert main(["sparse", "triangles", str(path), *option]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"error: {option[0]} must come with an")

@@ -314,6 +314,7 @@ def test_a_run_that_reaches_the_limit_has_not_converged():
         ("pagerank", {"width": 0}, "width must be at least 1, not 0"),
         ("pagerank", {"block": 4}, "block must be given with simulate=True only, not 4"),
         ("pagerank", {"reorder": "x"}, "reorder must be given with simulate=True only, not 'x'"),
+        ("bfs", {"memory": "hbm2"}, "memory must be given with simulate=True only, not 'hbm2'"),
         ("pagerank", {"damping": np.nan}, "damping must be between 0 and 1, not nan"),
         ("pagerank", {"tolerance": -1}, "tolerance must be at least 0, not -1"),
         ("pagerank", {"iterations": 0}, "iterations must be at least 1, not 0"),

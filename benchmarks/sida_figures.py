@@ -108,7 +108,7 @@ def machine(scale: int, **changes: Any) -> Architecture:
 
 @cache
 def run(
-    name: str, application: str, order: str = "none", side: int = 1, **sizes: int
+    name: str, application: str, order: str = "none", side: int = 1, **sizes: Any
 ) -> dict[str, float]:
     """Simulate an application and return the figures of its report."""
     scale = SCALES[name]

@@ -174,21 +174,21 @@ def draw(figure: Any) -> None:
             ],
             1.76,
             2.4,
-            "speedup, joined nodes",
+            "speedup, joined",
         ),
         (
             axes_of[1],
             [("without timing", "useful", None), ("with timing", "useful", HBM2)],
             0.8293,
             1.3,
-            "useful share of the bandwidth",
+            "useful share",
         ),
     ):
         for number, (name, key, memory) in enumerate(series):
             means = [float(gmean(each)) for each in values(key, memory).values()]
             axes.bar(place + (number - 1) * 0.27, means, 0.27, label=name)
         axes.axhline(level, color="black", ls="--", lw=0.8)
-        axes.set_ylabel(label, fontsize=7)
+        axes.set_ylabel(label)
         axes.set_ylim(0, top)
         axes.legend(fontsize=7, loc="upper right", ncols=3)
     axes_of[0].set_title("geomean of the nine matrices; lines: published means", fontsize=8)

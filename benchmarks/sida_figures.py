@@ -150,11 +150,12 @@ def figures(report: SparseReport) -> dict[str, float]:
     }
 
 
-def is_accesses(report: SparseReport) -> tuple[float, float]:
-    """Return joules of the IS core that the thesis may not count in the buffer.
+def is_accesses(report: SparseReport) -> tuple[float, float, float]:
+    """Return joules that the thesis may not count in the buffer.
 
-    These are the partial results that it reads and writes, and its reads of x for all but the first
-    nonzero of a row: "a single vector element multiplies against multiple row elements" (§4.4.3).
+    These are the partial results that the IS core reads and writes, its reads of x for all but the
+    first nonzero of a row: "a single vector element multiplies against multiple row elements"
+    (§4.4.3), and repackings.
     """
     partial = repeated = 0
     for sweep, count in report.sweeps.items():
@@ -165,21 +166,23 @@ def is_accesses(report: SparseReport) -> tuple[float, float]:
             rows = pattern_of_view.elements
             repeated += values * max(0, pattern_of_view.nonzeros - rows)
     machine_of = report.architecture
-    joules = float(machine_of.buffer_pj_per_byte * machine_of.value_bytes) * 1e-12
-    return joules * partial, joules * repeated
+    byte = float(machine_of.buffer_pj_per_byte) * 1e-12
+    value = byte * machine_of.value_bytes
+    return value * partial, value * repeated, 2 * byte * report.total("repacked")
 
 
 def savings(
-    name: str, ours: Energy, other: Energy, accesses: tuple[float, float]
+    name: str, ours: Energy, other: Energy, accesses: tuple[float, float, float]
 ) -> dict[str, float]:
     """Return the shares of a baseline's energy that SIDA saves, in all and of each part."""
-    partial, repeated = accesses
+    partial, repeated, _ = accesses
     return {
         f"{name}_energy": 1 - ours.joules / other.joules,
         f"{name}_memory": 1 - ours.memory / other.memory,
         f"{name}_buffer": 1 - ours.buffer / other.buffer,
         f"{name}_buffer_without": 1 - (ours.buffer - partial) / other.buffer,
         f"{name}_buffer_held": 1 - (ours.buffer - partial - repeated) / other.buffer,
+        f"{name}_buffer_in_place": 1 - (ours.buffer - sum(accesses)) / other.buffer,
     }
 
 
@@ -422,7 +425,7 @@ def unjoined() -> None:
 
     Once with single nonzeros, and once with blocks of side 256.
     """
-    parts = ("energy", "memory", "buffer", "buffer_without", "buffer_held")
+    parts = ("energy", "memory", "buffer", "buffer_without", "buffer_held", "buffer_in_place")
     saved = {}
     for side in (1, 256):
         head(f"speedup, side {side}", "joined", "each node", "most, each node")
@@ -435,7 +438,8 @@ def unjoined() -> None:
             saved[side, baseline] = [
                 float(np.mean([f[f"{baseline}_{part}"] for f in every])) for part in parts
             ]
-    head("saved, mean", "energy", "memory", "buffer", "without partial results", "x held, too")
+    more = ("without partial results", "x read once a row", "no repacking")
+    head("saved, mean", "energy", "memory", "buffer", *more)
     for (side, baseline), values in saved.items():
         row(f"side {side}, {baseline} nodes", *values)
 

@@ -30,7 +30,7 @@ from benchmarks.sida_figures import (
 )
 from vitruvian.common.charts import write_figure
 from vitruvian.sim.sparse.baselines import baseline
-from vitruvian.sim.sparse.dram import Dram, Memory, load_dram
+from vitruvian.sim.sparse.dram import Dram, DramMemory, load_dram
 from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.timing import sweep_steps
 
@@ -249,7 +249,7 @@ def traces() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def reference(folder: Path, command: str) -> None:
     """Compare the model with DRAMsim3 on artificial traces and on those of sweeps."""
     rows = []
-    one = Memory(HBM2, 1, 1), Memory(HBM2, 1, 1, command)
+    one = DramMemory(HBM2, 1, 1), DramMemory(HBM2, 1, 1, command)
     for name, (atoms, writes) in traces().items():
         ours, theirs = (m.serve(atoms.astype(np.int64), writes)[0] for m in one)
         peak = HBM2.channel.burst * len(atoms)

@@ -15,7 +15,7 @@ from vitruvian.common.toml_table import TomlTable
 from vitruvian.common.validate import one_of
 from vitruvian.sim.sparse import dram_compiled
 from vitruvian.sim.sparse.architecture import Architecture, ArchitectureError, read_text, table_of
-from vitruvian.sim.sparse.dram_compiled import COMMAND_COLUMNS, RESULTS, Channel
+from vitruvian.sim.sparse.dram_compiled import COMMAND_COLUMNS, RESULTS, DramChannel
 from vitruvian.sim.sparse.external_dram import serve
 from vitruvian.sim.sparse.requests import Requests
 
@@ -30,7 +30,7 @@ _REPEATS = 1000
 
 _CHANNEL = ("groups", "group_banks", "row_atoms")
 _QUEUES = ("queue", "bank_queue", "hits")
-_TIMES = tuple(name for name in Channel._fields if name not in (*_CHANNEL, *_QUEUES))
+_TIMES = tuple(name for name in DramChannel._fields if name not in (*_CHANNEL, *_QUEUES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Dram:
     hashed : bool
         If True, the number of a row moves it on by as many banks, so that arrays whose distance is
         a multiple of all banks' rows do not meet in one bank.
-    channel : Channel
+    channel : DramChannel
     sources : mapping of str to str
     """
 
@@ -58,7 +58,7 @@ class Dram:
     atom_bytes: int
     interleave: int
     hashed: bool
-    channel: Channel
+    channel: DramChannel
     sources: Mapping[str, str] = field(compare=False)
 
     @property
@@ -102,7 +102,7 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Memory:
+class DramMemory:
     """The memory of a machine: channels of a kind that have the machine's bandwidth together.
 
     A scaled-down machine may have less bandwidth than one channel. It gets one channel, and
@@ -115,7 +115,9 @@ class Memory:
     command: str | None = None
 
     @classmethod
-    def of(cls, dram: Dram, architecture: Architecture, *, command: str | None = None) -> "Memory":
+    def of(
+        cls, dram: Dram, architecture: Architecture, *, command: str | None = None
+    ) -> "DramMemory":
         """Return the memory of a machine; ``command`` is a DRAMsim3 that computes its times."""
         share = architecture.memory_bytes_per_s / dram.channel_bytes_per_s
         return cls(dram, max(1, round(share)), max(1, round(1 / share)), command)
@@ -168,7 +170,7 @@ class Memory:
         return of["cycles"], of["activates"]
 
 
-def _permuted(atoms: np.ndarray, channel: Channel) -> np.ndarray:
+def _permuted(atoms: np.ndarray, channel: DramChannel) -> np.ndarray:
     """Return bursts whose bank is moved on by the number of the row."""
     banks = channel.groups * channel.group_banks
     above, column = np.divmod(atoms, channel.row_atoms)
@@ -207,7 +209,7 @@ def load_dram(name: str | Path) -> Dram:
         atom_bytes=channel.whole("atom_bytes"),
         interleave=channel.whole("interleave"),
         hashed=channel.whole("hashed", low=0, high=1) == 1,
-        channel=Channel(**numbers),
+        channel=DramChannel(**numbers),
         sources=MappingProxyType(reader.sources),
     )
     for table in tables:

@@ -24,7 +24,7 @@ COMMAND_COLUMNS = ("cycle", "kind", "bank", "row")
 RESULTS = ("cycles", "activates", "refreshes", "commands")
 
 
-class Channel(NamedTuple):
+class DramChannel(NamedTuple):
     """A channel as integers: places, times in cycles of its clock, and sizes of queues.
 
     Attributes
@@ -83,7 +83,7 @@ def replay(atoms, writes, channel, log):
         Number of the burst in the channel. From the lowest place on, it has column, bank, bank
         group and row.
     writes : (n,) ndarray of bool
-    channel : Channel
+    channel : DramChannel
     log : (m, len(COMMAND_COLUMNS)) ndarray of int64
         Gets the first m commands; a refresh has bank 0.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.common.errors import UserError
-from vitruvian.sim.sparse.dram_compiled import Channel
+from vitruvian.sim.sparse.dram_compiled import DramChannel
 
 #: Cycles of the runs, in units of the least time; a longer one follows if requests are left.
 _RUNS = (1.5, 4, 16, 64)
@@ -23,7 +23,7 @@ _EPOCHS = 500
 
 
 def serve(
-    command: str, channel: Channel, atom_bytes: int, atoms: np.ndarray, writes: np.ndarray
+    command: str, channel: DramChannel, atom_bytes: int, atoms: np.ndarray, writes: np.ndarray
 ) -> tuple[int, int]:
     """Return the cycles up to the last command's data, and the activates.
 
@@ -67,7 +67,7 @@ def serve(
     raise UserError(f"DRAM simulator must serve all requests, {left:,} are left")
 
 
-def configuration(channel: Channel, atom_bytes: int, period: int) -> str:
+def configuration(channel: DramChannel, atom_bytes: int, period: int) -> str:
     """Return the configuration file of DRAMsim3 for one channel."""
     length = 2 * channel.burst
     timing = {

@@ -30,7 +30,7 @@ PAGE_BYTES = 4096
 _LAST, _ALL, _COMPLETE = range(3)
 
 
-class _Run(NamedTuple):
+class _Ranges(NamedTuple):
     """Ranges of bytes of an array that a loader moves."""
 
     steps: np.ndarray
@@ -66,7 +66,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self.end = 0
-        self.runs: list[_Run] = []
+        self.runs: list[_Ranges] = []
 
     def array(self, nbytes: int) -> int:
         """Return the first address of a new array."""
@@ -79,7 +79,7 @@ class _Memory:
         ends = np.cumsum(lengths)
         place = self.array(int(ends[-1]))
         keeps = _COMPLETE if write else _LAST
-        self.runs.append(_Run(steps, place + ends - lengths, place + ends, write, keeps))
+        self.runs.append(_Ranges(steps, place + ends - lengths, place + ends, write, keeps))
 
 
 def matrix_requests(
@@ -154,7 +154,7 @@ def _entry_runs(
     architecture: Architecture,
     work: np.ndarray,
     log: np.ndarray,
-) -> list[_Run]:
+) -> list[_Ranges]:
     """Return the runs of the arrays that entries consist of."""
     nonzero, entry = entry_bytes(pattern, architecture)
     value = architecture.value_bytes
@@ -169,7 +169,7 @@ def _entry_runs(
     for width, count, (begin, end) in arrays:
         if width:
             place = memory.array(width * count)
-            runs.append(_Run(steps, place + width * begin, place + width * end))
+            runs.append(_Ranges(steps, place + width * begin, place + width * end))
     return runs
 
 
@@ -179,7 +179,7 @@ def _gathers(memory: _Memory, pattern: Pattern, bounds: np.ndarray, width: int) 
     place = memory.array(width * pattern.elements)
     order = np.lexsort((rows, steps))
     begins = place + width * pattern.side * rows[order]
-    memory.runs.append(_Run(steps[order], begins, begins + width * elements[order], False, _ALL))
+    memory.runs.append(_Ranges(steps[order], begins, begins + width * elements[order], False, _ALL))
 
 
 def _vectors(
@@ -212,10 +212,10 @@ def _results(
     place = memory.array(width * pattern.columns)
     begins = place + width * pattern.side * first
     ends = place + width * np.minimum(pattern.side * last, pattern.columns)
-    memory.runs.append(_Run(steps, begins, ends, True, _COMPLETE))
+    memory.runs.append(_Ranges(steps, begins, ends, True, _COMPLETE))
 
 
-def _bursts(runs: list[_Run], atom: int, joined: int) -> Requests:
+def _bursts(runs: list[_Ranges], atom: int, joined: int) -> Requests:
     """Return the bursts of all runs, ordered by turns and then as the runs are."""
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     asked = 0

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from vitruvian.sim.sparse.architecture import Architecture
-from vitruvian.sim.sparse.dram import Dram, Memory
+from vitruvian.sim.sparse.dram import Dram, DramMemory
 from vitruvian.sim.sparse.pattern import Pattern, permuted, stored_in_blocks
 from vitruvian.sim.sparse.report import SparseReport
 from vitruvian.sim.sparse.schedule import SparseSchedule, Sweep, View
@@ -70,7 +70,7 @@ def simulate(
     plain_views, stored_views = _views(matrices, schedule), _views(stored, schedule)
     timing = None
     if memory is not None:
-        memory_of = Memory.of(memory, architecture, command=dram_simulator)
+        memory_of = DramMemory.of(memory, architecture, command=dram_simulator)
         timing = MemoryTiming(memory_of, architecture, plain_views, stored_views)
     steps: dict[Sweep, np.ndarray] = {}
     for section, _ in schedule.sections:

@@ -16,7 +16,7 @@ from vitruvian.common.compiling import fitting, tell_on_terminal
 from vitruvian.sim.sparse import engine_compiled
 from vitruvian.sim.sparse.architecture import Architecture
 from vitruvian.sim.sparse.baselines import Patterns
-from vitruvian.sim.sparse.dram import Memory, Replay
+from vitruvian.sim.sparse.dram import DramMemory, Replay
 from vitruvian.sim.sparse.lowering import lower, product_steps, vector_steps
 from vitruvian.sim.sparse.pattern import Pattern
 from vitruvian.sim.sparse.requests import Requests, matrix_requests, vector_requests
@@ -57,7 +57,7 @@ class MemoryTiming:
 
     Attributes
     ----------
-    memory : Memory
+    memory : DramMemory
     architecture : Architecture
     plain, stored : dict of View to Pattern
         The matrices as the baseline and as SIDA read them.
@@ -65,7 +65,7 @@ class MemoryTiming:
         Of the sweeps whose steps have been computed.
     """
 
-    memory: Memory
+    memory: DramMemory
     architecture: Architecture
     plain: Patterns
     stored: Patterns

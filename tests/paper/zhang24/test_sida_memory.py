@@ -9,7 +9,7 @@ from benchmarks.papers.zhang24.planning import simulate_pattern
 from benchmarks.papers.zhang24.standins import stand_in
 from benchmarks.sida_memory import HBM2, figures_of, traces
 from vitruvian.sim.sparse.architecture import load_architecture
-from vitruvian.sim.sparse.dram import Memory
+from vitruvian.sim.sparse.dram import DramMemory
 from vitruvian.sim.sparse.pattern import pattern_of
 
 
@@ -23,7 +23,7 @@ def reference(root) -> list[list[str]]:
 
 def test_the_model_still_gives_its_shares_of_the_peak(reference):
     found = {name: float(ours) for name, _, ours, _ in reference}
-    memory = Memory(HBM2, 1, 1)
+    memory = DramMemory(HBM2, 1, 1)
     for name, (atoms, writes) in traces().items():
         cycles, _ = memory.serve(atoms.astype(np.int64), writes)
         share = HBM2.channel.burst * len(atoms) / cycles

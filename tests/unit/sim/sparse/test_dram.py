@@ -13,7 +13,7 @@ import pytest
 from vitruvian.common.compiling import compiled
 from vitruvian.sim.sparse import dram_compiled
 from vitruvian.sim.sparse.architecture import ArchitectureError, load_architecture
-from vitruvian.sim.sparse.dram import Memory, load_dram
+from vitruvian.sim.sparse.dram import DramMemory, load_dram
 from vitruvian.sim.sparse.dram_compiled import (
     ACTIVATE,
     COMMAND_COLUMNS,
@@ -22,7 +22,7 @@ from vitruvian.sim.sparse.dram_compiled import (
     REFRESH,
     RESULTS,
     WRITE,
-    Channel,
+    DramChannel,
 )
 from vitruvian.sim.sparse.requests import Requests
 
@@ -41,7 +41,7 @@ def served(atoms, writes=None, channel=CHANNEL, module=dram_compiled):
     return found, log[: found["commands"]]
 
 
-def place(bank: int, row: int, column: int = 0, channel: Channel = CHANNEL) -> int:
+def place(bank: int, row: int, column: int = 0, channel: DramChannel = CHANNEL) -> int:
     """Return the number of a burst; banks count through the groups' banks first."""
     group, inner = divmod(bank, channel.group_banks)
     return (
@@ -49,7 +49,7 @@ def place(bank: int, row: int, column: int = 0, channel: Channel = CHANNEL) -> i
     ) * channel.row_atoms + column
 
 
-def violations(log: np.ndarray, t: Channel) -> list[str]:
+def violations(log: np.ndarray, t: DramChannel) -> list[str]:
     """Return the rules of JEDEC's kind that a log of commands breaks."""
     broken: list[str] = []
 
@@ -228,7 +228,9 @@ def test_a_turn_of_the_bus_costs_what_the_times_say():
     assert to_reads.min() == CALM.cwl + CALM.burst + CALM.wtr_l
 
 
-@pytest.mark.parametrize("name", [n for n in Channel._fields if n not in ("groups", "group_banks")])
+@pytest.mark.parametrize(
+    "name", [n for n in DramChannel._fields if n not in ("groups", "group_banks")]
+)
 def test_every_number_of_a_channel_matters(name):
     changed = CHANNEL._replace(**{name: getattr(CHANNEL, name) * 4})
     if name == "row_atoms":
@@ -290,7 +292,7 @@ def requests(atoms, writes=None) -> Requests:
 
 def test_a_machine_has_as_many_channels_as_its_bandwidth_needs():
     machine = load_architecture()
-    memory = Memory.of(HBM2, machine)
+    memory = DramMemory.of(HBM2, machine)
     assert (memory.channels, memory.joined) == (16, 1)
     assert memory.channels * HBM2.channel_bytes_per_s == machine.memory_bytes_per_s
     parts = memory.split(requests(np.arange(16 * 32 * 3)))
@@ -299,7 +301,7 @@ def test_a_machine_has_as_many_channels_as_its_bandwidth_needs():
 
 
 def test_the_slowdown_of_a_long_stream_is_that_of_the_refresh():
-    found = Memory(HBM2, 16, 1).replay(requests(np.arange(16 * 32 * 400)))
+    found = DramMemory(HBM2, 16, 1).replay(requests(np.arange(16 * 32 * 400)))
     share = 1 - CHANNEL.rfc / CHANNEL.refi
     assert 0.98 * share < 1 / found.slowdown <= share
     assert found.moved == found.asked and found.row_hits > 0.96
@@ -307,13 +309,13 @@ def test_the_slowdown_of_a_long_stream_is_that_of_the_refresh():
 
 def test_a_short_stream_has_the_mean_share_of_refreshes():
     """A hundred rows in each channel see a refresh in most repetitions, not in all or none."""
-    short = Memory(HBM2, 1, 1).replay(requests(np.arange(320)))
-    long = Memory(HBM2, 1, 1).replay(requests(np.arange(32_000)))
+    short = DramMemory(HBM2, 1, 1).replay(requests(np.arange(320)))
+    long = DramMemory(HBM2, 1, 1).replay(requests(np.arange(32_000)))
     assert short.slowdown == pytest.approx(float(long.slowdown), rel=0.06)
 
 
 def test_no_requests_take_no_time():
-    found = Memory(HBM2, 4, 1).replay(requests([]))
+    found = DramMemory(HBM2, 4, 1).replay(requests([]))
     assert found.seconds == 0 and found.slowdown == 1
 
 

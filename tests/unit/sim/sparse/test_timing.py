@@ -13,7 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.sim.sparse import dram, timing
 from vitruvian.sim.sparse.application import simulate_application
 from vitruvian.sim.sparse.architecture import load_architecture
-from vitruvian.sim.sparse.dram import Memory, load_dram
+from vitruvian.sim.sparse.dram import DramMemory, load_dram
 from vitruvian.sim.sparse.engine_compiled import COLUMNS
 from vitruvian.sim.sparse.external_dram import configuration
 
@@ -76,7 +76,7 @@ def test_a_memory_without_waits_costs_the_bursts_alone():
     )
     free = dataclasses.replace(HBM2.replaced(**none, burst=2), clock_hz=Fraction(10**9))
     machine = dataclasses.replace(MACHINE, memory_bytes_per_s=free.channel_bytes_per_s)
-    memory = Memory.of(free, machine)
+    memory = DramMemory.of(free, machine)
     assert memory.channels == 1
     rng = np.random.default_rng(1)
     atoms = rng.integers(0, 1 << 14, 3000)
@@ -122,7 +122,7 @@ def stand_in(tmp_path):
 
 
 def test_times_come_from_another_simulator_if_one_is_given(stand_in):
-    memory = Memory(HBM2, 1, 1, stand_in)
+    memory = DramMemory(HBM2, 1, 1, stand_in)
     atoms = np.arange(4000)
     cycles, activates = memory.serve(atoms, atoms % 3 == 0)
     assert cycles == 2 * 4000 + HBM2.channel.cl and activates > 100
@@ -137,12 +137,12 @@ def test_times_come_from_another_simulator_if_one_is_given(stand_in):
 def test_a_simulator_that_is_none_is_reported_in_one_line(tmp_path):
     atoms, writes = np.arange(10), np.zeros(10, bool)
     with pytest.raises(UserError, match="must be the file of dramsim3main, not 'absent'"):
-        Memory(HBM2, 1, 1, "absent").serve(atoms, writes)
+        DramMemory(HBM2, 1, 1, "absent").serve(atoms, writes)
     silent = tmp_path / "silent"
     silent.write_text(f"#!{sys.executable}\nraise SystemExit('no such option')\n")
     silent.chmod(0o755)
     with pytest.raises(UserError, match=r"that writes epochs, not '.*silent' \(no such option\)"):
-        Memory(HBM2, 1, 1, str(silent)).serve(atoms, writes)
+        DramMemory(HBM2, 1, 1, str(silent)).serve(atoms, writes)
     with pytest.raises(UserError, match="a DRAM simulator must come with a memory"):
         simulate_application(problem("cg", 1), MACHINE, iterations=1, dram_simulator="x")
 
@@ -169,6 +169,6 @@ def test_the_model_agrees_with_dramsim3():
     rng = np.random.default_rng(5)
     for atoms, share in ((np.arange(9000), 0.0), (rng.integers(0, 1 << 20, 3000), 0.1)):
         writes = rng.random(len(atoms)) < share
-        ours, _ = Memory(HBM2, 1, 1).serve(atoms, writes)
-        theirs, _ = Memory(HBM2, 1, 1, command).serve(atoms, writes)
+        ours, _ = DramMemory(HBM2, 1, 1).serve(atoms, writes)
+        theirs, _ = DramMemory(HBM2, 1, 1, command).serve(atoms, writes)
         assert ours == pytest.approx(theirs, rel=0.03)

@@ -35,12 +35,13 @@ def random_lowered(
     drains: bool = True,
     places: int = 0,
     interlocks: bool = False,
+    posted: bool = False,
 ) -> Lowered:
     """Return a random program in which every wait has a set before it.
 
     If ``deadlock`` is True, some waits are moved before their sets. If ``drains`` is True, results
     are late. If ``interlocks`` is True, half of the instructions need an earlier result of their
-    queue. At most ``places`` cores run at once, or any number of them if it is 0.
+    queue. If ``posted`` is True, half of the units do not wait for their flags. At most ``places`` cores run at once, or any number of them if it is 0.
     """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1
@@ -135,6 +136,10 @@ def random_lowered(
         places=places,
         handover=int(rng.integers(0, 4)) * scale,
     )
+    if posted:
+        some = rng.random((cores, 8)) < 0.5
+        some[:, 0] = False
+        low = replace(low, posted=(kinds == Kind.SET) & some[core_of, low.unit])
     if not interlocks:
         return low
     producer = np.full(n, -1, np.int64)

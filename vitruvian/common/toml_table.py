@@ -14,14 +14,14 @@ _LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
 #: The largest number of cores or registers, side of the Cube, and length of a list.
 _COUNT = 1024
 
-TABLES = "name description chip core path bus vector cube scalar cross".split()
+TABLES = "name description chip core path bus cache vector cube scalar cross".split()
 
 #: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(
-    """align block_ns buffer bursts bus bytes clock_mhz count default_ns depth dispatch_ns
+    """align block_ns buffer bursts bus bytes clock_mhz count counts default_ns depth dispatch_ns
     drain_ns event_registers flag_ns gb_per_s gib_per_s init_ns interlocks issue_ns kib
-    latency_cycles latency_ns launch_ns m n operation operation_ns per_core per_group
-    repeats_factor source start_ns steps_per_us unit units""".split()
+    latency_cycles latency_ns launch_ns m mib n operation operation_ns per_core per_group
+    posted repeats_factor source start_ns steps_per_us unit units""".split()
 ).union(TABLES)
 
 

@@ -12,9 +12,17 @@ from typing import Any
 from vitruvian.common.toml_reader import TomlReader
 from vitruvian.common.toml_table import TABLES, TomlTable
 from vitruvian.common.validate import nearest
-from vitruvian.sim.davinci.chip.interlocks import read_interlocks
+from vitruvian.sim.davinci.chip.interlocks import read_units
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
-from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Route, Throughput, VectorTiming
+from vitruvian.sim.davinci.chip.parts import (
+    Buffer,
+    Bus,
+    Cache,
+    Cube,
+    Route,
+    Throughput,
+    VectorTiming,
+)
 from vitruvian.sim.davinci.chip.selection import read_selection
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.operands import DTYPES, REPEAT_BYTES
@@ -130,6 +138,7 @@ class _ChipReader(TomlReader):
             cube=self.cube(cube) if cube is not None else None,
             scalar=self.scalar(top.table("scalar")),
             cross_s=cross_s,
+            cache=self.cache(top.table("cache", needed=False)),
             sources=MappingProxyType(self.sources),
             **settings,
         )
@@ -160,9 +169,12 @@ class _ChipReader(TomlReader):
         count, group = table.whole("count"), table.whole("per_group", 1)
         if count % group:
             table.fail("per_group", f"a divisor of count = {count}")
-        interlocks, selection = read_interlocks(table, units), read_selection(table)
+        interlocks, posted = (read_units(table, key, units) for key in ("interlocks", "posted"))
+        selection = read_selection(table)
         table.done()
-        return CoreKind(name, count, units, MappingProxyType(buffers), group, interlocks, selection)
+        return CoreKind(
+            name, count, units, MappingProxyType(buffers), group, interlocks, selection, posted
+        )
 
     def bus(self, name: str, table: TomlTable) -> Bus:
         totals = tuple(n * _GB for n in table.numbers("gb_per_s"))
@@ -199,9 +211,21 @@ class _ChipReader(TomlReader):
         latency = self.latency(table)
         if rate.points and latency > rate.points[0][1]:
             table.fail("latency_ns", "at most the time of the smallest size measured")
-        table.taken |= {"issue_ns", "bursts"}
+        counts = table.word("counts", ("read", "written"), default="read")
+        table.taken |= {"issue_ns", "bursts", "counts"}
         table.done()
-        return Route(name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency)
+        written = counts == "written"
+        return Route(
+            name, parts[1], parts[2], unit, rate, init, bus, issue, bursts, latency, written
+        )
+
+    def cache(self, table: TomlTable | None) -> Cache | None:
+        if table is None:
+            return None
+        nbytes = table.whole("mib") << 20
+        cache = Cache(nbytes, table.number("latency_ns", scale=_NS), table.word("bus", self.buses))
+        table.done()
+        return cache
 
     def latency(self, table: TomlTable) -> Fraction:
         """Return ``latency_s`` of a path or a vector operation, given in cycles or in ns."""
@@ -267,6 +291,7 @@ class _ChipReader(TomlReader):
             1 / table.number("steps_per_us", zero=False, scale=10**6),
             table.number("start_ns", 0, scale=_NS),
             table.number("init_ns", scale=_NS),
+            table.number("drain_ns", 0, scale=_NS),
         )
         table.done()
         return cube

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitruvian.common.validate import one_of
-from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cube, Route, VectorTiming
-from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cache, Cube, Route, VectorTiming
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
 
 #: Name of the global memory outside the cores, which all cores share.
@@ -48,6 +48,9 @@ class CoreKind:
     vsel_from_memory : bool
         If True, vsel can take other bits for each repeat from memory. If False, all its repeats use
         the bits of the mask register.
+    posted : tuple of Unit
+        Units that take the next instruction while a set_flag waits for the results before it; see
+        ``Lowered.posted``. In the other units, the next instruction waits, too.
     """
 
     name: str
@@ -57,6 +60,7 @@ class CoreKind:
     per_group: int = 1
     interlocks: tuple[Unit, ...] = ()
     vsel_from_memory: bool = True
+    posted: tuple[Unit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class Chip:
     cross_s : Fraction or None
         Seconds from a core's cross_set until another core sees it; None if the chip has no such
         flags.
+    cache : Cache or None
+        The second-level cache; None if the chip file describes none. Transfers then never miss.
     sources : mapping of str to str
         The source of each table of numbers.
     """
@@ -141,6 +147,7 @@ class Chip:
     scalar: Mapping[str, Fraction]
     cross_s: Fraction | None
     sources: Mapping[str, str]
+    cache: Cache | None = None
     _known: dict = field(default_factory=dict, repr=False)
 
     def kind(self, name: str | None = None) -> CoreKind:
@@ -191,6 +198,8 @@ class Chip:
         if op == "scalar":
             # Work of the scalar unit has its time in its fields.
             key += (instruction.fields.get("cycles"), instruction.fields.get("text"))
+        elif op == "matrix_out":
+            key += (_written(instruction),)
         if key not in self._known:
             self._known[key] = self._timing(instruction)
         return self._known[key]
@@ -206,26 +215,38 @@ class Chip:
         if instruction.path:
             source, target = instruction.path.split("->")
             route = self.route(source, target, op)
-            init, seconds, drain = route.seconds(work.nbytes, work.repeats)
-            drain_atto = _atto(drain)
-            if route.bus is None or not seconds:
-                return ChipTiming(_atto(init) + _atto(seconds), drain=drain_atto)
-            # The path is measured or stated by itself, but a transfer is not faster than its bus.
-            seconds = max(seconds, work.nbytes / self.buses[route.bus].total(1))
-            rate = work.nbytes / seconds
-            return ChipTiming(_atto(init), _atto(seconds), rate, route.bus, drain_atto)
+            nbytes = _written(instruction) if route.counts_written else work.nbytes
+            return self._move(route, nbytes, work)
         if instruction.unit == Unit.S:
             return ChipTiming(_atto(self._scalar(instruction)))
         if instruction.unit == Unit.M:
             if self.cube is None:
                 raise ValueError(f"mmad must be on a chip with a Cube, not {self.name}")
             cube = self.cube
-            return ChipTiming(_atto(cube.init_s + cube.start_s + work.repeats * cube.step_s))
+            period = cube.init_s + cube.start_s + work.repeats * cube.step_s
+            return ChipTiming(_atto(period), drain=_atto(cube.drain_s))
         source, target = _dtypes(instruction)
         names = f"{op} {source} {target}", f"{op} {source}", op, ""
         # The most special entry that the chip file has.
         lane = next(self.vector[name] for name in names if name in self.vector)
         return ChipTiming(_atto(lane.seconds(work.repeats)), drain=_atto(lane.drain_s))
+
+    def _move(self, route: Route, nbytes: int, work: Work) -> ChipTiming:
+        """Return the times of a move of ``nbytes`` over a path."""
+        init, seconds, drain = route.seconds(nbytes, work.repeats)
+        if route.bus is None or not seconds:
+            return ChipTiming(_atto(init) + _atto(seconds), drain=_atto(drain))
+        bus, carried = route.bus, nbytes
+        if work.missed and self.cache is not None:
+            init += self.cache.latency_s
+            # A transfer uses one bus: of the cache and the memory, the one that takes longer if all
+            # cores transfer. A line that several cores need comes from the memory only once.
+            every, behind = (self.buses[b].totals[-1] for b in (bus, self.cache.bus))
+            if work.missed / behind > nbytes / every:
+                bus, carried = self.cache.bus, work.missed
+        # The path is measured or stated by itself, but a transfer is not faster than its bus.
+        seconds = max(seconds, carried / self.buses[bus].total(1))
+        return ChipTiming(_atto(init), _atto(seconds), carried / seconds, bus, _atto(drain))
 
     def _scalar(self, instruction: Instruction) -> Fraction:
         cycles = instruction.fields.get("cycles")
@@ -259,6 +280,11 @@ def _dtypes(instruction: Instruction) -> tuple[str, str]:
         if name in operands:
             return operands[name].dtype, target
     return target, target
+
+
+def _written(instruction: Instruction) -> int:
+    """Return the number of bytes that an instruction writes."""
+    return sum(span.nbytes for span in instruction.writes)
 
 
 def _atto(seconds: Fraction) -> int:

@@ -111,6 +111,9 @@ class Route:
     latency_s : Fraction
         Seconds from the end of initialisation until the first bytes arrive, whatever the amount. A
         measured time contains them, and a constant throughput does not.
+    counts_written : bool
+        If True, the time depends on the bytes written, which a conversion makes fewer than the
+        bytes read; by default it depends on the bytes read.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Route:
     issue_s: Fraction | None = None
     bursts: int = 0
     latency_s: Fraction = Fraction(0)
+    counts_written: bool = False
 
     def seconds(self, nbytes: int, bursts: int = 0) -> tuple[Fraction, Fraction, Fraction]:
         """Return the seconds before, during and after the transfer of ``nbytes``.
@@ -163,6 +167,25 @@ class Route:
         """
         added = self.latency_s if nbytes and not self.rate.points else Fraction(0)
         return self.rate.seconds(nbytes) + added
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The second-level cache between the cores' buses and the memory.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes of data that stay in it while a kernel uses them.
+    latency_s : Fraction
+        Seconds by which a transfer that misses occupies its unit before it uses its bus.
+    bus : str
+        The bus between the cache and the memory.
+    """
+
+    nbytes: int
+    latency_s: Fraction
+    bus: str
 
 
 @dataclass(frozen=True)
@@ -209,6 +232,9 @@ class Cube:
         Terms that a step sums for each element, by dtype of the operands.
     step_s, start_s, init_s : Fraction
         Times in seconds.
+    drain_s : Fraction
+        Seconds from the last step until the results are there; the pipeline takes the steps of the
+        next product meanwhile.
     """
 
     m: int
@@ -217,6 +243,7 @@ class Cube:
     step_s: Fraction
     start_s: Fraction
     init_s: Fraction
+    drain_s: Fraction = Fraction(0)
 
     def steps(self, m: int, k: int, n: int, dtype: str) -> int:
         """Return the number of steps of an m × k by k × n product; edge steps may be partly filled.

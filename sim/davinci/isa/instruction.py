@@ -68,12 +68,16 @@ class Work:
         Arithmetic operations: 2 for a multiply-accumulate, 1 for each enabled vector lane.
     precision : str
         The dtype under which the operations are counted, or "".
+    missed : int
+        Bytes that a move from global memory must fetch from the memory behind the second-level
+        cache; if several cores fetch the same bytes at a time, this core's part of them.
     """
 
     nbytes: int = 0
     repeats: int = 0
     operations: int = 0
     precision: str = ""
+    missed: int = 0
 
 
 def _nothing() -> dict[str, Any]:

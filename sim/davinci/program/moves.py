@@ -22,6 +22,7 @@ class Moves(Builder):
         nbytes: int,
         repeats: int = 0,
         extra: dict[str, View] | None = None,
+        missed: int = 0,
     ) -> Instruction:
         try:
             # The path between two memories decides which unit executes a move.
@@ -36,7 +37,7 @@ class Moves(Builder):
             reads=reads,
             writes=writes,
             path=f"{src.buffer}->{dst.buffer}",
-            work=Work(nbytes=nbytes, repeats=repeats),
+            work=Work(nbytes=nbytes, repeats=repeats, missed=missed),
         )
 
     def copy(
@@ -50,6 +51,7 @@ class Moves(Builder):
         src_stride: int = 0,
         atomic: str = "",
         atomic_operation: str = "add",
+        missed: int = 0,
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
@@ -70,6 +72,8 @@ class Moves(Builder):
             Dtype of the elements that are combined with those of dst; "" to replace those.
         atomic_operation : {"add", "max", "min"}
             How they are combined.
+        missed : int
+            As in ``Work``.
 
         Raises
         ------
@@ -94,7 +98,7 @@ class Moves(Builder):
         reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
         writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
         nbytes = bursts * burst_bytes
-        return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes)
+        return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes, missed=missed)
 
     def _bursts(self, dst: View, src: View) -> tuple[int, int, int, int]:
         # If one view has no gaps, the other one determines the bursts.
@@ -123,6 +127,7 @@ class Moves(Builder):
         dst_c0_stride: int | None = None,
         dst_row_stride: int = BLOCK_BYTES,
         dst_matrix_stride: int = 0,
+        missed: int = 0,
     ) -> Instruction:
         """Move row-major matrices to columns of fractals; by default the 2-D view ``src``.
 
@@ -138,6 +143,8 @@ class Moves(Builder):
             Bytes from matrix to matrix and from row to row of src.
         dst_c0_stride, dst_row_stride, dst_matrix_stride : int
             Bytes from block to block of a row, from row to row and from matrix to matrix of dst.
+        missed : int
+            As in ``Work``.
 
         Raises
         ------
@@ -171,7 +178,7 @@ class Moves(Builder):
         levels = ((matrices, dst_matrix_stride), (blocks, dst_c0_stride), (rows, dst_row_stride))
         writes = Span(dst.buffer, dst.offset, BLOCK_BYTES, levels)
         args = (dst, src, fields, (reads,), (writes,), reads.nbytes)
-        return self._move("nd2nz", *args, repeats=matrices * rows)
+        return self._move("nd2nz", *args, repeats=matrices * rows, missed=missed)
 
     def load(
         self,

@@ -107,6 +107,7 @@ def run(
         lowered.places,
         lowered.handover,
         lowered.producer,
+        lowered.posted if len(lowered.posted) else np.zeros(len(lowered), np.bool_),
         block_bytes,
     )
     # A short program runs as plain Python, because Numba takes longer to load than it saves.

@@ -45,6 +45,7 @@ class Instructions(NamedTuple):
     places: int
     handover: int
     producer: np.ndarray
+    posted: np.ndarray
     block: int
 
 
@@ -81,6 +82,7 @@ def run(program):
         places,
         handover,
         producer,
+        posted,
         block,
     ) = program
     n, cores = len(unit), len(begin)
@@ -201,7 +203,7 @@ def run(program):
                 if what == _NORMAL:
                     if interlocked and producer[i] >= 0 and drained_at[producer[i]] > time:
                         time = drained_at[producer[i]]
-                elif what != _WAIT and queue_drained_at[q] > time:
+                elif what != _WAIT and not posted[i] and queue_drained_at[q] > time:
                     time = queue_drained_at[q]
                 start[i] = time
                 if what == _WAIT:
@@ -223,6 +225,8 @@ def run(program):
                     if interlocked:
                         drained_at[i] = queue_drained_at[q]
                 elif what == _SET:
+                    if posted[i] and queue_drained_at[q] > time:
+                        end[i] = queue_drained_at[q]
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
             if drains[c] and head[q] == tail[q]:
                 depth = _push(stack, inside, depth, c * QUEUES)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.compiling import fitting
-from vitruvian.sim.davinci.chip.model import ATTO, Chip, ChipTiming
+from vitruvian.sim.davinci.chip.model import ATTO, Chip, ChipTiming, CoreKind
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.buses import BusNumbers
@@ -72,6 +72,9 @@ class Lowered:
         The latest earlier instruction of the same queue whose result the instruction needs, −1 for
         none; empty if no queue interlocks. The instruction starts when the results of that one and
         of all before it in the queue are there. For ``Kind.NORMAL`` alone.
+    posted : (n,) ndarray of bool
+        True for a set_flag that its unit's queue does not wait for: the next instruction starts
+        while results are on their way, and the flag is set when they are there.
     """
 
     first: np.ndarray
@@ -92,6 +95,7 @@ class Lowered:
     places: int = 0
     handover: int = 0
     producer: np.ndarray = field(default_factory=no_producers)
+    posted: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -230,6 +234,7 @@ def lower(
     instrs = [instr for core in cores for instr in core.instructions]
     first = np.cumsum([0, *(len(core.instructions) for core in cores)])
     kind = np.fromiter((instr.kind for instr in instrs), np.int8, len(instrs))
+    unit = np.fromiter((instr.unit for instr in instrs), np.int8, len(instrs))
     # The chip returns one object for all instructions of equal times: there are few of them.
     distinct, which = _distinct(timings)
 
@@ -246,7 +251,7 @@ def lower(
     cross_lag = 0 if chip.cross_s is None else round(chip.cross_s * ATTO)
     lowered = Lowered(
         first=first,
-        unit=np.fromiter((instr.unit for instr in instrs), np.int8, len(instrs)),
+        unit=unit,
         kind=kind,
         init=_init(spread([t.init for t in distinct], np.int64), mmad_periods_s or {}),
         data=spread([t.data for t in distinct], np.int64),
@@ -264,6 +269,7 @@ def lower(
         places=places,
         handover=round(chip.block_s * ATTO) if places else 0,
         producer=producers(parts, drain),
+        posted=_posted([chip.kind(core.kind.name) for core in cores], first, unit, kind),
     )
     return lowered, [CoreStream(*_key(core), core.instructions, places > 0) for core in cores]
 
@@ -309,6 +315,16 @@ def _distinct(timings: Sequence[ChipTiming]) -> tuple[list[ChipTiming], np.ndarr
     which = np.fromiter((known.setdefault(id(t), len(known)) for t in timings), np.int64)
     _, first = np.unique(which, return_index=True)
     return [timings[i] for i in first.tolist()], which
+
+
+def _posted(
+    kinds: Sequence[CoreKind], first: np.ndarray, unit: np.ndarray, kind: np.ndarray
+) -> np.ndarray:
+    """Return ``Lowered.posted``, given the kind of each core and the other arrays."""
+    posted = kind == Kind.SET
+    for core, begin, end in zip(kinds, first[:-1], first[1:], strict=True):
+        posted[begin:end] &= np.isin(unit[begin:end], core.posted)
+    return posted
 
 
 def _init(init: np.ndarray, mmad_periods_s: Mapping[int, float]) -> np.ndarray:
@@ -401,6 +417,7 @@ def lower_sequences(
 
     timings = [chip.timing(instr) for instr in table]
     kind = spread([instr.kind for instr in table], np.int8)
+    unit = spread([instr.unit for instr in table], np.int8)
     # Flags of different cores are different flags: their numbers are offset by core.
     numbers, flags = _flag_numbers(table)
     flag = spread(numbers, np.int64) + core_of * flags
@@ -411,7 +428,7 @@ def lower_sequences(
     bus, totals = _bus_numbers(chip, timings, flat, core_of, len(parts))
     lowered = Lowered(
         first=first,
-        unit=spread([instr.unit for instr in table], np.int8),
+        unit=unit,
         kind=kind,
         init=spread([t.init for t in timings], np.int64),
         data=spread([t.data for t in timings], np.int64),
@@ -426,6 +443,7 @@ def lower_sequences(
         dispatch=round(chip.dispatch_s * ATTO),
         gang=np.arange(len(parts)),
         producer=producers(locked, drain),
+        posted=_posted([chip.kind(stream.kind) for stream in streams], first, unit, kind),
     )
     return lowered, streams
 

@@ -14,14 +14,16 @@ def predecessors(lowered: Lowered) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     before, handed : (n,) ndarray of int64
-        The previous instruction on the same unit, and the previous one on unit S (which issues the
-        instructions); −1 for none.
+        The previous instruction on the same unit that the instruction waits for, and the previous
+        one on unit S (which issues the instructions); −1 for none.
     """
     before, handed = np.full((2, len(lowered)), -1, np.int64)
     units = lowered.unit.tolist()
+    posted = lowered.posted.tolist() or [False] * len(units)
     for first, last in pairwise(lowered.first.tolist()):
         latest = dict.fromkeys(range(8), -1)
         for i in range(first, last):
             before[i], handed[i] = latest[units[i]], latest[int(Unit.S)]
-            latest[units[i]] = i
+            if not posted[i]:
+                latest[units[i]] = i
     return before, handed

@@ -121,6 +121,7 @@ class _Simulation:
         self.init, self.data = lowered.init.tolist(), lowered.data.tolist()
         self.drain = lowered.drain.tolist()
         self.producer = lowered.producer.tolist() or [-1] * len(lowered)
+        self.posted = lowered.posted.tolist() or [False] * len(lowered)
         n, cores = len(lowered), len(lowered.begin)
         self.start: list[Any] = [None] * n
         self.end: list[Any] = [None] * n
@@ -140,7 +141,8 @@ class _Simulation:
         self.idle_since: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         # when all results of the instructions that have left a unit are there
         self.queue_drained_at: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
-        self.running: dict[_Queue, int] = {}  # the instruction that keeps a unit busy, without bus
+        # the instruction that keeps a unit busy, without bus, and the time at which it leaves it
+        self.running: dict[_Queue, tuple[Any, int]] = {}
         # (time of arrival at the bus, instruction) of transfers that are initialising
         self.waiting: dict[_Queue, tuple[Any, int]] = {}
         self.moving: dict[_Queue, _Transfer] = {}
@@ -186,8 +188,8 @@ class _Simulation:
     def _finish(self, dirty: set[int]) -> bool:
         """End what ends now, and let transfers arrive at their buses; return True if any does."""
         changed = False
-        for q in [q for q, i in self.running.items() if self.end[i] == self.now]:
-            self._leave(q, self.running.pop(q))
+        for q in [q for q, (when, _) in self.running.items() if when == self.now]:
+            self._leave(q, self.running.pop(q)[1])
             changed = True
         for q in [q for q, t in self.moving.items() if t.end == self.now]:
             t = self.moving[q]
@@ -246,7 +248,7 @@ class _Simulation:
         i = self.queues[q][0]
         if self.start[i] is None:
             self.start[i] = max(self.idle_since[q], self.issued[i])
-            if self.kind[i] in (Kind.SET, Kind.BARRIER):
+            if self.kind[i] in (Kind.SET, Kind.BARRIER) and not self.posted[i]:
                 self.start[i] = max(self.start[i], self.queue_drained_at[q])
             elif self.producer[i] >= 0:  # the queue interlocks
                 self.start[i] = max(self.start[i], self.drained_at[self.producer[i]])
@@ -256,8 +258,10 @@ class _Simulation:
             return False
         self.queues[q].popleft()
         if self.bus[i] < 0:
-            self.end[i] = self.now + self.init[i]
-            self.running[q] = i
+            leaves = self.end[i] = self.now + self.init[i]
+            if self.posted[i]:  # the flag is set when the results are there
+                self.end[i] = max(leaves, self.queue_drained_at[q])
+            self.running[q] = leaves, i
         else:
             self.waiting[q] = (self.now + self.init[i], i)
         return True
@@ -294,7 +298,7 @@ class _Simulation:
 
     def events(self) -> list:
         """Return the times of the events that are known to come."""
-        times = [self.end[i] for i in self.running.values()]
+        times = [when for when, _ in self.running.values()]
         times += [t.end for t in self.moving.values()]
         times += [when for when, _ in self.waiting.values()]
         # The end of scalar work may be the end of a gang.

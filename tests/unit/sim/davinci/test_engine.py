@@ -41,7 +41,12 @@ def differences(lowered, *, block: int) -> list[int]:
 @given(seeds, st.booleans(), st.booleans(), st.booleans(), st.integers(1, 3), st.booleans())
 def test_compiled_is_reference(seed, deadlock, large, blocks, cores, interlocks):
     lowered = random_lowered(
-        seed, deadlock=deadlock, large=large, cores=cores, interlocks=interlocks
+        seed,
+        deadlock=deadlock,
+        large=large,
+        cores=cores,
+        interlocks=interlocks,
+        posted=seed % 2 == 0,
     )
     block = (5 * 10**12 if large else 5) if blocks else 0
     assert not differences(lowered, block=block), (seed, deadlock, large, blocks, cores)
@@ -60,6 +65,7 @@ def test_compiled_is_reference_in_rounds(seed, deadlock, large, blocks, cores, p
         size=12,
         lags=seed % 2 == 0,
         interlocks=seed % 5 == 0,
+        posted=seed % 7 < 4,
     )
     if seed % 3 == 0:  # gangs of two
         lowered = dataclasses.replace(lowered, gang=np.arange(cores) // 2)
@@ -73,7 +79,13 @@ def test_not_compiled_is_the_same(seed, deadlock, large, blocks, cores):
     """Small programs run as plain Python with NumPy scalars; the times are bit-exact."""
     size = 4 if cores > 2 else 24
     lowered = random_lowered(
-        seed, deadlock=deadlock, large=large, cores=cores, size=size, interlocks=seed % 2 == 0
+        seed,
+        deadlock=deadlock,
+        large=large,
+        cores=cores,
+        size=size,
+        interlocks=seed % 2 == 0,
+        posted=seed % 3 == 0,
     )
     block = (5 * 10**12 if large else 5) if blocks else 0
     times = engine.run(lowered, check=False, block_bytes=block)
@@ -119,6 +131,18 @@ def test_a_difference_is_noticed(what):
             for a, b in zip(times, (actual.start, actual.end, actual.issued), strict=True)
         )
     assert noticed > 20
+
+
+def test_a_flag_that_holds_its_queue_up_is_noticed():
+    noticed = 0
+    for seed in range(200):
+        lowered = random_lowered(seed, posted=True)
+        assert not differences(lowered, block=0), seed
+        held = dataclasses.replace(lowered, posted=np.zeros(len(lowered), np.bool_))
+        times = engine.run(held, check=False)
+        start, end, _ = as_arrays(run_reference(lowered))
+        noticed += not (np.array_equal(start, times.start) and np.array_equal(end, times.end))
+    assert noticed > 40
 
 
 @pytest.mark.parametrize("wrong", ["no give-back", "no limit", "of one"])

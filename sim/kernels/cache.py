@@ -18,6 +18,10 @@ Piece = tuple[Hashable, int]
 #: The pieces that a transfer reads.
 Transfer = Sequence[Piece]
 
+#: ``Work.missed`` and ``Work.sharers`` of a transfer.
+Missed = tuple[int, int]
+NOTHING: Missed = (0, 1)
+
 
 class CacheRounds:
     """The content of the cache after each round.
@@ -33,22 +37,22 @@ class CacheRounds:
         self.held: dict[Hashable, int] = {}  # bytes by piece, the least recently used one first
         self.used = 0
 
-    def read(self, round_: Sequence[Sequence[Transfer]]) -> list[tuple[int, ...]]:
-        """Return ``Work.missed`` of each transfer of each core in a round."""
+    def read(self, round_: Sequence[Sequence[Transfer]]) -> list[tuple[Missed, ...]]:
+        """Return what each transfer of each core in a round misses."""
         if self.room is None:
-            return [(0,) * len(transfers) for transfers in round_]
+            return [(NOTHING,) * len(transfers) for transfers in round_]
         cores = Counter(
             piece
             for transfers in round_
             for piece in dict.fromkeys(piece for transfer in transfers for piece in transfer)
         )
         shares = {
-            piece: 0 if piece[0] in self.held else ceil_div(piece[1], count)
+            piece: NOTHING if piece[0] in self.held else (ceil_div(piece[1], count), count)
             for piece, count in cores.items()
         }
         self.write(cores)
         return [
-            tuple(sum(shares[piece] for piece in transfer) for transfer in transfers)
+            tuple(_together([shares[piece] for piece in transfer]) for transfer in transfers)
             for transfers in round_
         ]
 
@@ -61,3 +65,8 @@ class CacheRounds:
             self.held[name] = size
         while self.used > self.room:
             self.used -= self.held.pop(next(iter(self.held)))
+
+
+def _together(pieces: Sequence[Missed]) -> Missed:
+    """Return what a transfer of several pieces misses."""
+    return sum(size for size, _ in pieces), max((cores for _, cores in pieces), default=1)

@@ -19,7 +19,7 @@ import numpy as np
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
-from vitruvian.sim.kernels.cache import Piece, Transfer
+from vitruvian.sim.kernels.cache import NOTHING, Missed, Piece, Transfer
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.ring import Ring, Use
 from vitruvian.sim.kernels.steps import cube_kind, emit_steps, lower_steps, with_misses
@@ -185,7 +185,7 @@ class _GemmStep:
     parity: int  # L0 slot of the first product
     first: bool
     last: bool
-    missed: tuple[int, ...] = (0, 0)
+    missed: tuple[Missed, ...] = (NOTHING, NOTHING)
 
     @property
     def key(self) -> tuple:

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Unit
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_sequences
-from vitruvian.sim.kernels.cache import CacheRounds, Piece, Transfer
+from vitruvian.sim.kernels.cache import CacheRounds, Missed, Piece, Transfer
 
 
 class Step(Protocol):
@@ -17,11 +17,11 @@ class Step(Protocol):
 
     Attributes
     ----------
-    missed : tuple of int
-        ``Work.missed`` of each load to L1.
+    missed : tuple of Missed
+        What each load to L1 misses.
     """
 
-    missed: tuple[int, ...]
+    missed: tuple[Missed, ...]
 
     @property
     def key(self) -> tuple:
@@ -68,7 +68,7 @@ def with_misses(chip: Chip, parts: Mapping[int, list[AnyStep]]) -> dict[int, lis
         present = [(index, s) for index, s in zip(parts, round_, strict=True) if s is not None]
         missed = cache.read([s.loads for _, s in present])
         for (index, s), bytes_ in zip(present, missed, strict=True):
-            if any(bytes_):
+            if any(size for size, _ in bytes_):
                 parts[index][number] = replace(s, missed=bytes_)  # type: ignore[type-var]
         cache.write([piece for _, s in present for piece in s.stores])
     return parts

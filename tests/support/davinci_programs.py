@@ -41,7 +41,9 @@ def random_lowered(
 
     If ``deadlock`` is True, some waits are moved before their sets. If ``drains`` is True, results
     are late. If ``interlocks`` is True, half of the instructions need an earlier result of their
-    queue. If ``posted`` is True, half of the units do not wait for their flags. At most ``places`` cores run at once, or any number of them if it is 0.
+    queue. If ``posted`` is True, half of the units
+    do not wait for their flags. At most ``places`` cores run at once, or any number of them if it
+    is 0.
     """
     rng = np.random.default_rng(seed)
     scale = 10**12 if large else 1

@@ -238,7 +238,8 @@ class Chip:
             return ChipTiming(_atto(init) + _atto(seconds), drain=_atto(drain))
         bus, carried = route.bus, nbytes
         if work.missed and self.cache is not None:
-            init += self.cache.latency_s
+            # The hardware serialises accesses to one address that is not in the cache.
+            init += self.cache.latency_s if work.sharers > 1 else 0
             # A transfer uses one bus: of the cache and the memory, the one that takes longer if all
             # cores transfer. A line that several cores need comes from the memory only once.
             every, behind = (self.buses[b].totals[-1] for b in (bus, self.cache.bus))

@@ -178,7 +178,8 @@ class Cache:
     nbytes : int
         Bytes of data that stay in it while a kernel uses them.
     latency_s : Fraction
-        Seconds by which a transfer that misses occupies its unit before it uses its bus.
+        Seconds by which a transfer that misses occupies its unit before it uses its bus, if other
+        cores miss the same data at the same time.
     bus : str
         The bus between the cache and the memory.
     """

@@ -71,6 +71,8 @@ class Work:
     missed : int
         Bytes that a move from global memory must fetch from the memory behind the second-level
         cache; if several cores fetch the same bytes at a time, this core's part of them.
+    sharers : int
+        Number of cores that fetch the same bytes from there at a time.
     """
 
     nbytes: int = 0
@@ -78,6 +80,7 @@ class Work:
     operations: int = 0
     precision: str = ""
     missed: int = 0
+    sharers: int = 1
 
 
 def _nothing() -> dict[str, Any]:

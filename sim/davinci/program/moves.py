@@ -22,7 +22,7 @@ class Moves(Builder):
         nbytes: int,
         repeats: int = 0,
         extra: dict[str, View] | None = None,
-        missed: int = 0,
+        missed: tuple[int, int] = (0, 1),
     ) -> Instruction:
         try:
             # The path between two memories decides which unit executes a move.
@@ -37,7 +37,7 @@ class Moves(Builder):
             reads=reads,
             writes=writes,
             path=f"{src.buffer}->{dst.buffer}",
-            work=Work(nbytes=nbytes, repeats=repeats, missed=missed),
+            work=Work(nbytes=nbytes, repeats=repeats, missed=missed[0], sharers=missed[1]),
         )
 
     def copy(
@@ -51,7 +51,7 @@ class Moves(Builder):
         src_stride: int = 0,
         atomic: str = "",
         atomic_operation: str = "add",
-        missed: int = 0,
+        missed: tuple[int, int] = (0, 1),
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
@@ -72,8 +72,8 @@ class Moves(Builder):
             Dtype of the elements that are combined with those of dst; "" to replace those.
         atomic_operation : {"add", "max", "min"}
             How they are combined.
-        missed : int
-            As in ``Work``.
+        missed : (int, int)
+            ``missed`` and ``sharers`` of ``Work``.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Moves(Builder):
         dst_c0_stride: int | None = None,
         dst_row_stride: int = BLOCK_BYTES,
         dst_matrix_stride: int = 0,
-        missed: int = 0,
+        missed: tuple[int, int] = (0, 1),
     ) -> Instruction:
         """Move row-major matrices to columns of fractals; by default the 2-D view ``src``.
 
@@ -143,8 +143,8 @@ class Moves(Builder):
             Bytes from matrix to matrix and from row to row of src.
         dst_c0_stride, dst_row_stride, dst_matrix_stride : int
             Bytes from block to block of a row, from row to row and from matrix to matrix of dst.
-        missed : int
-            As in ``Work``.
+        missed : (int, int)
+            ``missed`` and ``sharers`` of ``Work``.
 
         Raises
         ------

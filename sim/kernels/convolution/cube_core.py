@@ -14,7 +14,7 @@ and tensor layouts.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
-from vitruvian.sim.kernels.cache import Piece, Transfer
+from vitruvian.sim.kernels.cache import NOTHING, Missed, Piece, Transfer
 from vitruvian.sim.kernels.convolution.dense import ConvOperands, image_fractals, weight_fractals
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
 from vitruvian.sim.kernels.kernel import products_need_barrier
@@ -187,7 +187,7 @@ class _ConvStep:
     slot: int
     parity: int  # L0 slot of the first product
     last: bool
-    missed: tuple[int, ...] = field(default=(0, 0))
+    missed: tuple[Missed, ...] = (NOTHING, NOTHING)
 
     @property
     def key(self) -> tuple:

@@ -1,0 +1,1 @@
+"""Measured kernels of the Ascend 910B."""

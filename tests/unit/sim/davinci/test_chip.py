@@ -74,7 +74,7 @@ def test_chips_come_along_and_say_where_their_numbers_are_from(name):
     for where, source in chip.sources.items():
         known = (
             r"Tang 2024 (§|Table|Fig|Alg)|Rohwedder 2021 (§|Fig)|stub|msKPP|catlass|public"
-            r"|Zhou et al. 2025 §|table|manual|att|assumed: |fitted: |the measured"
+            r"|Zhou et al. 2025 §|table|manual|att|asc-devkit|assumed: |fitted: |the measured"
         )
         assert re.match(known, source), (where, source)
     assert chip.cube is not None

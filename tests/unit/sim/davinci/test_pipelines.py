@@ -152,8 +152,8 @@ def test_rows_of_nd2nz():
     assert sum(route.seconds(128 * 512, 128)) == whole
     for rows in (1, 16, 64, 256):
         init, data, drain = route.seconds(rows * 512, rows)
-        assert init == Fraction("14.6") * NS and init + drain == 96 * NS
-        assert data == (whole - 96 * NS) * rows / 128
+        assert init == Fraction("14.6") * NS and init + drain == 239 * NS
+        assert data == (whole - 239 * NS) * rows / 128
     assert sum(route.seconds(128 * 512)) == whole, "without a number of rows, only bytes count"
 
 
@@ -172,9 +172,9 @@ def test_nd2nz_counts_its_rows():
 @pytest.mark.parametrize("latency", ["435.5", "10000"])
 def test_a_latency_beyond_the_measured_times_is_refused(latency):
     text = find_chip("ascend910b").read_text(encoding="utf-8")
-    assert text.count("latency_ns = 96\n") == 1
+    assert text.count("latency_ns = 239\n") == 1
     with pytest.raises(ChipError, match="latency_ns must be at most the time of the smallest size"):
-        read_chip(text.replace("latency_ns = 96\n", f"latency_ns = {latency}\n"))
+        read_chip(text.replace("latency_ns = 239\n", f"latency_ns = {latency}\n"))
 
 
 def test_results_do_not_change():

@@ -104,9 +104,11 @@ def transfers(chip: Chip) -> dict[str, float]:
 
 
 def causes(text: str) -> None:
-    """Print the errors without one cause each."""
-    products = [f"{size}" for size, _, _ in measured.PRODUCTS]
-    names = products + [name for name, *_ in measured.EXAMPLES[:3]]
+    """Print the errors without one cause each: of times, and of MTE2 in the vendor's examples."""
+    examples = [measured.EXAMPLES[at] for at in (0, 1, 2, 4)]
+    size, published, _ = measured.CONVOLUTIONS[3]
+    names = [f"{size}" for size, _, _ in measured.PRODUCTS] + [name for name, *_ in examples]
+    names.append(f"convolution of {size[1]} channels")
     print(f"| chip file | {' | '.join(names)} |\n|---{'|---' * len(names)}|")
     for cause, change in model.CAUSES.items():
         chip = read_chip(change(text))
@@ -114,8 +116,9 @@ def causes(text: str) -> None:
             model.gemm(chip, size, size, size).total_us / 1e3 / milliseconds - 1
             for size, milliseconds, _ in measured.PRODUCTS
         ]
-        for _, (m, k, n), blocking, mte2, _ in measured.EXAMPLES[:3]:
+        for _, (m, k, n), blocking, mte2, _ in examples:
             errors.append(model.gemm(chip, m, k, n, blocking).busy_us[Unit.MTE2] / mte2 - 1)
+        errors.append(model.convolution(chip, size).total_us / 1e3 / published - 1)
         print(f"| {cause} | {' | '.join(f'{100 * e:+.1f}%' for e in errors)} |", flush=True)
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, Work, load_chip
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
-from vitruvian.sim.kernels.cache import NOTHING, Missed, Piece, Transfer
+from vitruvian.sim.kernels.cache import Piece, Transfer
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.ring import Ring, Use
-from vitruvian.sim.kernels.steps import cube_kind, emit_steps, lower_steps, with_misses
+from vitruvian.sim.kernels.steps import Step, cube_kind, emit_steps, lower_steps, with_misses
 
 M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
@@ -171,8 +171,8 @@ def _parts(m: int, n: int, b: Blocking) -> list[tuple[range, range]]:
     ]
 
 
-@dataclass(frozen=True)
-class _GemmStep:
+@dataclass(frozen=True, kw_only=True)
+class _GemmStep(Step):
     """A step: the load of tiles of A and B to L1, and all products computed from them."""
 
     i: int
@@ -185,7 +185,6 @@ class _GemmStep:
     parity: int  # L0 slot of the first product
     first: bool
     last: bool
-    missed: tuple[Missed, ...] = (NOTHING, NOTHING)
 
     @property
     def key(self) -> tuple:

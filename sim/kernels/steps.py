@@ -1,7 +1,8 @@
 """Programs of Cube cores that consist of steps: loads to L1, products, and the store of a tile."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Protocol, TypeVar
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from vitruvian.sim.davinci import Chip, Core, Unit
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_sequences
-from vitruvian.sim.kernels.cache import CacheRounds, Missed, Piece, Transfer
+from vitruvian.sim.kernels.cache import NOTHING, CacheRounds, Missed, Piece, Transfer
 
 
-class Step(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Step(ABC):
     """A step of a core.
 
     Attributes
@@ -21,22 +23,22 @@ class Step(Protocol):
         What each load to L1 misses.
     """
 
-    missed: tuple[Missed, ...]
+    missed: tuple[Missed, ...] = (NOTHING, NOTHING)
 
     @property
+    @abstractmethod
     def key(self) -> tuple:
-        """Return all properties that affect the times of the step."""
-        ...
+        """All properties that affect the times of the step."""
 
     @property
+    @abstractmethod
     def loads(self) -> Sequence[Transfer]:
-        """Return the pieces of data that each load to L1 reads."""
-        ...
+        """The pieces of data that each load to L1 reads."""
 
     @property
+    @abstractmethod
     def stores(self) -> Sequence[Piece]:
-        """Return the pieces of data that the step stores."""
-        ...
+        """The pieces of data that the step stores."""
 
 
 AnyStep = TypeVar("AnyStep", bound=Step)
@@ -69,7 +71,7 @@ def with_misses(chip: Chip, parts: Mapping[int, list[AnyStep]]) -> dict[int, lis
         missed = cache.read([s.loads for _, s in present])
         for (index, s), bytes_ in zip(present, missed, strict=True):
             if any(size for size, _ in bytes_):
-                parts[index][number] = replace(s, missed=bytes_)  # type: ignore[type-var]
+                parts[index][number] = replace(s, missed=bytes_)
         cache.write([piece for _, s in present for piece in s.stores])
     return parts
 

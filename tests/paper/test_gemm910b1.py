@@ -65,7 +65,8 @@ def test_products(products, size, milliseconds, busy):
 
 @pytest.mark.parametrize("name, size, blocking, mte2, total", measured.EXAMPLES[:3])
 def test_the_example_of_4096(name, size, blocking, mte2, total):
-    run = model.gemm(CHIP, *size, blocking)
+    m, k, n = size
+    run = model.gemm(CHIP, m, k, n, blocking)
     assert abs(run.busy_us[Unit.MTE2] / mte2 - 1) <= EXAMPLE / 100, name
     assert abs(run.total_us / total - 1) <= EXAMPLE / 100, name
 
@@ -100,9 +101,9 @@ def test_a_product_that_is_left_out_is_predicted():
 def test_without_a_cause_an_example_is_missed():
     """The flags of MTE2 and the latency of nd2nz explain the example with one block at a time."""
     text = chip_text("ascend910b")[0]
-    _, size, blocking, mte2, _ = measured.EXAMPLES[1]
+    _, (m, k, n), blocking, mte2, _ = measured.EXAMPLES[1]
     for cause in ("MTE2 waits for the results before a flag", "latency of `nd2nz` 96 ns"):
-        run = model.gemm(read_chip(model.CAUSES[cause](text)), *size, blocking)
+        run = model.gemm(read_chip(model.CAUSES[cause](text)), m, k, n, blocking)
         assert run.busy_us[Unit.MTE2] / mte2 > 1 + EXAMPLE / 100, cause
 
 
@@ -122,8 +123,8 @@ def test_the_document_has_the_convolutions(convolutions, root):
 
 def test_the_document_has_the_examples_and_loads(root):
     rows = table(root, "examples")
-    for (_, size, blocking, mte2, _), row in zip(measured.EXAMPLES, rows, strict=True):
-        run = model.gemm(CHIP, *size, blocking)
+    for (_, (m, k, n), blocking, mte2, _), row in zip(measured.EXAMPLES, rows, strict=True):
+        run = model.gemm(CHIP, m, k, n, blocking)
         assert number(row["published µs"]) == mte2
         assert number(row["now µs"]) == pytest.approx(run.busy_us[Unit.MTE2], abs=0.06)
     for (_, load, published), row in zip(measured.LOADS, table(root, "loads"), strict=True):

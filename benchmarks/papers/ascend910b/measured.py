@@ -32,21 +32,21 @@ CONVOLUTIONS = (
 #: cores of the first three, nor the number of slots of L1 without large steps: 4 are assumed.
 EXAMPLES = (
     (
-        "4096³·5/4, one block 64×256×64",
+        "4096×4096×5120, one block 64×256×64",
         (4096, 4096, 5120),
         Blocking(4, 5, 64, 256, 64, 1, 4, False),
         2452.4,
         2532.5,
     ),
     (
-        "4096³·5/4, one block 128×64×256",
+        "4096×4096×5120, one block 128×64×256",
         (4096, 4096, 5120),
         Blocking(4, 5, 128, 64, 256, 1, 4, False),
         808.5,
         835.6,
     ),
     (
-        "4096³·5/4, four blocks 128×64×256",
+        "4096×4096×5120, four blocks 128×64×256",
         (4096, 4096, 5120),
         Blocking(4, 5, 128, 64, 256, 4, 2, False),
         591.1,

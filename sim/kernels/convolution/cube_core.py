@@ -22,12 +22,12 @@ from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
-from vitruvian.sim.kernels.cache import NOTHING, Missed, Piece, Transfer
+from vitruvian.sim.kernels.cache import Piece, Transfer
 from vitruvian.sim.kernels.convolution.dense import ConvOperands, image_fractals, weight_fractals
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.ring import Ring, Use
-from vitruvian.sim.kernels.steps import cube_kind, emit_steps, lower_steps, with_misses
+from vitruvian.sim.kernels.steps import Step, cube_kind, emit_steps, lower_steps, with_misses
 
 M, MTE1, MTE2, FIX = Unit.M, Unit.MTE1, Unit.MTE2, Unit.FIX
 
@@ -168,8 +168,8 @@ def _tensors(program: Program, s: ConvShape, data: ConvOperands | None) -> tuple
     )
 
 
-@dataclass(frozen=True)
-class _ConvStep:
+@dataclass(frozen=True, kw_only=True)
+class _ConvStep(Step):
     """A step: the load of pixels and weights to L1, and all products computed from them.
 
     The depth is counted in fractals, positions of the kernel fastest.
@@ -187,7 +187,6 @@ class _ConvStep:
     slot: int
     parity: int  # L0 slot of the first product
     last: bool
-    missed: tuple[Missed, ...] = (NOTHING, NOTHING)
 
     @property
     def key(self) -> tuple:

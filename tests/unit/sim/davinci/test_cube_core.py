@@ -89,7 +89,7 @@ def test_what_a_miss_costs():
     half = load_timing((65536 // 2, 2))
     assert half.bus == "hbm" and half.init == shared.init
     assert half.data == hit.data and half.rate == hit.rate / 2, "the memory carries its half"
-    uncached = load_timing((65536, 1), replace(C910B, cache=None))
+    uncached = load_timing((65536, 1), replace(C910B, cache=None, _known={}))
     assert uncached == hit
 
 

@@ -35,9 +35,13 @@ def test_the_command_cce_of_the_page_runs(root, monkeypatch, capsys):
 def test_the_launch_of_the_table_is_the_chips(root):
     text = site.text_of(root / "docs" / "results" / "gemm910b1.md")
     chip = load_chip("ascend910b")
-    launch = re.search(r"launch, (\d+) µs", text)
-    total = re.search(r"memory bus, ([\d.]+) TB/s", text)
-    writes = re.search(r"total of the bus, ([\d.]+) TB/s", text)
-    assert launch and int(launch[1]) == pytest.approx(float(chip.launch_s) * 1e6)
-    for found, bus in ((total, "memory"), (writes, "write")):
-        assert found and float(found[1]) * 1e12 == pytest.approx(float(chip.buses[bus].totals[-1]))
+    launch = re.search(r"launch, ([\d.]+) µs, and latency of misses .*, (\d+) ns", text)
+    assert launch and float(launch[1]) == pytest.approx(float(chip.launch_s) * 1e6)
+    assert chip.cache is not None
+    assert float(launch[2]) == pytest.approx(float(chip.cache.latency_s) * 1e9)
+    totals = re.search(r"reads ([\d.]+) and writes ([\d.]+) TB/s of all cores", text)
+    memory = re.search(r"memory, ([\d.]+) TB/s; (\d+) MiB that stay", text)
+    assert totals and memory and int(memory[2]) << 20 == chip.cache.nbytes
+    for found, bus in ((totals[1], "memory"), (totals[2], "write"), (memory[1], "hbm")):
+        # The text has three digits.
+        assert float(found) * 1e12 == pytest.approx(float(chip.buses[bus].totals[-1]), rel=2e-3)

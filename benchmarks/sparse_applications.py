@@ -86,18 +86,18 @@ def compared(calls: list[Callable[[], Any]], rounds: int) -> tuple[str, float]:
     return " | ".join([*cells, f"{busy:.2f}"]), ratios[0]
 
 
-def power_method(a: Any) -> np.ndarray:
+def power_method(a: Any, tolerance: float = 1e-6) -> np.ndarray:
     """Rank the vertices as NetworkX does on SciPy's matrices."""
     size, sums = a.shape[0], a.sum(1)
     share = np.divide(1.0, sums, out=np.zeros(size), where=sums > 0)
     weights: Any = sparse.diags_array(share)
     scaled, dangling = (weights @ a).tocsr(), np.flatnonzero(sums == 0)
     rank = np.full(size, 1 / size)
-    for _ in range(100):
+    for _ in range(1000):
         last = rank
         rank = 0.85 * (last @ scaled + last[dangling].sum() / size) + 0.15 / size
         # NetworkX's condition, whose tolerance is per vertex.
-        if np.abs(rank - last).sum() < size * 1e-6:
+        if np.abs(rank - last).sum() < size * tolerance:
             break
     return rank
 

@@ -13,6 +13,9 @@ notice a change in another file.
 import numba
 import numpy as np
 
+#: Elements up to which an insertion sort is fast
+_SHORT = 64
+
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _times(code, x, a):
@@ -310,9 +313,23 @@ def multiply_rows(
                     out_index[place] = j
                     place += 1
                 total[j] = _plus(plus, total[j], _times(times, x, right_values[f]))
-        out_index[out_start[i] : place].sort()
+        _sort(out_index, out_start[i], place)
         for slot in range(out_start[i], place):
             out_values[slot] = total[out_index[slot]]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sort(index, begin, end):
+    """Sort a part of an array; a short part by insertion, which needs no memory of its own."""
+    if end - begin > _SHORT:
+        index[begin:end].sort()
+        return
+    for place in range(begin + 1, end):
+        x, to = index[place], place
+        while to > begin and index[to - 1] > x:
+            index[to] = index[to - 1]
+            to -= 1
+        index[to] = x
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

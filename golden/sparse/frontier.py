@@ -1,4 +1,4 @@
-"""Searches, shortest paths and components by sparse vectors, with the bits of plain execution.
+"""Searches, paths, components and cores by sparse vectors, with the bits of plain execution.
 
 Plain execution multiplies the whole matrix in every iteration. A product with the vertices that the
 last iteration changed gives the same minima and the same truth values, since all other vertices
@@ -9,19 +9,19 @@ proportion to its edges, and not to their product with the diameter.
 import numpy as np
 
 from vitruvian.golden.sparse.applications.problem import Problem
-from vitruvian.golden.sparse.applications.traversal import BFS, COMPONENTS, SSSP
-from vitruvian.golden.sparse.execute import Run, begin
-from vitruvian.golden.sparse.frontier_compiled import relax, search, settle, spread
+from vitruvian.golden.sparse.applications.traversal import BFS, COMPONENTS, KCORE, SSSP
+from vitruvian.golden.sparse.execute import Run, begin, run
+from vitruvian.golden.sparse.frontier_compiled import peel, relax, search, settle, spread
 from vitruvian.golden.sparse.storage import unsigned
 
 
 def has_frontier(problem: Problem) -> bool:
     """Return whether ``run_frontier`` can run a problem."""
-    return any(problem.graph is each for each in (BFS, SSSP, COMPONENTS))
+    return any(problem.graph is each for each in (BFS, SSSP, COMPONENTS, KCORE))
 
 
 def run_frontier(problem: Problem, *, exact: bool = False) -> Run:
-    """Run bfs, sssp or components over the edges of changed vertices only.
+    """Run bfs, sssp, components or kcore over the edges of changed vertices only.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def run_frontier(problem: Problem, *, exact: bool = False) -> Run:
     """
     graph = problem.graph
     if not has_frontier(problem):
-        raise ValueError(f"problem must be bfs, sssp or components, not {graph.name}")
+        raise ValueError(f"problem must be bfs, sssp, components or kcore, not {graph.name}")
     tensors = begin(graph, problem.matrices, problem.given)
     a = problem.matrices["A"]
     csr = unsigned(a.row_start), unsigned(a.column_index), a.row_values
@@ -53,6 +53,12 @@ def run_frontier(problem: Problem, *, exact: bool = False) -> Run:
         depth = float(tensors["depth"])
         visited = _truth(tensors["visited"])
         done, stopped = search(*csr, frontier, visited, result, depth, problem.iterations)
+    elif graph is KCORE:
+        result = tensors["core"].copy()
+        if not ((a.row_values > 0).all() and (tensors["alive"] == 1).all()):
+            return run(graph, problem.matrices, problem.given, iterations=problem.iterations)
+        k = float(tensors["k"])
+        done, stopped = peel(*csr, tensors["degree"].copy(), result, k, problem.iterations)
     else:
         result = tensors[graph.results[0]].copy()
         enough = problem.iterations >= len(result)

@@ -265,6 +265,78 @@ def spread(start: np.ndarray, index: np.ndarray, label: np.ndarray) -> int:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def peel(
+    start: np.ndarray,
+    index: np.ndarray,
+    values: np.ndarray,
+    degree: np.ndarray,
+    core: np.ndarray,
+    k: float,
+    iterations: int,
+) -> tuple[int, bool]:
+    """Remove all vertices with less than k neighbours at once, again and again, for rising k.
+
+    Parameters
+    ----------
+    start, index, values : ndarray
+        CSR arrays; every value is positive.
+    degree : (N,) ndarray of float64
+        The number of neighbours; it is overwritten.
+    core : (N,) ndarray of float64
+        The result.
+
+    Returns
+    -------
+    iterations : int
+        Removals, and iterations that raised k because no vertex had few neighbours.
+    done : bool
+        True if no vertex is left.
+    """
+    size, one = len(degree), np.uint64(1)
+    alive = np.ones(size, np.bool_)
+    low, after = np.empty(size, np.uint32), np.empty(size, np.uint32)
+    left, count = size, _few(degree, alive, k, low)
+    for iteration in range(1, iterations + 1):
+        place = np.uint64(0)
+        while place < count:
+            core[low[place]] = k - 1.0
+            alive[low[place]] = False
+            place += one
+        left -= np.int64(count)
+        found, place = np.uint64(0), np.uint64(0)
+        while place < count:
+            i = low[place]
+            e, stop = start[i], start[i + one]
+            while e < stop:
+                j = index[e]
+                before = degree[j]
+                degree[j] = before - values[e]
+                if alive[j] and before >= k and degree[j] < k:
+                    after[found] = j
+                    found += one
+                e += one
+            place += one
+        if not left:
+            return iteration, True
+        if not count:
+            k += 1.0
+            found = _few(degree, alive, k, after)
+        low, after, count = after, low, found
+    return iterations, False
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _few(degree, alive, k, found):
+    """List the vertices that are left with less than k neighbours, and return their number."""
+    count, one = np.uint64(0), np.uint64(1)
+    for i in range(len(degree)):
+        if alive[i] and degree[i] < k:
+            found[count] = i
+            count += one
+    return count
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def cycle_to(
     start: np.ndarray, index: np.ndarray, values: np.ndarray, distance: np.ndarray
 ) -> np.ndarray:

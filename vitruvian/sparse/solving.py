@@ -94,8 +94,8 @@ def solve(
         graph, a pandas data frame or a list of tuples with edges, a dense ndarray or a ``Sparse``;
         see ``as_sparse``. It must be square, but for kmeans.
     dataflow : {"plain", "oei"}, optional
-        "plain" runs one node of the dataflow graph after the other, and bfs, sssp and components
-        over the edges of changed vertices only; "oei" runs pairs of products in one pass over the
+        "plain" runs one node of the dataflow graph after the other, and bfs, sssp, components and
+        kcore over the edges of changed vertices only; "oei" runs pairs of products in one pass over the
         matrix where their dependencies allow it, as SIDA does, and takes longer on a CPU. Both give
         the same bits. By default it is "plain", or "oei" if ``width`` is given.
     simulate : bool

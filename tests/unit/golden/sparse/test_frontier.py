@@ -136,9 +136,10 @@ def test_other_starts_and_limits():
 
 
 def test_other_problems_are_refused():
-    problem = applications.kcore(grid(3))
+    problem = applications.knn(grid(3))
     assert not has_frontier(problem)
-    with pytest.raises(ValueError, match=r"^problem must be bfs, sssp or components, not kcore$"):
+    message = r"^problem must be bfs, sssp, components or kcore, not knn$"
+    with pytest.raises(ValueError, match=message):
         run_frontier(problem)
 
 
@@ -162,3 +163,23 @@ def test_labels_of_directed_graphs_and_of_other_starts_are_those_of_plain_execut
     start = np.random.default_rng(seed).permutation(a.shape[0]).astype(float)
     same(replace(directed, given={"label": start}))
     same(replace(directed, iterations=1))
+
+
+@pytest.mark.parametrize("directed", [None, False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_cores_have_the_bits_and_the_iterations_of_plain_execution(seed, directed):
+    a = random_graph(seed)
+    problem = applications.kcore(a, directed=directed)
+    cores = same(problem)
+    for limit in (1, 2, 5):
+        same(replace(problem, iterations=limit))
+    graph = nx.from_scipy_sparse_array(
+        scipy.sparse.csr_array((np.ones(a.nonzeros), a.column_index, a.row_start), a.shape),
+        create_using=nx.DiGraph if directed else nx.Graph,
+    )
+    graph.remove_edges_from([*nx.selfloop_edges(graph)])
+    if directed is not None:
+        assert cores.tolist() == list(nx.core_number(graph).values())
+    # Vertices that are gone already, or edges without a positive weight, run node by node.
+    alive = np.random.default_rng(seed).integers(0, 2, a.shape[0]).astype(float)
+    same(replace(problem, given={**problem.given, "alive": alive}, iterations=9))

@@ -95,9 +95,9 @@ def solve(
         see ``as_sparse``. It must be square, but for kmeans.
     dataflow : {"plain", "oei"}, optional
         "plain" runs one node of the dataflow graph after the other, and bfs, sssp, components and
-        kcore over the edges of changed vertices only; "oei" runs pairs of products in one pass over the
-        matrix where their dependencies allow it, as SIDA does, and takes longer on a CPU. Both give
-        the same bits. By default it is "plain", or "oei" if ``width`` is given.
+        kcore over the edges of changed vertices only; "oei" runs pairs of products in one pass over
+        the matrix where their dependencies allow it, as SIDA does, and takes longer on a CPU. Both
+        give the same bits. By default it is "plain", or "oei" if ``width`` is given.
     simulate : bool
         If True, the result has the report of the whole run on the simulated machine, whose dataflow
         is OEI in either case.

@@ -189,7 +189,10 @@ def test_a_buffer_that_is_too_small_is_one_line(tmp_path, capsys):
         (["bfs", "--weight", "km"], "--weight must come with a list of edges, not with "),
         (["bfs", "--arch", "absent.toml"], "architecture must be a TOML file, not 'absent.toml'"),
         (["bfs", "--memory", "absent.toml"], "memory must be a TOML file, not 'absent.toml'"),
-        (["bfs", "--memory", "ddr4"], "memory must be one of hbm2, not 'ddr4'"),
+        (
+            ["bfs", "--memory", "ddr4"],
+            "--memory must be one of none, hbm2, a TOML file, not 'ddr4'",
+        ),
         (["bfs", "--dram-simulator", "x"], "a DRAM simulator must come with a memory"),
         (
             ["bfs", "--memory", "hbm2", "--dram-simulator", "absent"],

@@ -3,6 +3,7 @@
 import argparse
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands.options import add_json
@@ -146,6 +147,9 @@ def _solved(options: argparse.Namespace, allowed: dict[str, Any], progress: Prog
         machine = {"simulate": True, "architecture": loaded}
         machine |= {"reorder": options.reorder, "block": options.blocked}
         machine["memory"] = None if options.memory == "none" else options.memory
+        # A name that is none is refused before the matrix is read.
+        if not Path(options.memory).suffix:
+            one_of("--memory", options.memory, ("none", "hbm2", "a TOML file"))
         machine["dram_simulator"] = options.dram_simulator
     else:
         refuse_machine(options)

@@ -1,0 +1,1 @@
+"""Programs as words of 64 bits: encoder, decoder, assembly text, and files."""

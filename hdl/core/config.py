@@ -1,0 +1,91 @@
+"""The parameters of a core, and its named presets."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from vitruvian.common.validate import check_int
+
+from ..cube import CONFIGS
+from ..cube.config import MatrixUnitConfig
+from ..vector.config import VectorConfig
+from .ports import BLOCK_BYTES
+
+_KIB = 1024
+#: Bytes of a fractal of operands.
+FRACTAL_BYTES = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreConfig:
+    """The parameters of a core.
+
+    Parameters
+    ----------
+    tile : MatrixUnitConfig
+        The matrix unit. Its rows and columns are powers of two up to 16, a row of its operands has
+        at most 32 bytes, and it has FP32 results.
+    vector : VectorConfig
+        The vector unit, with 16 lanes.
+    l1, l0a, l0b, l0c, ub : int
+        Bytes of the buffers.
+    queue_words : int
+        Words of instructions that wait in front of a unit.
+    ahead : int
+        Blocks that a move reads ahead of its writes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not allowed.
+    """
+
+    tile: MatrixUnitConfig
+    vector: VectorConfig
+    l1: int
+    l0a: int
+    l0b: int
+    l0c: int
+    ub: int
+    queue_words: int = 32
+    ahead: int = 8
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l0a", "l0b", "l0c", "ub"):
+            check_int(name, getattr(self, name), 2 * FRACTAL_BYTES)
+            if getattr(self, name) % FRACTAL_BYTES:
+                raise ValueError(f"{name} must be whole fractals of 512 bytes")
+        check_int("queue_words", self.queue_words, 8)
+        check_int("ahead", self.ahead, 2, 64)
+        if self.vector.lanes != BLOCK_BYTES // 2:
+            raise ValueError(f"vector must have 16 lanes, not {self.vector.lanes}")
+        tile = self.tile
+        for name in ("m", "n"):
+            if getattr(tile, name) not in (2, 4, 8, 16):
+                raise ValueError(f"tile must have {name} of 2, 4, 8 or 16, not {tile}")
+        if tile.k not in (4, 8, 16) or tile.n > 8 or tile.word_bits != 32:
+            raise ValueError(f"tile must have k of 4, 8 or 16, n up to 8, and FP32 sums, not {tile}")
+
+    @property
+    def buffers(self) -> dict[str, int]:
+        """Bytes of the buffers by name."""
+        return {"L1": self.l1, "L0A": self.l0a, "L0B": self.l0b, "L0C": self.l0c, "UB": self.ub}
+
+
+#: The named cores.
+CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
+    {
+        "tiny": CoreConfig(
+            tile=CONFIGS["fp16_4x4x4_a100_dsp"],
+            vector=VectorConfig(
+                lanes=16, groups=("add", "multiply", "compare", "convert"), multiplier="dsp"
+            ),
+            l1=64 * _KIB,
+            l0a=16 * _KIB,
+            l0b=16 * _KIB,
+            l0c=32 * _KIB,
+            ub=64 * _KIB,
+        ),
+    }
+)
+
+

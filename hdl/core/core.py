@@ -1,0 +1,299 @@
+"""The core: units, queues, flags and buffers."""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.core.encoding import BUFFERS, UNITS
+
+from ..cube.unit import MatrixUnit
+from ..vector.unit import VectorUnit
+from .buffer import Buffer
+from .config import FRACTAL_BYTES, CoreConfig
+from .fetch import Fault, Fetcher
+from .matrix import MatrixFeeder
+from .mover import Mover
+from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
+from .queue import UnitQueue
+from .record import QUEUED
+from .tiles import TileMemory
+from .vector import LaneFeeder
+
+#: The units with counters of busy cycles, S first.
+COUNTED = UNITS[:6]
+FLAGS = 8
+
+
+class Core(wiring.Component):
+    """Core with the organisation of DaVinci: units with in-order queues, flags, and buffers.
+
+    Parameters
+    ----------
+    config : CoreConfig
+
+    Members
+    -------
+    start, address : In(1), In(32)
+        Start the program at a byte of global memory, a multiple of 32.
+    running : Out(1)
+        The program has not ended.
+    fault : Out(Fault)
+        The reason why the core has stopped before the end.
+    fetch, r : Out(ReadPort())
+        Global memory: the program, and the data for MTE2.
+    w : Out(WritePort())
+        Global memory: the results of MTE3.
+    busy : Out(32) for each of S, V, M, MTE1, MTE2, MTE3
+        Cycles in which the unit had an instruction since the start.
+    """
+
+    #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
+    shared = (*MatrixUnit.shared, *VectorUnit.shared)
+
+    if TYPE_CHECKING:
+        start: Signal
+        address: Signal
+        running: Signal
+        fault: Any
+        fetch: Any
+        r: Any
+        w: Any
+        busy: Any
+
+    def __init__(self, *, config: CoreConfig):
+        if not isinstance(config, CoreConfig):
+            raise TypeError(f"config must be a CoreConfig, not {config!r}")
+        self.config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(ADDRESS_BITS),
+                "running": Out(1),
+                "fault": Out(Fault),
+                "fetch": Out(ReadPort()),
+                "r": Out(ReadPort()),
+                "w": Out(WritePort()),
+                "busy": Out(32).array(len(COUNTED)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        config, tile = self.config, self.config.tile
+        m.submodules.fetcher = fetcher = Fetcher()
+        m.submodules.l1 = l1 = Buffer(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
+        m.submodules.ub = ub = Buffer(blocks=config.ub // BLOCK_BYTES, readers=2, writers=3)
+        operand = 2 * tile.k
+        l0a = self._operands(config.l0a, tile.m, operand)
+        l0b = self._operands(config.l0b, tile.n, operand)
+        l0c = TileMemory(
+            fractals=config.l0c // (2 * FRACTAL_BYTES),
+            tile_rows=tile.m,
+            piece_bytes=4 * tile.n,
+            row_bytes=2 * BLOCK_BYTES,
+            readers=1,
+            writers=0,
+        )
+        m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
+        m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
+        m.submodules.vector = vector = LaneFeeder(config=config)
+        ahead = config.ahead
+        m.submodules.mte1 = mte1 = Mover(ops=("copy", "load", "fill"), ahead=ahead)
+        m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
+        m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
+        units = {"V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
+
+        wiring.connect(m, mte1.r, l1.r[0])
+        wiring.connect(m, mte3.r, ub.r[1])
+        wiring.connect(m, vector.ub, ub.r[0])
+        wiring.connect(m, vector.l0c, l0c.r[0])
+        wiring.connect(m, vector.w, ub.w[0])
+        wiring.connect(m, mte2.r, wiring.flipped(self.r))
+        wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
+        self._split(m, mte1, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[1]})
+        self._split(
+            m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]}
+        )
+        self._split(m, mte3, {"GM": wiring.flipped(self.w), "L1": l1.w[1]})
+
+        queues = {}
+        for n, name in enumerate(QUEUED):
+            queue = queues[name] = UnitQueue(depth=config.queue_words)
+            m.submodules[f"queue_{name.lower()}"] = queue
+            wiring.connect(m, fetcher.queues[n], queue.i)
+            wiring.connect(m, queue.o, units[name].i)
+            m.d.comb += [queue.idle.eq(units[name].idle), fetcher.empty[n].eq(queue.empty)]
+        self._build_flags(m, {"S": fetcher, **queues})
+        m.d.comb += [
+            fetcher.start.eq(self.start),
+            fetcher.address.eq(self.address),
+            self.running.eq(fetcher.running),
+            self.fault.eq(fetcher.fault),
+        ]
+        for n, name in enumerate(COUNTED):
+            works = fetcher.running if name == "S" else ~units[name].idle
+            with m.If(self.start):
+                m.d.sync += self.busy[n].eq(0)
+            with m.Elif(works):
+                m.d.sync += self.busy[n].eq(self.busy[n] + 1)
+        return m
+
+    @staticmethod
+    def _operands(nbytes: int, rows: int, piece_bytes: int) -> TileMemory:
+        return TileMemory(
+            fractals=nbytes // FRACTAL_BYTES,
+            tile_rows=rows,
+            piece_bytes=piece_bytes,
+            row_bytes=BLOCK_BYTES,
+            readers=0,
+            writers=2,
+        )
+
+    @staticmethod
+    def _split(m: Module, mover: Mover, targets: dict[str, Any]) -> None:
+        """Connect the writes of a move to the memory that it names."""
+        for name, port in targets.items():
+            here = mover.target == BUFFERS.index(name)
+            m.d.comb += [
+                port.request.eq(mover.w.request & here),
+                port.address.eq(mover.w.address),
+                port.data.eq(mover.w.data),
+                port.enable.eq(mover.w.enable),
+            ]
+            with m.If(here):
+                m.d.comb += mover.w.grant.eq(port.grant)
+
+    @staticmethod
+    def _build_flags(m: Module, units: dict[str, Any]) -> None:
+        """Keep a bit for each source, target and number; its source sets it, its target clears it."""
+        for source, setter in units.items():
+            for target, waiter in units.items():
+                if source == target:
+                    continue
+                flags = Signal(FLAGS, name=f"flags_{source.lower()}_{target.lower()}")
+                one_set = Signal(FLAGS, name=f"set_{source.lower()}_{target.lower()}")
+                cleared = Signal(FLAGS, name=f"clear_{source.lower()}_{target.lower()}")
+                sets = setter.set & (setter.other == UNITS.index(target))
+                waits = waiter.wait & (waiter.other == UNITS.index(source))
+                hit = Array(flags)[waiter.register[:3]]
+                with m.If(waits):
+                    m.d.comb += [
+                        waiter.granted.eq(hit),
+                        cleared.eq(Mux(hit, 1 << waiter.register[:3], 0)),
+                    ]
+                with m.If(sets):
+                    m.d.comb += one_set.eq(1 << setter.register[:3])
+                m.d.sync += flags.eq((flags & ~cleared) | one_set)
+
+
+class CoreBoard(wiring.Component):
+    """Core with its global memory, for simulation: a host writes, starts and reads.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    memory_bytes : int
+        Bytes of global memory, a multiple of 32.
+    latency : int
+        Cycles from a read of the core to its data, from 1 on.
+
+    Members
+    -------
+    i : In(stream.Signature({kind: 2, address: 32, data: 256}))
+        What the host asks for, in order: kind 0 writes a block at a byte, 1 starts a program at a
+        byte and waits for its end, and 2 reads a block.
+    o : Out(stream.Signature(256))
+        The blocks that were read.
+    cycles, busy, fault : Out
+        Cycles of the last program, the counters of its units, and its fault.
+    """
+
+    shared = Core.shared
+
+    if TYPE_CHECKING:
+        i: stream.Interface
+        o: stream.Interface
+        cycles: Signal
+        busy: Any
+        fault: Any
+
+    def __init__(self, *, config: CoreConfig, memory_bytes: int, latency: int = 1):
+
+        self.config, self.memory_bytes, self.delay = config, memory_bytes, latency
+        host = data.StructLayout({"kind": 2, "address": ADDRESS_BITS, "data": 8 * BLOCK_BYTES})
+        super().__init__(
+            {
+                "i": In(stream.Signature(host)),
+                "o": Out(stream.Signature(8 * BLOCK_BYTES)),
+                "cycles": Out(32),
+                "busy": Out(32).array(len(COUNTED)),
+                "fault": Out(Fault),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = core = Core(config=self.config)
+        blocks = self.memory_bytes // BLOCK_BYTES
+        m.submodules.memory = memory = Buffer(blocks=blocks, readers=3, writers=2)
+        for n, port in enumerate((core.r, core.fetch)):
+            self._delay(m, port, memory.r[n], f"read{n}")
+        wiring.connect(m, core.w, memory.w[0])
+        host, own = memory.w[1], memory.r[2]
+        i = self.i.payload
+        started, asked = Signal(), Signal()
+        writes, starts, reads = (self.i.valid & (i.kind == kind) for kind in range(3))
+        m.d.comb += [
+            host.request.eq(writes),
+            host.address.eq(i.address[5:]),
+            host.data.eq(i.data),
+            host.enable.eq((1 << BLOCK_BYTES) - 1),
+            own.request.eq(reads & ~asked),
+            own.address.eq(i.address[5:]),
+            core.start.eq(starts & ~started),
+            core.address.eq(i.address),
+            self.fault.eq(core.fault),
+        ]
+        held = Signal(8 * BLOCK_BYTES)
+        full = Signal()
+        with m.If(own.valid):
+            m.d.sync += [held.eq(own.data), full.eq(1)]
+        with m.If(own.grant):
+            m.d.sync += asked.eq(1)
+        with m.If(core.start):
+            m.d.sync += [started.eq(1), self.cycles.eq(0)]
+        with m.Elif(core.running):
+            m.d.sync += self.cycles.eq(self.cycles + 1)
+        ended = started & ~core.running
+        stopped = core.fault != Fault.NONE
+        m.d.comb += [
+            self.o.valid.eq(full),
+            self.o.payload.eq(held),
+            self.i.ready.eq(
+                (writes & host.grant)
+                | (starts & started & Mux(stopped, 1, ended))
+                | (reads & full & self.o.ready)
+            ),
+            Cat(*self.busy).eq(Cat(*core.busy)),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [started.eq(0), asked.eq(0), full.eq(0)]
+        return m
+
+    def _delay(self, m: Module, port: Any, memory: Any, name: str) -> None:
+        """Connect a port to the memory, with a block that comes some cycles later."""
+        m.d.comb += [
+            memory.request.eq(port.request),
+            memory.address.eq(port.address),
+            port.grant.eq(memory.grant),
+        ]
+        valid, block = memory.valid, memory.data
+        for n in range(self.delay - 1):
+            later, next_block = Signal(name=f"{name}_valid{n}"), Signal(256, name=f"{name}_data{n}")
+            m.d.sync += [later.eq(valid), next_block.eq(block)]
+            valid, block = later, next_block
+        m.d.comb += [port.valid.eq(valid), port.data.eq(block)]
+
+

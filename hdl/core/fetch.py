@@ -1,0 +1,171 @@
+"""Unit S: it fetches the words of a program, and gives them to the queues in program order."""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import enum, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.core.encoding import UNIT_BITS, UNITS, WORD_BITS
+
+from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
+from .queue import REGISTER_BITS
+from .record import QUEUED, is_op, length, part, unit
+
+#: Blocks that are read ahead.
+_AHEAD = 4
+_WORDS = BLOCK_BITS // WORD_BITS
+
+
+class Fault(enum.Enum, shape=4):
+    """What stopped a core."""
+
+    NONE = 0
+    OPERATION = 1
+    UNIT = 2
+    FLAG = 3
+
+
+class Fetcher(wiring.Component):
+    """Fetch unit and dispatcher.
+
+    Members
+    -------
+    start, address : In(1), In(32)
+        Start at a byte of global memory, a multiple of 32.
+    running : Out(1)
+        The program has not ended. It ends behind its word 0, when all units are idle.
+    r : Out(ReadPort())
+        Global memory.
+    queues : array of Out(stream.Signature(64))
+        The words for the units V, M, MTE1, MTE2 and MTE3.
+    empty : In(5)
+        Queue and unit have nothing to do.
+    set, wait : Out(1), Out(1)
+        S sets a flag, or waits for one.
+    other, register : Out(3), Out(4)
+        The other unit, and the number of the flag.
+    granted : In(1)
+        The flag was set, and is cleared.
+    fault : Out(Fault)
+        The reason why no more words are dispatched.
+    """
+
+    if TYPE_CHECKING:
+        start: Signal
+        address: Signal
+        running: Signal
+        r: Any
+        queues: Any
+        empty: Signal
+        set: Signal
+        wait: Signal
+        other: Signal
+        register: Signal
+        granted: Signal
+        fault: Any
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(ADDRESS_BITS),
+                "running": Out(1),
+                "r": Out(ReadPort()),
+                "queues": Out(stream.Signature(WORD_BITS)).array(len(QUEUED)),
+                "empty": In(len(QUEUED)),
+                "set": Out(1),
+                "wait": Out(1),
+                "other": Out(UNIT_BITS),
+                "register": Out(REGISTER_BITS),
+                "granted": In(1),
+                "fault": Out(Fault),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=_AHEAD)
+        row = Signal(ADDRESS_BITS - PLACE_BITS)
+        ended = Signal()  # the word 0 has come
+        on_way = Signal(range(_AHEAD + 1))
+        m.d.comb += [
+            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < _AHEAD)),
+            self.r.address.eq(row),
+            blocks.w_data.eq(self.r.data),
+            blocks.w_en.eq(self.r.valid & self.running),
+        ]
+        m.d.sync += on_way.eq(on_way + self.r.grant - self.r.valid)
+        with m.If(self.r.grant):
+            m.d.sync += row.eq(row + 1)
+
+        number = Signal(range(_WORDS))
+        words = Array(blocks.r_data[WORD_BITS * i : WORD_BITS * (i + 1)] for i in range(_WORDS))
+        word = Signal(WORD_BITS)
+        there, taken = Signal(), Signal()
+        m.d.comb += [
+            word.eq(words[number]),
+            there.eq(blocks.r_rdy & self.running & ~ended & (self.fault == Fault.NONE)),
+            blocks.r_en.eq((taken & (number == _WORDS - 1)) | (ended & blocks.r_rdy)),
+        ]
+        with m.If(taken):
+            m.d.sync += number.eq(number + 1)
+
+        # The first word says where the others go.
+        more = Signal(5)  # words of the instruction that have not come
+        target = Signal(UNIT_BITS)
+        goes = Signal(UNIT_BITS)
+        first = more == 0
+        m.d.comb += goes.eq(Mux(first, unit(word), target))
+        own = goes == UNITS.index("S")
+        ready = Signal()
+        for n, name in enumerate(QUEUED):
+            here = goes == UNITS.index(name)
+            m.d.comb += [
+                self.queues[n].payload.eq(word),
+                self.queues[n].valid.eq(there & here & ~(first & (word == 0))),
+            ]
+            with m.If(here):
+                m.d.comb += ready.eq(self.queues[n].ready)
+        barrier = first & is_op(word, "pipe_barrier")
+        sets, waits = first & is_op(word, "set_flag"), first & is_op(word, "wait_flag")
+        with m.If(own):
+            m.d.comb += ready.eq(1)
+            with m.If(barrier):
+                m.d.comb += ready.eq(self.empty.all())
+            with m.If(waits):
+                m.d.comb += ready.eq(self.granted)
+        m.d.comb += [
+            self.set.eq(there & own & sets),
+            self.wait.eq(there & own & waits),
+            self.other.eq(
+                Mux(sets, part(word, "set_flag", "target"), part(word, "wait_flag", "source"))
+            ),
+            self.register.eq(part(word, "set_flag", "register")),
+            taken.eq(there & ready & ~(first & (word == 0))),
+        ]
+        with m.If(taken):
+            m.d.sync += target.eq(goes)
+            with m.If(first):
+                m.d.sync += more.eq(length(word) - 1)
+            with m.Else():
+                m.d.sync += more.eq(more - 1)
+        with m.If(there & first & (word == 0)):
+            m.d.sync += ended.eq(1)
+        with m.If(there & first & (goes > UNITS.index(QUEUED[-1]))):
+            m.d.sync += self.fault.eq(Fault.UNIT)
+        with m.If(self.running & ended & self.empty.all() & (on_way == 0) & ~blocks.r_rdy):
+            m.d.sync += self.running.eq(0)
+        with m.If(self.start):
+            m.d.sync += [
+                self.running.eq(1),
+                ended.eq(0),
+                row.eq(self.address[PLACE_BITS:]),
+                number.eq(0),
+                more.eq(0),
+                self.fault.eq(Fault.NONE),
+            ]
+        return m
+
+

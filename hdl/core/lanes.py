@@ -1,0 +1,69 @@
+"""How the vector unit carries out the operations of a program."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..vector.operations import Operation
+
+#: The conversions of ``vconv`` by the dtypes of source and target.
+CONVERSIONS: Mapping[tuple[str, str], Operation] = MappingProxyType(
+    {
+        ("fp16", "fp32"): Operation.TO_FP32,
+        ("fp32", "fp16"): Operation.TO_FP16,
+        ("fp16", "int32"): Operation.TO_INT32,
+        ("fp32", "int32"): Operation.TO_INT32,
+        ("fp16", "int16"): Operation.TO_INT16,
+        ("fp32", "int16"): Operation.TO_INT16,
+        ("fp16", "int8"): Operation.TO_INT8,
+        ("fp16", "uint8"): Operation.TO_UINT8,
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneOp:
+    """An operation of a program that works lane by lane.
+
+    Attributes
+    ----------
+    operation : Operation
+        The operation of the vector unit.
+    scalar : bool
+        True if the second operand is a scalar.
+    two : bool
+        True if the second operand is in memory.
+    one : bool
+        True if the first operand is in memory.
+    """
+
+    operation: Operation
+    scalar: bool = False
+    two: bool = False
+    one: bool = True
+
+
+LANE_OPS: Mapping[str, LaneOp] = MappingProxyType(
+    {
+        "vadd": LaneOp(operation=Operation.ADD, two=True),
+        "vsub": LaneOp(operation=Operation.SUB, two=True),
+        "vmul": LaneOp(operation=Operation.MUL, two=True),
+        "vmax": LaneOp(operation=Operation.MAX, two=True),
+        "vmin": LaneOp(operation=Operation.MIN, two=True),
+        "vand": LaneOp(operation=Operation.AND, two=True),
+        "vor": LaneOp(operation=Operation.OR, two=True),
+        "vadds": LaneOp(operation=Operation.ADD, scalar=True),
+        "vmuls": LaneOp(operation=Operation.MUL, scalar=True),
+        "vmaxs": LaneOp(operation=Operation.MAX, scalar=True),
+        "vmins": LaneOp(operation=Operation.MIN, scalar=True),
+        "vrelu": LaneOp(operation=Operation.RELU),
+        "vnot": LaneOp(operation=Operation.NOT),
+        "vexp": LaneOp(operation=Operation.EXP),
+        "vln": LaneOp(operation=Operation.LN),
+        "vdup": LaneOp(operation=Operation.DUP, scalar=True, one=False),
+        "vcmp": LaneOp(operation=Operation.COMPARE_BITS, two=True),
+        "vcmpv": LaneOp(operation=Operation.COMPARE_BITS, two=True),
+        "vcmpvs": LaneOp(operation=Operation.COMPARE_BITS, scalar=True),
+        "vsel": LaneOp(operation=Operation.SELECT, two=True),
+    }
+)

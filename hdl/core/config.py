@@ -85,6 +85,15 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             l0c=32 * _KIB,
             ub=64 * _KIB,
         ),
+        "plain": CoreConfig(
+            tile=MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",)),
+            vector=VectorConfig(lanes=16),
+            l1=256 * _KIB,
+            l0a=64 * _KIB,
+            l0b=64 * _KIB,
+            l0c=128 * _KIB,
+            ub=256 * _KIB,
+        ),
     }
 )
 

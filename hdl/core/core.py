@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import BUFFERS, UNITS
@@ -13,11 +14,14 @@ from ..vector.unit import VectorUnit
 from .buffer import Buffer
 from .config import FRACTAL_BYTES, CoreConfig
 from .fetch import Fault, Fetcher
+from .images import ImageAdder, ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
 from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
 from .queue import UnitQueue
 from .record import QUEUED
+from .scalar import ScalarUnit
+from .shared import Either
 from .tiles import TileMemory
 from .vector import LaneFeeder
 
@@ -84,7 +88,7 @@ class Core(wiring.Component):
         config, tile = self.config, self.config.tile
         m.submodules.fetcher = fetcher = Fetcher()
         m.submodules.l1 = l1 = Buffer(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
-        m.submodules.ub = ub = Buffer(blocks=config.ub // BLOCK_BYTES, readers=2, writers=3)
+        m.submodules.ub = ub = Buffer(blocks=config.ub // BLOCK_BYTES, readers=3, writers=4)
         operand = 2 * tile.k
         l0a = self._operands(config.l0a, tile.m, operand)
         l0b = self._operands(config.l0b, tile.n, operand)
@@ -98,25 +102,34 @@ class Core(wiring.Component):
         )
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
-        m.submodules.vector = vector = LaneFeeder(config=config)
+        ub_blocks, l1_blocks = config.ub // BLOCK_BYTES, config.l1 // BLOCK_BYTES
+        lanes, images = LaneFeeder(config=config), ImageAdder(blocks=ub_blocks)
+        m.submodules.vector = vector = Either(plain=lanes, special=images, ops=("col2im",))
         ahead = config.ahead
-        m.submodules.mte1 = mte1 = Mover(ops=("copy", "load", "fill"), ahead=ahead)
+        loads = Mover(ops=("copy", "load", "fill"), ahead=ahead)
+        patches = ImageLoader(blocks=l1_blocks)
+        m.submodules.mte1 = mte1 = Either(plain=loads, special=patches, ops=("im2col",))
         m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
         m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
-        units = {"V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
+        m.submodules.scalar = scalar = ScalarUnit()
+        units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
 
         wiring.connect(m, mte1.r, l1.r[0])
         wiring.connect(m, mte3.r, ub.r[1])
         wiring.connect(m, vector.ub, ub.r[0])
         wiring.connect(m, vector.l0c, l0c.r[0])
         wiring.connect(m, vector.w, ub.w[0])
-        wiring.connect(m, mte2.r, wiring.flipped(self.r))
+        wiring.connect(m, scalar.ub, ub.r[2])
+        wiring.connect(m, scalar.ub_w, ub.w[3])
+        self._join_reads(m, [mte2.r, scalar.gm], self.r)
         wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
         self._split(m, mte1, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[1]})
         self._split(
             m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]}
         )
-        self._split(m, mte3, {"GM": wiring.flipped(self.w), "L1": l1.w[1]})
+        own = WritePort().create(path=("mte3_gm",))
+        self._split(m, mte3, {"GM": own, "L1": l1.w[1]})
+        self._join_writes(m, [own, scalar.gm_w], self.w)
 
         queues = {}
         for n, name in enumerate(QUEUED):
@@ -125,7 +138,11 @@ class Core(wiring.Component):
             wiring.connect(m, fetcher.queues[n], queue.i)
             wiring.connect(m, queue.o, units[name].i)
             m.d.comb += [queue.idle.eq(units[name].idle), fetcher.empty[n].eq(queue.empty)]
-        self._build_flags(m, {"S": fetcher, **queues})
+        twice = self._build_flags(m, queues)
+        with m.If(scalar.differs):
+            m.d.comb += fetcher.stop.eq(Fault.VALUE)
+        with m.Elif(twice):
+            m.d.comb += fetcher.stop.eq(Fault.FLAG)
         m.d.comb += [
             fetcher.start.eq(self.start),
             fetcher.address.eq(self.address),
@@ -166,8 +183,45 @@ class Core(wiring.Component):
                 m.d.comb += mover.w.grant.eq(port.grant)
 
     @staticmethod
-    def _build_flags(m: Module, units: dict[str, Any]) -> None:
-        """Keep a bit for each source, target and number; its source sets it, its target clears it."""
+    def _join_reads(m: Module, ports: list[Any], memory: Any) -> None:
+        """Connect two units that read at one port; the blocks come in the order of the grants."""
+        m.submodules.read_turns = turns = SyncFIFO(width=1, depth=32)
+        first, second = ports
+        m.d.comb += [
+            memory.request.eq((first.request | second.request) & turns.w_rdy),
+            memory.address.eq(Mux(first.request, first.address, second.address)),
+            first.grant.eq(first.request & memory.grant),
+            second.grant.eq(second.request & ~first.request & memory.grant),
+            turns.w_data.eq(~first.request),
+            turns.w_en.eq(memory.grant),
+            turns.r_en.eq(memory.valid),
+        ]
+        for n, port in enumerate(ports):
+            m.d.comb += [
+                port.valid.eq(memory.valid & (turns.r_data == n)),
+                port.data.eq(memory.data),
+            ]
+
+    @staticmethod
+    def _join_writes(m: Module, ports: list[Any], memory: Any) -> None:
+        """Connect two units that write at one port."""
+        first, second = ports
+        m.d.comb += [
+            memory.request.eq(first.request | second.request),
+            first.grant.eq(first.request & memory.grant),
+            second.grant.eq(second.request & ~first.request & memory.grant),
+        ]
+        for name in ("address", "data", "enable"):
+            value = Mux(first.request, getattr(first, name), getattr(second, name))
+            m.d.comb += getattr(memory, name).eq(value)
+
+    @staticmethod
+    def _build_flags(m: Module, units: dict[str, Any]) -> Value:
+        """Keep a bit for each source, target and number; return 1 if a set flag is set again.
+
+        The source sets it, and the target clears it.
+        """
+        again: list[Value] = []
         for source, setter in units.items():
             for target, waiter in units.items():
                 if source == target:
@@ -186,6 +240,8 @@ class Core(wiring.Component):
                 with m.If(sets):
                     m.d.comb += one_set.eq(1 << setter.register[:3])
                 m.d.sync += flags.eq((flags & ~cleared) | one_set)
+                again.append((flags & one_set).any())
+        return Cat(*again).any()
 
 
 class CoreBoard(wiring.Component):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -10,8 +10,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.core.encoding import UNIT_BITS, UNITS, WORD_BITS
 
 from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
-from .queue import REGISTER_BITS
-from .record import QUEUED, is_op, length, part, unit
+from .record import QUEUED, is_op, length, unit
 
 #: Blocks that are read ahead.
 _AHEAD = 4
@@ -22,9 +21,12 @@ class Fault(enum.Enum, shape=4):
     """What stopped a core."""
 
     NONE = 0
-    OPERATION = 1
-    UNIT = 2
-    FLAG = 3
+    #: A word names a unit that the core lacks.
+    UNIT = 1
+    #: A flag was set that was set already.
+    FLAG = 2
+    #: A scalar load found another element than the program expects.
+    VALUE = 3
 
 
 class Fetcher(wiring.Component):
@@ -39,17 +41,13 @@ class Fetcher(wiring.Component):
     r : Out(ReadPort())
         Global memory.
     queues : array of Out(stream.Signature(64))
-        The words for the units V, M, MTE1, MTE2 and MTE3.
-    empty : In(5)
-        Queue and unit have nothing to do.
-    set, wait : Out(1), Out(1)
-        S sets a flag, or waits for one.
-    other, register : Out(3), Out(4)
-        The other unit, and the number of the flag.
-    granted : In(1)
-        The flag was set, and is cleared.
+        The words for the units S, V, M, MTE1, MTE2 and MTE3.
+    empty : In(6)
+        Queue and unit have nothing to do. While S has something to do, nothing is dispatched.
+    stop : In(Fault)
+        A fault of a unit.
     fault : Out(Fault)
-        The reason why no more words are dispatched.
+        The reason why the program has stopped before its end.
     """
 
     if TYPE_CHECKING:
@@ -59,11 +57,7 @@ class Fetcher(wiring.Component):
         r: Any
         queues: Any
         empty: Signal
-        set: Signal
-        wait: Signal
-        other: Signal
-        register: Signal
-        granted: Signal
+        stop: Any
         fault: Any
 
     def __init__(self) -> None:
@@ -75,11 +69,7 @@ class Fetcher(wiring.Component):
                 "r": Out(ReadPort()),
                 "queues": Out(stream.Signature(WORD_BITS)).array(len(QUEUED)),
                 "empty": In(len(QUEUED)),
-                "set": Out(1),
-                "wait": Out(1),
-                "other": Out(UNIT_BITS),
-                "register": Out(REGISTER_BITS),
-                "granted": In(1),
+                "stop": In(Fault),
                 "fault": Out(Fault),
             }
         )
@@ -117,44 +107,33 @@ class Fetcher(wiring.Component):
         target = Signal(UNIT_BITS)
         goes = Signal(UNIT_BITS)
         first = more == 0
+        stops = first & (word == 0)
         m.d.comb += goes.eq(Mux(first, unit(word), target))
-        own = goes == UNITS.index("S")
+        # A barrier of all units has the code of S, and ends here.
+        barrier = first & is_op(word, "pipe_barrier") & (goes == UNITS.index("S"))
+        may = ~first | self.empty[UNITS.index("S")]
         ready = Signal()
         for n, name in enumerate(QUEUED):
             here = goes == UNITS.index(name)
             m.d.comb += [
                 self.queues[n].payload.eq(word),
-                self.queues[n].valid.eq(there & here & ~(first & (word == 0))),
+                self.queues[n].valid.eq(there & here & may & ~stops & ~barrier),
             ]
             with m.If(here):
-                m.d.comb += ready.eq(self.queues[n].ready)
-        barrier = first & is_op(word, "pipe_barrier")
-        sets, waits = first & is_op(word, "set_flag"), first & is_op(word, "wait_flag")
-        with m.If(own):
-            m.d.comb += ready.eq(1)
-            with m.If(barrier):
-                m.d.comb += ready.eq(self.empty.all())
-            with m.If(waits):
-                m.d.comb += ready.eq(self.granted)
-        m.d.comb += [
-            self.set.eq(there & own & sets),
-            self.wait.eq(there & own & waits),
-            self.other.eq(
-                Mux(sets, part(word, "set_flag", "target"), part(word, "wait_flag", "source"))
-            ),
-            self.register.eq(part(word, "set_flag", "register")),
-            taken.eq(there & ready & ~(first & (word == 0))),
-        ]
+                m.d.comb += ready.eq(Mux(barrier, self.empty.all(), self.queues[n].ready & may))
+        m.d.comb += taken.eq(there & ready & ~stops)
         with m.If(taken):
             m.d.sync += target.eq(goes)
             with m.If(first):
                 m.d.sync += more.eq(length(word) - 1)
             with m.Else():
                 m.d.sync += more.eq(more - 1)
-        with m.If(there & first & (word == 0)):
+        with m.If(there & stops):
             m.d.sync += ended.eq(1)
-        with m.If(there & first & (goes > UNITS.index(QUEUED[-1]))):
-            m.d.sync += self.fault.eq(Fault.UNIT)
+        with m.If(self.running & (Value.cast(self.stop) != Fault.NONE.value)):
+            m.d.sync += [self.fault.eq(self.stop), self.running.eq(0)]
+        with m.Elif(there & first & (goes > UNITS.index(QUEUED[-1]))):
+            m.d.sync += [self.fault.eq(Fault.UNIT), self.running.eq(0)]
         with m.If(self.running & ended & self.empty.all() & (on_way == 0) & ~blocks.r_rdy):
             m.d.sync += self.running.eq(0)
         with m.If(self.start):

@@ -67,3 +67,19 @@ LANE_OPS: Mapping[str, LaneOp] = MappingProxyType(
         "vsel": LaneOp(operation=Operation.SELECT, two=True),
     }
 )
+
+#: Reductions of a repeat to one result, to one for each block, or to one for each pair of lanes.
+REDUCTIONS: Mapping[str, Operation] = MappingProxyType(
+    {
+        "vcadd": Operation.SUM,
+        "vcmax": Operation.LARGEST,
+        "vcmin": Operation.SMALLEST,
+        "vcgadd": Operation.SUM_BLOCK,
+        "vcgmax": Operation.LARGEST_BLOCK,
+        "vcgmin": Operation.SMALLEST_BLOCK,
+        "vcpadd": Operation.SUM_PAIR,
+    }
+)
+#: Those whose blocks are combined in the same way once more, and those that give a lane too.
+COMBINED = ("vcadd", "vcmax", "vcmin")
+INDEXED = ("vcmax", "vcmin")

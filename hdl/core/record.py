@@ -18,8 +18,8 @@ from vitruvian.golden.core.encoding import (
 RECORD_WORDS = 8
 RECORD_BITS = WORD_BITS * RECORD_WORDS
 
-#: The units that have a queue; S is the dispatcher itself.
-QUEUED = UNITS[1:6]
+#: The units of a core, each with a queue.
+QUEUED = UNITS[:6]
 
 
 def opcode(record: Value) -> Value:

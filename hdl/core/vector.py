@@ -7,12 +7,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import BUFFERS, DTYPES, ENCODINGS, WORD_BITS
+from vitruvian.golden.core.encoding import BUFFERS, DTYPES, ENCODINGS, ORDERS, WORD_BITS
 
 from ..vector.operations import OPERATIONS, Condition, Operation, Rounding
 from ..vector.unit import VectorUnit
 from .config import CoreConfig
-from .lanes import CONVERSIONS, LANE_OPS
+from .lanes import COMBINED, CONVERSIONS, INDEXED, LANE_OPS, REDUCTIONS
 from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ROW_BITS, ReadPort, WritePort
 from .record import RECORD_BITS, dtype_code, is_op, length, part, signed_part
 
@@ -83,6 +83,7 @@ class LaneFeeder(wiring.Component):
                 "mask": lanes,
                 "place": 7,  # of its first lane in the repeat
                 "half": 1,
+                "combines": 1,
                 "target": ADDRESS_BITS,
             }
         )
@@ -92,7 +93,8 @@ class LaneFeeder(wiring.Component):
         m.submodules.targets = targets = SyncFIFO(width=beat.size, depth=_BEATS)
         pending = _Pending(m)
         got_a = Signal()  # the first operand of the beat has been requested
-        asks_a = active & ~walk.ended & now.one & ~got_a
+        combining = now.combines & (walk.block == REPEAT_BLOCKS)
+        asks_a = active & ~walk.ended & now.one & ~got_a & ~combining
         asks_b = active & ~walk.ended & now.two & (got_a | ~now.one)
         room = beats.w_rdy & ~pending.full
         place = Mux(asks_a, walk.places[1], walk.places[2])
@@ -114,7 +116,7 @@ class LaneFeeder(wiring.Component):
             active
             & ~walk.ended
             & room
-            & Mux(now.one | now.two, granted & (asks_b | ~now.two), 1)
+            & Mux((now.one | now.two) & ~combining, granted & (asks_b | ~now.two), 1)
         )
         with m.If(go):
             m.d.sync += got_a.eq(0)
@@ -135,8 +137,9 @@ class LaneFeeder(wiring.Component):
             entering.mask.eq(walk.mask[:lanes]),
             entering.place.eq(walk.lane),
             entering.half.eq(walk.places[1][PLACE_BITS - 1] & now.expands),
+            entering.combines.eq(combining),
             entering.target.eq(walk.places[0]),
-            pending.push.eq(go & ~now.to_register),
+            pending.push.eq(go & ~now.to_register & (combining | ~now.combines)),
             pending.entering.eq(walk.places[0][PLACE_BITS:]),
         ]
 
@@ -147,11 +150,20 @@ class LaneFeeder(wiring.Component):
             ready.eq(
                 beats.r_rdy
                 & targets.w_rdy
-                & (first.r_rdy | ~now.one)
+                & (~head.combines | ~targets.r_rdy)
+                & (first.r_rdy | ~now.one | head.combines)
                 & (second.r_rdy | ~now.two)
             ),
             loads.eq(now.selects & ~loaded),
         ]
+        # What the blocks of a repeat gave: elements, lanes, and a bit for each block with any.
+        partial, lanes_of, there = (
+            Array(Signal(width, name=f"{name}{i}") for i in range(REPEAT_BLOCKS))
+            for name, width in (("partial", 32), ("partial_lane", 8), ("partial_there", 1))
+        )
+        together = Mux(
+            now.wide, Cat(*partial), Cat(*(partial[i][:16] for i in range(REPEAT_BLOCKS)))
+        )
         operand = Mux(head.half, first.r_data[BLOCK_BITS // 2 :], first.r_data)
         bits = Signal(lanes)
         m.d.comb += bits.eq(compared >> head.place)
@@ -168,8 +180,14 @@ class LaneFeeder(wiring.Component):
             command.from_scalar.eq(now.from_scalar),
             command.scalar.eq(now.scalar),
             command.repeat.eq(1),
-            command.mask.eq(Mux(loads | now.compares, (1 << lanes) - 1, head.mask)),
-            unit.a.payload.eq(Mux(loads, bits, operand)),
+            command.mask.eq(
+                Mux(
+                    loads | now.compares,
+                    (1 << lanes) - 1,
+                    Mux(head.combines, Cat(*there), head.mask),
+                )
+            ),
+            unit.a.payload.eq(Mux(loads, bits, Mux(head.combines, together, operand))),
             unit.a.valid.eq(ready & ~now.passes),
             unit.b.payload.eq(second.r_data),
             unit.b.valid.eq(ready & ~now.passes),
@@ -179,7 +197,7 @@ class LaneFeeder(wiring.Component):
             taken.eq(unit.command.valid & unit.command.ready),
             used.eq((taken & ~loads) | (ready & now.passes & self.w.grant)),
             beats.r_en.eq(used),
-            first.r_en.eq(used & now.one),
+            first.r_en.eq(used & now.one & ~head.combines),
             second.r_en.eq(used & now.two),
             targets.w_en.eq(taken & ~loads),
             targets.w_data.eq(beats.r_data),
@@ -195,6 +213,7 @@ class LaneFeeder(wiring.Component):
             Signal(ADDRESS_BITS, name="result_place"),
         )
         o = unit.o.payload
+        keeps = now.to_register | (now.combines & ~done.combines)  # in a register of this unit
         with m.If(now.passes):
             m.d.comb += [
                 result.eq(first.r_data),
@@ -210,6 +229,8 @@ class LaneFeeder(wiring.Component):
                     m.d.comb += result.eq(o.data[:8].replicate(BLOCK_BYTES))
             with m.Elif(now.shrinks):
                 m.d.comb += result.eq(o.data[: BLOCK_BITS // 2].replicate(2))
+            with m.Elif(now.reduces):
+                self._build_reduced(m, now, done, o, lanes_of, result, enable)
             with m.Else():
                 m.d.comb += result.eq(o.data)
         m.d.comb += [
@@ -217,9 +238,9 @@ class LaneFeeder(wiring.Component):
             self.w.data.eq(result),
             self.w.enable.eq(enable),
             self.w.request.eq(
-                Mux(now.passes, ready, unit.o.valid & targets.r_rdy & ~now.to_register)
+                Mux(now.passes, ready, unit.o.valid & targets.r_rdy & ~keeps)
             ),
-            unit.o.ready.eq(targets.r_rdy & (self.w.grant | now.to_register) & ~now.passes),
+            unit.o.ready.eq(targets.r_rdy & (self.w.grant | keeps) & ~now.passes),
             targets.r_en.eq(unit.o.valid & unit.o.ready),
             pending.pop.eq(self.w.grant),
             self.idle.eq(~active),
@@ -233,11 +254,53 @@ class LaneFeeder(wiring.Component):
                 fresh.eq(o.data[:lanes] << done.place),
             ]
             m.d.sync += compared.eq((compared & ~on) | (fresh & on))
+        with m.If(now.combines & targets.r_en & ~done.combines):
+            block = Mux(now.wide, done.place[3:6], done.place[4:7])
+            m.d.sync += [
+                partial[block].eq(o.data[:32]),
+                lanes_of[block].eq(Mux(now.wide, o.data[32:40], o.data[16:24])),
+                there[block].eq(o.enable[0]),
+            ]
         with m.If(start):
             m.d.sync += [active.eq(1), now.eq(plan.now), got_a.eq(0), loaded.eq(0)]
         with m.Elif(active & walk.ended & ~beats.r_rdy & ~targets.r_rdy):
             m.d.sync += active.eq(0)
         return m
+
+
+    @staticmethod
+    def _build_reduced(
+        m: Module, now: Any, done: Any, o: Any, lanes_of: Array, result: Signal, enable: Signal
+    ) -> None:
+        """Repeat one or two elements in the block, and enable them at their place."""
+        some = o.enable[0]
+        low = done.target[:PLACE_BITS]
+        winner = Mux(now.wide, o.data[32:35], o.data[16:19])
+        index = Signal(32, name="winning_lane")
+        value = Mux(now.wide, o.data[:32], o.data[:16])
+        m.d.comb += index.eq(lanes_of[winner] + Mux(now.wide, winner << 3, winner << 4))
+        pair = Signal(64, name="pair")
+        count = Signal(4, name="pair_bytes")
+        single = Mux(now.wide, value, Cat(value[:16], value[:16]))
+        size = Mux(now.wide, 4, 2)
+        m.d.comb += [pair.eq(Cat(single, single)), count.eq(size)]
+        with m.If(now.indexed):
+            with m.Switch(now.order):
+                with m.Case(ORDERS.index("value_index"), ORDERS.index("index_value")):
+                    swaps = now.order == ORDERS.index("index_value")
+                    a, b = Mux(swaps, index, value), Mux(swaps, value, index)
+                    halves = Cat(a[:16], b[:16])
+                    m.d.comb += [
+                        pair.eq(Mux(now.wide, Cat(a[:32], b[:32]), Cat(halves, halves))),
+                        count.eq(size << 1),
+                    ]
+                with m.Case(ORDERS.index("index")):
+                    m.d.comb += [pair.eq(Cat(index, index)), count.eq(4)]
+        on = Mux(some, (1 << count) - 1, 0)
+        m.d.comb += [
+            result.eq(pair.replicate(BLOCK_BITS // 64)),
+            enable.eq((on << low)[:BLOCK_BYTES]),
+        ]
 
 
 class _Pending:
@@ -286,9 +349,13 @@ class _Plan:
                 "compares": 1,
                 "to_register": 1,
                 "passes": 1,
+                "reduces": 1,  # a block gives few results
+                "combines": 1,  # the results of the blocks of a repeat are combined
+                "indexed": 1,
+                "order": 2,
             }
         )
-        self.now = now = Signal(self.layout, name="plan")
+        self.now = Signal(self.layout, name="plan")
         self.counts = [Signal(SIZE_BITS, name=f"plan_count{n}", init=1) for n in range(_LEVELS)]
         # Of target, first and second operand: the first byte, and the step of each level.
         self.places = [Signal(ADDRESS_BITS, name=f"plan_place{o}") for o in range(3)]
@@ -299,9 +366,9 @@ class _Plan:
         self.mask = Signal(MASK_BITS, name="plan_mask")
         self.lane_step = Signal(5, name="plan_lane_step")
         self._build_lanewise(m, record, config)
+        self._build_reduction(m, record, config)
         with m.If(is_op(record, "matrix_out")):
             self._build_matrix_out(m, record)
-        del now
 
     def _build_lanewise(self, m: Module, record: Value, config: CoreConfig) -> None:
         now = self.now
@@ -418,6 +485,36 @@ class _Plan:
                 )
             )
 
+    def _build_reduction(self, m: Module, record: Value, config: CoreConfig) -> None:
+        """Blocks give one result each, or half as many as lanes; most are combined afterwards."""
+        now = self.now
+        if "reduce" not in config.vector.groups:
+            return
+        fp32 = dtype_code("fp32")
+        wide = part(record, "vcadd", "src.dtype") == fp32
+        size = Signal(3, name="element_bytes")
+        m.d.comb += size.eq(Mux(wide, 4, 2))
+        for op, operation in REDUCTIONS.items():
+            if operation not in config.vector.operations:
+                continue
+            with m.If(is_op(record, op)):
+                m.d.comb += [
+                    now.operation.eq(operation.value),
+                    now.one.eq(1),
+                    now.reduces.eq(1),
+                    now.combines.eq(op in COMBINED),
+                    now.indexed.eq(op in INDEXED),
+                    now.wide.eq(wide),
+                    now.shrinks.eq(op == "vcpadd"),
+                    now.order.eq(part(record, "vcadd", "order")),
+                    self.counts[1].eq(REPEAT_BLOCKS + (1 if op in COMBINED else 0)),
+                    self.steps[0][0].eq(signed_part(record, "vcadd", "dst_repeat_bytes")),
+                    self.steps[0][1].eq(
+                        0 if op in COMBINED else BLOCK_BYTES // 2 if op == "vcpadd" else size
+                    ),
+                    self.lane_step.eq(Mux(wide, 8, 16)),
+                ]
+
     def _build_matrix_out(self, m: Module, record: Value) -> None:
         """Columns of m × 16 elements; a row is two blocks of FP32 or one of FP16."""
         now = self.now
@@ -441,6 +538,8 @@ class _Plan:
             now.compares.eq(0),
             now.to_register.eq(0),
             now.rounding.eq(0),
+            now.reduces.eq(0),
+            now.combines.eq(0),
             self.places[0].eq(get("dst")),
             self.places[1].eq(get("src")),
             self.counts[0].eq((get("n") + 15) >> 4),
@@ -477,6 +576,7 @@ class _Walk:
             for o in range(3)
         ]
         self.places = [begin[o][_LEVELS - 1] for o in range(3)]
+        self.block = index[1]
         self.mask = Signal(MASK_BITS, name="lane_mask")
         self.lane = Signal(7, name="lane_first")
         whole = Signal(MASK_BITS, name="whole_mask")

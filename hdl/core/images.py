@@ -1,0 +1,253 @@
+"""Im2Col in unit MTE1 and Col2Im in unit V: units of ``hdl.scu`` at the buffers of a core."""
+
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.core.encoding import CODE_BITS
+
+from ..scu.col2im import Col2Im
+from ..scu.config import FILL_BITS, ROWS, ConversionConfig
+from ..scu.im2col import Im2Col
+from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort
+from .record import RECORD_BITS, dtype_code, part, signed_part
+from .tiles import bits
+
+#: Blocks that are read ahead.
+_AHEAD = 4
+#: Names of the command's fields that have another name in an instruction.
+_FIELDS = {
+    "height": "height",
+    "width": "width",
+    "kernel_height": "kernel_rows",
+    "kernel_width": "kernel_columns",
+    "stride_height": "stride_rows",
+    "stride_width": "stride_columns",
+    "bottom": "bottom",
+    "left": "left",
+    "right": "right",
+    "dilation_height": "dilation_rows",
+    "dilation_width": "dilation_columns",
+    "kernel_row": "kernel_row",
+    "kernel_column": "kernel_column",
+    "channel": "channel",
+    "repeat": "repeat",
+}
+
+
+def conversion(blocks: int) -> ConversionConfig:
+    """Return the parameters of a unit that addresses so many blocks."""
+    return ConversionConfig(rows=1, address_bits=bits(blocks), ahead=_AHEAD)
+
+
+def _command(m: Module, command: Any, record: Value, op: str, image: str) -> None:
+    """Set the fields of a command from an instruction."""
+    for field, name in _FIELDS.items():
+        m.d.comb += getattr(command, field).eq(part(record, op, name))
+    m.d.comb += [
+        command.base.eq(part(record, op, image)[PLACE_BITS:]),
+        command.row.eq(signed_part(record, op, "row")),
+        command.column.eq(signed_part(record, op, "column")),
+    ]
+
+
+class _Reads:
+    """Blocks that are requested at a port and come in a queue; ``port`` is a ``ReadPort``."""
+
+    def __init__(self, m: Module, name: str):
+        m.submodules[f"{name}_blocks"] = self.blocks = SyncFIFO(width=BLOCK_BITS, depth=_AHEAD)
+        self.on_way = Signal(range(_AHEAD + 1), name=f"{name}_on_way")
+        self.room = self.blocks.w_level + self.on_way < _AHEAD
+        self.granted, self.came = Signal(name=f"{name}_granted"), Signal(name=f"{name}_came")
+        m.d.sync += self.on_way.eq(self.on_way + self.granted - self.came)
+        m.d.comb += self.blocks.w_en.eq(self.came)
+
+
+class ImageLoader(wiring.Component):
+    """Im2Col loads from L1, one row of a fractal a cycle.
+
+    Parameters
+    ----------
+    blocks : int
+        Blocks of L1.
+
+    Members
+    -------
+    i, idle, r, w, target
+        As those of a ``Mover``.
+    """
+
+    if TYPE_CHECKING:
+        i: stream.Interface
+        idle: Signal
+        r: Any
+        w: Any
+        target: Signal
+
+    def __init__(self, *, blocks: int):
+        self.config = conversion(blocks)
+        super().__init__(
+            {
+                "i": In(stream.Signature(RECORD_BITS)),
+                "idle": Out(1),
+                "r": Out(ReadPort()),
+                "w": Out(WritePort()),
+                "target": Out(CODE_BITS),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.unit = unit = Im2Col(config=self.config)
+        record = self.i.payload
+        active = Signal()
+        left = Signal(16)  # rows that are still to be written
+        begin, place, step = (
+            Signal(ADDRESS_BITS, name=name) for name in ("begin", "place", "fractal_step")
+        )
+        row = Signal(range(ROWS))
+        _command(m, unit.i.payload, record, "im2col", "src")
+        value = part(record, "im2col", "pad_value")
+        dtype = part(record, "im2col", "src.dtype")
+        narrow = Cat(*(dtype == dtype_code(name) for name in ("int8", "uint8"))).any()
+        fill = Mux(narrow, Cat(value[:8], value[:8]), value[:FILL_BITS])
+        start = Signal()
+        m.d.comb += [
+            Value.cast(unit.i.payload.mode).eq(part(record, "im2col", "mode")),
+            unit.i.payload.fill.eq(fill),
+            unit.i.valid.eq(self.i.valid & ~active),
+            self.i.ready.eq(unit.i.ready & ~active),
+            start.eq(self.i.valid & self.i.ready),
+            self.idle.eq(~active),
+        ]
+        reads = _Reads(m, "image")
+        m.d.comb += [
+            self.r.request.eq(unit.fetch.valid & reads.room),
+            self.r.address.eq(unit.fetch.payload[0].address),
+            unit.fetch.ready.eq(self.r.grant),
+            reads.granted.eq(self.r.grant),
+            reads.came.eq(self.r.valid),
+            reads.blocks.w_data.eq(self.r.data),
+            unit.rows.valid.eq(reads.blocks.r_rdy),
+            unit.rows.payload[0].eq(reads.blocks.r_data),
+            reads.blocks.r_en.eq(unit.rows.ready),
+            self.w.request.eq(unit.o.valid),
+            self.w.address.eq(place[PLACE_BITS:]),
+            self.w.data.eq(unit.o.payload[0]),
+            self.w.enable.eq((1 << BLOCK_BYTES) - 1),
+            unit.o.ready.eq(self.w.grant),
+        ]
+        with m.If(self.w.grant):
+            m.d.sync += [left.eq(left - 1), row.eq(row + 1), place.eq(place + BLOCK_BYTES)]
+            with m.If(row == ROWS - 1):
+                m.d.sync += [begin.eq(begin + step), place.eq(begin + step)]
+            with m.If(left == 1):
+                m.d.sync += active.eq(0)
+        with m.If(start):
+            m.d.sync += [
+                active.eq(1),
+                left.eq(part(record, "im2col", "repeat") << 4),
+                row.eq(0),
+                begin.eq(part(record, "im2col", "dst")),
+                place.eq(part(record, "im2col", "dst")),
+                step.eq(signed_part(record, "im2col", "dst_stride")),
+                self.target.eq(part(record, "im2col", "dst.buffer")),
+            ]
+        return m
+
+
+class ImageAdder(wiring.Component):
+    """Col2Im of FP16 in UB, one row of a fractal a cycle.
+
+    Parameters
+    ----------
+    blocks : int
+        Blocks of UB.
+
+    Members
+    -------
+    i, idle, ub, w
+        As those of a ``LaneFeeder``.
+    """
+
+    if TYPE_CHECKING:
+        i: stream.Interface
+        idle: Signal
+        ub: Any
+        w: Any
+
+    def __init__(self, *, blocks: int):
+        self.config = conversion(blocks)
+        super().__init__(
+            {
+                "i": In(stream.Signature(RECORD_BITS)),
+                "idle": Out(1),
+                "ub": Out(ReadPort()),
+                "w": Out(WritePort()),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.unit = unit = Col2Im(config=self.config)
+        record = self.i.payload
+        active, start = Signal(), Signal()
+        left, unread = Signal(16), Signal(16)
+        place = Signal(ADDRESS_BITS)
+        _command(m, unit.i.payload, record, "col2im", "dst")
+        m.d.comb += [
+            unit.i.valid.eq(self.i.valid & ~active),
+            self.i.ready.eq(unit.i.ready & ~active),
+            start.eq(self.i.valid & self.i.ready),
+            self.idle.eq(~active),
+        ]
+        image, fractals = _Reads(m, "image"), _Reads(m, "fractal")
+        asks = unit.fetch.valid & image.room
+        other = Signal()  # the block on its way is one of a fractal
+        m.d.comb += [
+            self.ub.request.eq(asks | ((unread != 0) & fractals.room)),
+            self.ub.address.eq(
+                Mux(asks, unit.fetch.payload[0].address, place[PLACE_BITS:])
+            ),
+            unit.fetch.ready.eq(asks & self.ub.grant),
+            image.granted.eq(asks & self.ub.grant),
+            fractals.granted.eq(~asks & self.ub.grant),
+            image.came.eq(self.ub.valid & ~other),
+            fractals.came.eq(self.ub.valid & other),
+        ]
+        m.d.sync += other.eq(fractals.granted)
+        for reads, target in ((image, unit.rows), (fractals, unit.fractals)):
+            m.d.comb += [
+                reads.blocks.w_data.eq(self.ub.data),
+                target.valid.eq(reads.blocks.r_rdy),
+                target.payload[0].eq(reads.blocks.r_data),
+                reads.blocks.r_en.eq(target.ready),
+            ]
+        pixel = unit.o.payload.pixels[0]
+        done = Signal()
+        m.d.comb += [
+            self.w.request.eq(unit.o.valid & pixel.inside),
+            self.w.address.eq(pixel.address),
+            self.w.data.eq(unit.o.payload.rows[0]),
+            self.w.enable.eq((1 << BLOCK_BYTES) - 1),
+            unit.o.ready.eq(self.w.grant | ~pixel.inside),
+            done.eq(unit.o.valid & unit.o.ready),
+        ]
+        with m.If(fractals.granted):
+            m.d.sync += [unread.eq(unread - 1), place.eq(place + BLOCK_BYTES)]
+        with m.If(done):
+            m.d.sync += left.eq(left - 1)
+            with m.If(left == 1):
+                m.d.sync += active.eq(0)
+        with m.If(start):
+            rows = part(record, "col2im", "repeat") << 4
+            m.d.sync += [
+                active.eq(1),
+                left.eq(rows),
+                unread.eq(rows),
+                place.eq(part(record, "col2im", "src")),
+            ]
+        return m

@@ -11,6 +11,8 @@ _BLOCK = 32
 _WRITE, _START, _READ = range(3)
 #: Cycles without a word from the core after which it counts as stopped.
 _QUIET = 5_000_000
+#: Bytes of global memory unless a program needs more: one model serves most programs.
+_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -76,27 +78,77 @@ def run_words(
     return after, _number(done.ports["cycles"]), busy, _number(done.ports["fault"])
 
 
-def run_program(program: Any, core: str | Any = "tiny", *, latency: int = 1) -> CoreRun:
-    """Run the instructions of the first core of a program on the compiled RTL.
+def core_product(config: Any) -> Any:
+    """Return the product of the core's own tile, for the functional simulator."""
+    from vitruvian.golden.cube import mmad
+
+    def product(a, b, c, dtype_a, dtype_b, dtype_c):
+        spec = config.tile.spec(dtype_a)
+        short = -a.shape[1] % spec.k
+        left, right = np.pad(a, [(0, 0), (0, short)]), np.pad(b, [(0, short), (0, 0)])
+        return np.asarray(mmad(left, right, c, spec=spec)).astype(c.dtype)
+
+    return product
+
+
+def assemble(instructions: Any, config: Any, texts: Any) -> list[int]:
+    """Return the words of instructions with the word 0 that ends them.
 
     Raises
     ------
     EncodingError
-        If the core lacks an operation of the program, or an instruction has no encoding.
+        If the core lacks an operation, a buffer is too small, or an instruction has no encoding.
+    """
+    from vitruvian.golden.core.encoding import ENCODINGS
+    from vitruvian.hdl.core.support import refusal
+    from vitruvian.sim.davinci.machine_code.encode import EncodingError, encode
+
+    words: list[int] = []
+    known: dict[tuple[int, ...], str | None] = {}
+    for instr in instructions:
+        these = encode(instr, texts)
+        if these not in known:
+            encoding = ENCODINGS[instr.op]
+            values, _ = encoding.unpack(these)
+            known[these] = refusal(config, encoding, instr.unit.name, values)
+        if known[these]:
+            raise EncodingError(f"{instr.position}: {instr.op} {known[these]}")
+        for _, span in instr.spans():
+            size = config.buffers.get(span.buffer)
+            if size is not None and span.end > size:
+                raise EncodingError(
+                    f"{instr.position}: {instr.op} must stay within the {size} bytes of "
+                    f"{span.buffer} of this core, not reach byte {span.end}"
+                )
+        words += these
+    return [*words, 0]
+
+
+def run_program(program: Any, core: str | Any = "tiny", *, latency: int = 1) -> CoreRun:
+    """Run the instructions of a program for one core on the compiled RTL.
+
+    Raises
+    ------
+    EncodingError
+        As ``assemble``.
+    ValueError
+        If the program is for several cores.
     RuntimeError
         If the core stops with a fault.
     """
     from vitruvian.hdl.core import CORES
-    from vitruvian.sim.davinci.machine_code.encode import Texts, encode
+    from vitruvian.sim.davinci.isa.operands import DTYPES
+    from vitruvian.sim.davinci.machine_code.encode import Texts
     from vitruvian.sim.davinci.semantics import Functional
 
     config = CORES[core] if isinstance(core, str) else core
-    (only,) = [c for c in program if c.instructions]
-    texts = Texts()
-    words = [word for instr in only.instructions for word in encode(instr, texts)]
-    words.append(0)
+    cores = [c for c in program if c.instructions]
+    if len(cores) != 1:
+        raise ValueError(f"program must be for one core, not for {len(cores)}")
+    words = assemble(cores[0].instructions, config, Texts())
     gm = Functional(program).gm
-    memory = max(1 << 16, 1 << (round_up(len(gm), _BLOCK) + 8 * len(words) + 64).bit_length())
+    need = round_up(len(gm), _BLOCK) + 8 * len(words) + 2 * _BLOCK
+    memory = max(_MEMORY, 1 << (need - 1).bit_length())
     model = board(config, memory, latency)
     after, cycles, busy, fault = run_words(model, gm, np.array(words, np.uint64))
     if fault:
@@ -104,8 +156,6 @@ def run_program(program: Any, core: str | Any = "tiny", *, latency: int = 1) -> 
     outputs = {}
     for name, view in program.tensors.items():
         raw = after[view.offset : view.offset + view.nbytes]
-        from vitruvian.sim.davinci.isa.operands import DTYPES
-
         outputs[name] = raw.view(DTYPES[view.dtype]).reshape(view.shape).copy()
     return CoreRun(outputs, cycles, busy, len(words))
 

@@ -1,0 +1,229 @@
+"""What a core can carry out: the reasons to refuse an instruction before it runs."""
+
+from collections.abc import Iterator, Mapping
+
+from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
+
+from ..vector.operations import OPERATIONS
+from .config import CoreConfig
+from .lanes import CONVERSIONS, LANE_OPS, REDUCTIONS
+from .ports import BLOCK_BYTES
+
+#: Instructions of units other than V, by unit.
+_MOVES = {
+    "MTE1": ("copy", "load", "fill", "im2col"),
+    "MTE2": ("copy", "nd2nz", "load", "fill"),
+    "MTE3": ("copy",),
+}
+_SCALARS = ("scalar", "scalar_load", "scalar_store", "set_mask", "set_control")
+_SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
+#: The buffers that a unit moves to.
+_TARGETS = {
+    "MTE1": ("L0A", "L0B", "UB"),
+    "MTE2": ("L1", "L0A", "L0B", "UB"),
+    "MTE3": ("GM", "L1"),
+}
+_WIDE = ("fp32", "int32", "uint32")
+_ANY_16 = ("fp16", "bf16", "int16", "uint16")
+FLAGS = 8
+
+
+def refusal(
+    config: CoreConfig, encoding: Encoding, unit: str, values: Mapping[str, int]
+) -> str | None:
+    """Return why a core lacks an instruction, in words that follow its name; None if it has it.
+
+    Parameters
+    ----------
+    unit : str
+        The unit that the instruction is for.
+    values : mapping of str to int
+        The codes of ``Encoding.unpack``.
+    """
+    return next(_reasons(config, encoding, unit, _Codes(encoding, values)), None)
+
+
+class _Codes:
+    """The parts of an instruction, with the names of its codes."""
+
+    def __init__(self, encoding: Encoding, values: Mapping[str, int]):
+        self._values = values
+        self._members = {member.name: member for member in encoding.members}
+        self.operands = tuple(n for n in encoding.operands if values.get(f"{n}?", 1))
+
+    def dtype(self, operand: str) -> str:
+        return DTYPES[self._values[f"{operand}.dtype"]]
+
+    def buffer(self, operand: str) -> str:
+        return BUFFERS[self._values[f"{operand}.buffer"]]
+
+    def has(self, name: str) -> bool:
+        return bool(self._values.get(f"{name}?", 0))
+
+    def number(self, name: str) -> int:
+        return self._values[name]
+
+    def name(self, name: str) -> str:
+        return self._members[name].names[self._values[name]]
+
+
+def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -> Iterator[str]:
+    op = encoding.op
+    if op in _SYNCHRONISATION:
+        if op != "pipe_barrier" and codes.number("register") >= FLAGS:
+            yield f"must have a flag of 0 … {FLAGS - 1}"
+        return
+    if op in _SCALARS:
+        if op in ("scalar_load", "scalar_store"):
+            operand = codes.operands[0]
+            if codes.buffer(operand) not in ("UB", "GM"):
+                yield f"must be in UB or GM, not in {codes.buffer(operand)}"
+        return
+    if unit in _MOVES:
+        yield from _move(op, unit, codes)
+    elif op == "mmad":
+        yield from _product(config, codes)
+    elif unit == "V":
+        yield from _vector(config, op, codes)
+    else:
+        yield f"must not be for unit {unit}, which the core lacks"
+
+
+def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
+    if op not in _MOVES[unit]:
+        yield f"is not an operation of {unit} in this core"
+    elif codes.buffer("dst") not in _TARGETS[unit]:
+        yield f"must not move to {codes.buffer('dst')} in {unit}"
+    elif op == "copy" and codes.has("atomic"):
+        yield "must not combine elements in global memory"
+    elif op == "load" and codes.has("dst_fractal_stride"):
+        yield "must not transpose squares of two fractals"
+    elif op == "load" and codes.number("transpose") and codes.dtype("src") not in _ANY_16:
+        yield f"must transpose elements of 16 bits, not {codes.dtype('src')}"
+    elif op == "fill" and codes.dtype("dst") in ("int64", "uint64"):
+        yield "must not fill with elements of 64 bits"
+    elif op == "nd2nz" and codes.dtype("src") in ("int64", "uint64"):
+        yield "must not have elements of 64 bits"
+    elif op == "im2col" and (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
+        yield "must have operands at multiples of 32 bytes"
+
+
+def _product(config: CoreConfig, codes: _Codes) -> Iterator[str]:
+    precisions = config.tile.precisions
+    kinds = {codes.dtype("a"), codes.dtype("b")}
+    if len(kinds) > 1 or not kinds <= set(precisions) or codes.dtype("c") != "fp32":
+        given = ", ".join(codes.dtype(name) for name in "abc")
+        yield f"must be of {', '.join(precisions)} with sums in fp32, not {given}"
+    elif codes.name("init") == "bias":
+        yield "must not start from a bias"
+    elif codes.has("a_transposed") and codes.number("a_transposed"):
+        yield "must not have a transposed A"
+    elif codes.number("a") % 512 or codes.number("b") % 512 or codes.number("c") % 1024:
+        yield "must have operands at whole fractals"
+
+
+def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
+    if op == "matrix_out":
+        yield from _matrix_out(config, codes)
+    elif op == "col2im":
+        if codes.dtype("dst") != "fp16":
+            yield f"must be of fp16, not {codes.dtype('dst')}"
+        elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
+            yield "must have operands at multiples of 32 bytes"
+    elif op == "vconv":
+        yield from _conversion(config, codes)
+    elif op in REDUCTIONS:
+        yield from _reduction(config, op, codes)
+    elif op in LANE_OPS:
+        yield from _lanewise(config, op, codes)
+    else:
+        yield "is not an operation of this core"
+
+
+def _buffers(codes: _Codes) -> Iterator[str]:
+    others = [name for name in codes.operands if codes.buffer(name) != "UB"]
+    if others:
+        yield f"must have operands in UB, not in {codes.buffer(others[0])}"
+
+
+def _aligned(codes: _Codes, names: tuple[str, ...]) -> Iterator[str]:
+    if any(codes.number(name) % BLOCK_BYTES for name in names):
+        yield "must have operands at multiples of 32 bytes"
+
+
+def _lanewise(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
+    operation = LANE_OPS[op].operation
+    yield from _buffers(codes)
+    if operation not in config.vector.operations:
+        groups = ", ".join(sorted(OPERATIONS[operation].groups - set(config.vector.groups)))
+        yield f"needs the group {groups} of the vector unit, which the core lacks"
+    bits = ("dst",) if op in ("vcmpv", "vcmpvs") else ()
+    lanes = tuple(name for name in codes.operands if name not in bits)
+    kinds = {codes.dtype(name) for name in lanes}
+    allowed = {"fp16", "fp32"}
+    if op in ("vand", "vor", "vnot", "vdup", "vsel"):
+        allowed |= {*_ANY_16, *_WIDE}
+    if op in ("vexp", "vln"):
+        allowed = {"fp16"}
+    if len(kinds) > 1 or not kinds <= allowed:
+        yield f"must be of one of {', '.join(sorted(allowed))}, not {', '.join(sorted(kinds))}"
+    if op == "vsel" and codes.has("bits"):
+        yield "must take its bits from the register of comparisons"
+    yield from _aligned(codes, lanes)
+    for name in bits:
+        size = 1 if codes.dtype("src0" if op == "vcmpv" else "src") == "fp32" else 2
+        if codes.number(name) % size:
+            yield f"must have bits at multiples of {size} bytes"
+
+
+def _conversion(config: CoreConfig, codes: _Codes) -> Iterator[str]:
+    yield from _buffers(codes)
+    pair = codes.dtype("src"), codes.dtype("dst")
+    if pair not in CONVERSIONS:
+        yield f"must not convert {pair[0]} to {pair[1]}"
+    elif "convert" not in config.vector.groups:
+        yield "needs the group convert of the vector unit, which the core lacks"
+    elif codes.has("scale"):
+        yield "must not have a scale"
+    elif pair == ("fp32", "fp16") and codes.name("rounding") not in ("none", "rint"):
+        yield f"must round fp32 to nearest, not by {codes.name('rounding')}"
+    elif codes.name("rounding") == "odd":
+        yield "must not round to odd"
+    yield from _aligned(codes, codes.operands)
+
+
+def _reduction(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
+    yield from _buffers(codes)
+    operation = REDUCTIONS[op]
+    if operation not in config.vector.operations:
+        groups = ", ".join(sorted(OPERATIONS[operation].groups - set(config.vector.groups)))
+        yield f"needs the group {groups} of the vector unit, which the core lacks"
+    kind = codes.dtype("src")
+    if kind not in ("fp16", "fp32") or codes.dtype("dst") not in (kind, "uint32", "int32"):
+        yield f"must be of fp16 or fp32, not {kind} to {codes.dtype('dst')}"
+    yield from _aligned(codes, ("src",))
+    size = 4 if kind == "fp32" else 2
+    if op == "vcpadd":
+        size = BLOCK_BYTES // 2
+    elif op in ("vcmax", "vcmin"):
+        order = codes.name("order") if codes.has("order") else "value_index"
+        size = {"value": size, "index": 4}.get(order, 2 * size)
+    if codes.number("dst") % size or codes.number("dst_repeat_bytes") % size:
+        yield f"must have results at multiples of {size} bytes"
+
+
+def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
+    kinds = codes.dtype("src"), codes.dtype("dst")
+    if codes.buffer("src") != "L0C" or codes.buffer("dst") != "UB":
+        yield f"must be from L0C to UB, not {codes.buffer('src')} to {codes.buffer('dst')}"
+    elif kinds[0] != "fp32" or kinds[1] not in ("fp32", "fp16"):
+        yield f"must be from fp32 to fp32 or fp16, not {kinds[0]} to {kinds[1]}"
+    elif kinds[1] == "fp16" and "convert" not in config.vector.groups:
+        yield "needs the group convert of the vector unit, which the core lacks"
+    elif codes.number("relu") or codes.name("quant") or codes.has("atomic"):
+        yield "must only convert: no relu, quantisation or atomic"
+    elif codes.name("layout") != "nz":
+        yield "must have the layout nz"
+    elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:
+        yield "must have strides of whole blocks of 32 bytes"
+    yield from _aligned(codes, ("dst", "src"))

@@ -1,18 +1,24 @@
-"""A program on the compiled core."""
+"""The compiled core: words of machine code in, memory and cycles out."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from vitruvian.common.validate import round_up
+from vitruvian.common.validate import nearest, round_up
 
 _BLOCK = 32
 _WRITE, _START, _READ = range(3)
-#: Cycles without a word from the core after which it counts as stopped.
+#: Cycles without a block from the core after which it counts as stopped.
 _QUIET = 5_000_000
 #: Bytes of global memory unless a program needs more: one model serves most programs.
 _MEMORY = 1 << 20
+
+
+class CoreFault(RuntimeError):
+    """The core has stopped before the end of its program; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -21,24 +27,73 @@ class CoreRun:
 
     Attributes
     ----------
-    outputs : dict of str to ndarray
-        The final tensors by name.
+    memory : (bytes,) ndarray of uint8
+        Global memory at the end.
     cycles : int
         Clock cycles from the start to the end.
     busy : dict of str to int
-        Cycles in which each unit had an instruction.
+        Cycles in which each unit had an instruction, by the core's own counters.
     words : int
         Words of the program.
     """
 
-    outputs: dict[str, np.ndarray]
+    memory: np.ndarray
     cycles: int
     busy: dict[str, int]
     words: int
 
 
+def core_names() -> tuple[str, ...]:
+    """Return the names of the presets."""
+    from vitruvian.hdl.core import CORES
+
+    return tuple(CORES)
+
+
+def core_config(core: Any) -> Any:
+    """Return the parameters of a core that is given by name or by them.
+
+    Raises
+    ------
+    ValueError
+        If there is no such preset.
+    """
+    from vitruvian.hdl.core import CORES
+
+    if not isinstance(core, str):
+        return core
+    if core not in CORES:
+        hint = nearest(core, CORES)
+        raise ValueError(f"core must be one of {', '.join(CORES)}, not {core!r}{hint}")
+    return CORES[core]
+
+
+def refusal_of(config: Any, op: str, unit: str, words: tuple[int, ...]) -> str | None:
+    """Return why a core lacks an instruction, in words that follow its name; None if it has it."""
+    from vitruvian.golden.core.encoding import ENCODINGS
+    from vitruvian.hdl.core.support import refusal
+
+    values, _ = ENCODINGS[op].unpack(words)
+    return refusal(config, ENCODINGS[op], unit, values)
+
+
+def core_product(config: Any) -> Callable[..., np.ndarray]:
+    """Return the product of the core's own tile, for the functional simulator."""
+    from vitruvian.golden.cube import mmad
+
+    def product(a, b, c, dtype_a, dtype_b, dtype_c):
+        spec = config.tile.spec(dtype_a)
+        # A block of K that is not full is filled up with +0.
+        short = -a.shape[1] % spec.k
+        left, right = np.pad(a, [(0, 0), (0, short)]), np.pad(b, [(0, short), (0, 0)])
+        return np.asarray(mmad(left, right, c, spec=spec)).astype(c.dtype)
+
+    return product
+
+
+@lru_cache(8)
 def board(config: Any, memory_bytes: int, latency: int = 1) -> Any:
-    """Return the compiled model of a core with its global memory."""
+    """Return the compiled model of a core with its global memory (``hdl.core.CoreBoard``)."""
     from vitruvian.hdl.core import CoreBoard
 
     from . import compile_unit
@@ -47,15 +102,36 @@ def board(config: Any, memory_bytes: int, latency: int = 1) -> Any:
 
 
 def run_words(
-    model: Any, memory: np.ndarray, words: np.ndarray
-) -> tuple[np.ndarray, int, dict[str, int], int]:
-    """Run words behind a memory image; return the memory, cycles, busy cycles and the fault."""
+    core: Any, memory: np.ndarray, words: Sequence[int] | np.ndarray, *, latency: int = 1
+) -> CoreRun:
+    """Run a program that stands behind a memory image.
+
+    Parameters
+    ----------
+    core : str or CoreConfig
+    memory : (bytes,) ndarray of uint8
+        Global memory at the start.
+    words : sequence of int
+        The program, with the word 0 at its end.
+    latency : int
+        Cycles from a read of global memory to its data.
+
+    Raises
+    ------
+    CoreFault
+        If the core stops with a fault.
+    StreamError
+        If nothing happens for five million cycles: all queues wait.
+    """
     from vitruvian.hdl.core.core import COUNTED
 
+    config = core_config(core)
     start = round_up(len(memory), _BLOCK)
     image = np.zeros(round_up(start + 8 * len(words), _BLOCK), np.uint8)
     image[: len(memory)] = memory
     image[start : start + 8 * len(words)] = np.asarray(words, np.uint64).view(np.uint8)
+    # The fetch unit reads a block or two beyond the program.
+    size = max(_MEMORY, 1 << (len(image) + 4 * _BLOCK - 1).bit_length())
     blocks, back = len(image) // _BLOCK, start // _BLOCK
     count = blocks + 1 + back
     kind = np.full(count, _WRITE, np.uint8)
@@ -63,101 +139,27 @@ def run_words(
     address = np.zeros(count, np.uint32)
     address[:blocks] = np.arange(blocks) * _BLOCK
     address[blocks], address[blocks + 1 :] = start, np.arange(back) * _BLOCK
-    data = np.zeros((count, 4), np.uint64)
-    data[:blocks] = image.view(np.uint64).reshape(blocks, 4)
-    done = model.stream(
+    data = np.zeros((count, _BLOCK // 8), np.uint64)
+    data[:blocks] = image.view(np.uint64).reshape(blocks, -1)
+    done = board(config, size, latency).stream(
         inputs={"i": {"kind": kind, "address": address, "data": data}},
         outputs={"o": back},
         quiet_limit=_QUIET,
     )
+    ports: Mapping[str, Any] = {name: _number(port) for name, port in done.ports.items()}
+    if ports["fault"]:
+        raise CoreFault(_FAULTS[ports["fault"]])
     after = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)[: len(memory)]
-    busy = {
-        name: _number(done.ports[f"busy__{n}"])
-        for n, name in enumerate(COUNTED)
-    }
-    return after, _number(done.ports["cycles"]), busy, _number(done.ports["fault"])
+    busy = {name: ports[f"busy__{n}"] for n, name in enumerate(COUNTED)}
+    return CoreRun(after, ports["cycles"], busy, len(words))
 
 
-def core_product(config: Any) -> Any:
-    """Return the product of the core's own tile, for the functional simulator."""
-    from vitruvian.golden.cube import mmad
-
-    def product(a, b, c, dtype_a, dtype_b, dtype_c):
-        spec = config.tile.spec(dtype_a)
-        short = -a.shape[1] % spec.k
-        left, right = np.pad(a, [(0, 0), (0, short)]), np.pad(b, [(0, short), (0, 0)])
-        return np.asarray(mmad(left, right, c, spec=spec)).astype(c.dtype)
-
-    return product
-
-
-def assemble(instructions: Any, config: Any, texts: Any) -> list[int]:
-    """Return the words of instructions with the word 0 that ends them.
-
-    Raises
-    ------
-    EncodingError
-        If the core lacks an operation, a buffer is too small, or an instruction has no encoding.
-    """
-    from vitruvian.golden.core.encoding import ENCODINGS
-    from vitruvian.hdl.core.support import refusal
-    from vitruvian.sim.davinci.machine_code.encode import EncodingError, encode
-
-    words: list[int] = []
-    known: dict[tuple[int, ...], str | None] = {}
-    for instr in instructions:
-        these = encode(instr, texts)
-        if these not in known:
-            encoding = ENCODINGS[instr.op]
-            values, _ = encoding.unpack(these)
-            known[these] = refusal(config, encoding, instr.unit.name, values)
-        if known[these]:
-            raise EncodingError(f"{instr.position}: {instr.op} {known[these]}")
-        for _, span in instr.spans():
-            size = config.buffers.get(span.buffer)
-            if size is not None and span.end > size:
-                raise EncodingError(
-                    f"{instr.position}: {instr.op} must stay within the {size} bytes of "
-                    f"{span.buffer} of this core, not reach byte {span.end}"
-                )
-        words += these
-    return [*words, 0]
-
-
-def run_program(program: Any, core: str | Any = "tiny", *, latency: int = 1) -> CoreRun:
-    """Run the instructions of a program for one core on the compiled RTL.
-
-    Raises
-    ------
-    EncodingError
-        As ``assemble``.
-    ValueError
-        If the program is for several cores.
-    RuntimeError
-        If the core stops with a fault.
-    """
-    from vitruvian.hdl.core import CORES
-    from vitruvian.sim.davinci.isa.operands import DTYPES
-    from vitruvian.sim.davinci.machine_code.encode import Texts
-    from vitruvian.sim.davinci.semantics import Functional
-
-    config = CORES[core] if isinstance(core, str) else core
-    cores = [c for c in program if c.instructions]
-    if len(cores) != 1:
-        raise ValueError(f"program must be for one core, not for {len(cores)}")
-    words = assemble(cores[0].instructions, config, Texts())
-    gm = Functional(program).gm
-    need = round_up(len(gm), _BLOCK) + 8 * len(words) + 2 * _BLOCK
-    memory = max(_MEMORY, 1 << (need - 1).bit_length())
-    model = board(config, memory, latency)
-    after, cycles, busy, fault = run_words(model, gm, np.array(words, np.uint64))
-    if fault:
-        raise RuntimeError(f"the core stopped with fault {fault}")
-    outputs = {}
-    for name, view in program.tensors.items():
-        raw = after[view.offset : view.offset + view.nbytes]
-        outputs[name] = raw.view(DTYPES[view.dtype]).reshape(view.shape).copy()
-    return CoreRun(outputs, cycles, busy, len(words))
+#: What the codes of ``hdl.core.fetch.Fault`` say to a user.
+_FAULTS = {
+    1: "the core has stopped: a word is for a unit that it lacks",
+    2: "the core has stopped: a flag was set that was set already",
+    3: "the core has stopped: a scalar load found another element than the program expects",
+}
 
 
 def _number(port: Any) -> int:

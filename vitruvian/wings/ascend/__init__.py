@@ -20,6 +20,8 @@ WING = Wing(
         "network": _command(
             "network", "time the layers of a whole network on DaVinci cores", main=True
         ),
+        "assemble": _command("core", "translate a kernel to machine code of the core"),
+        "disassemble": _command("core", "print machine code as text"),
         "knn": _command("neighbours", "find nearest neighbours of points on DaVinci cores"),
         "taylor": _command("series", "evaluate Taylor series of many functions on DaVinci cores"),
         "trace": _command("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),

@@ -26,6 +26,7 @@ from vitruvian.wings.ascend.cce import (
     macros,
 )
 from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
+from vitruvian.wings.ascend.core import add_core, core_product_of, on_core
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +107,7 @@ def _register_cce(commands: Any) -> None:
         help="Write the arrays that the kernel has written to this file (.npz).",
     )
     _add_strict(parser)
+    add_core(parser)
     _add_pictures(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=_cce, no_checks=False)
@@ -148,6 +150,7 @@ def add_options(
         help="Do not look for races, addresses out of bounds and reads of unwritten memory.",
     )
     _add_strict(group)
+    add_core(group)
     _add_pictures(group, timeline=timeline)
 
 
@@ -282,7 +285,9 @@ def tell_compiling() -> None:
 def _simulated(options: argparse.Namespace, program: Any) -> "Report":
     from vitruvian.sim.davinci import simulate
 
-    cube = None if options.cube == "none" else options.cube
+    cube: Any = None if options.cube == "none" else options.cube
+    if options.core:
+        cube = core_product_of(options)
     if options.auto_sync:
         from vitruvian.sim.davinci.checks.autosync import insert_barriers
 
@@ -329,7 +334,10 @@ def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int,
             markup=False,
         )
     code = 1 if report.findings else 0
-    if options.cube == "none":
+    if options.core and report.outputs:
+        figures["core"] = on_core(options, instance.program, report, console)
+        code = 1 if figures["core"]["differ"] else code
+    elif options.cube == "none":
         console.print("data not computed (--cube none)")
     elif not report.outputs:
         console.print("data not computed: see what the checks found")
@@ -402,15 +410,17 @@ def _show_prints(console: "Console", program: Any) -> None:
             console.print(f"{core}: {printable(line, keep=chr(9))}", markup=False, soft_wrap=True)
 
 
-def _cce(options: argparse.Namespace) -> int:
-    import numpy as np
+def cce_program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]]":
+    """Return the program of a kernel in CCE C, and the arrays that it is compared with.
 
+    Raises
+    ------
+    UserError
+        If the kernel or an option is wrong.
+    """
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.davinci.cce import build, build_mixed, read_file
 
-    one_of("--cube", options.cube, CUBES[:3])
-    check_outputs(options)
-    tell_compiling()
     defines, include_path = macros(options.define), folders(options.include)
     try:
         chip = load_chip(options.chip)
@@ -439,6 +449,18 @@ def _cce(options: argparse.Namespace) -> int:
                 program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
     except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
+    return program, expected
+
+
+def _cce(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from vitruvian.sim.davinci import Deadlock
+
+    one_of("--cube", options.cube, CUBES[:3])
+    check_outputs(options)
+    tell_compiling()
+    program, expected = cce_program(options)
     try:
         report = _simulated(options, program)
     except (ValueError, Deadlock) as error:
@@ -455,6 +477,7 @@ def _cce(options: argparse.Namespace) -> int:
     results = [(e, *_compared(e, report)) for e in expected]
     for _, _, line in results:
         console.print(line, markup=False, soft_wrap=True)
+    core = on_core(options, program, report, console) if options.core and report.outputs else {}
     if options.out:
         with open_whole(options.out) as file:
             np.savez(file, **report.outputs)  # pyright: ignore[reportArgumentType]
@@ -466,8 +489,10 @@ def _cce(options: argparse.Namespace) -> int:
             {"name": e.name, "file": e.file, "elements": e.values.size, "differ": differ}
             for e, differ, _ in results
         ]
+        figures |= {"core": core} if core else {}
         write_json(options.json, figures)
-    return 1 if report.findings or any(differ for _, differ, _ in results) else 0
+    wrong = core.get("differ", 0) or any(differ for _, differ, _ in results)
+    return 1 if report.findings or wrong else 0
 
 
 def _compared(expected: ExpectedArray, report: "Report") -> tuple[int, str]:

@@ -1,0 +1,173 @@
+"""Programs on the core in hardware, and the commands ``assemble`` and ``disassemble``."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import open_whole, output_path
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of
+from vitruvian.wings.ascend.cce import add_cce_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from vitruvian.sim.davinci import Report
+
+_ASSEMBLE = """Translate a kernel in CCE C, or the text of `vitruvian disassemble`, to machine code
+for one core: a folder with the words (program.bin), global memory at the start (memory.bin), and
+the tensors and lines of the kernel (program.json)."""
+
+_DISASSEMBLE = """Print machine code as text, one instruction in a line with the number of its first
+word; `vitruvian assemble` reads the text again."""
+
+
+def register(name: str, commands: Any) -> None:
+    """Add the command ``assemble`` or ``disassemble`` to the parser."""
+    {"assemble": _register_assemble, "disassemble": _register_disassemble}[name](commands)
+
+
+def _register_assemble(commands: Any) -> None:
+    parser = commands.add_parser(
+        "assemble",
+        description=_ASSEMBLE,
+        epilog="Example: vitruvian assemble sim/kernels/text/scale_add.cce --core tiny --out added"
+        " \\\n  --arg a=normal:4096 --arg b=normal:4096 --arg y=zeros:4096 --arg scale=2 "
+        "--arg tiles=2",
+    )
+    add_cce_options(parser)
+    parser.add_argument(
+        "--core",
+        metavar="NAME",
+        help="Refuse what this core lacks (tiny or plain; default: encode every instruction).",
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        required=True,
+        metavar="FOLDER",
+        help="Write the files into this folder.",
+    )
+    parser.set_defaults(run=_assemble)
+
+
+def _register_disassemble(commands: Any) -> None:
+    parser = commands.add_parser(
+        "disassemble",
+        description=_DISASSEMBLE,
+        epilog="Example: vitruvian disassemble added",
+    )
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="Read the program of this folder of vitruvian assemble."
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(".s"),
+        metavar="FILE",
+        help="Write the text to this file (.s), without the numbers (default: standard output).",
+    )
+    parser.set_defaults(run=_disassemble)
+
+
+def add_core(group: Any) -> None:
+    """Add the option ``--core`` to a parser or an argument group."""
+    group.add_argument(
+        "--core",
+        metavar="NAME",
+        help="Run the kernel on this core in hardware too, compiled from its RTL, and compare all "
+        "bytes; the simulator then computes products as its tile does (tiny or plain; default: "
+        "the simulator alone).",
+    )
+
+
+def core_product_of(options: argparse.Namespace) -> Any:
+    """Return the product of the tile of the core that ``--core`` names."""
+    from vitruvian.sim.rtl.core import core_config, core_names, core_product
+
+    one_of("--core", options.core, core_names())
+    if options.cube != "golden":
+        raise UserError(f"--core must come without --cube, not with --cube {options.cube}")
+    return core_product(core_config(options.core))
+
+
+def on_core(
+    options: argparse.Namespace, program: Any, report: "Report", console: "Console"
+) -> dict[str, Any]:
+    """Run a program on the core that ``--core`` names; print and return what came of it.
+
+    Raises
+    ------
+    UserError
+        If the core lacks something that the program needs, or stops with a fault.
+    """
+    from vitruvian.sim.davinci.machine_code.core import run_on_core
+    from vitruvian.sim.rtl.core import CoreFault
+
+    try:
+        with Progress(f"running on the core {options.core}", lines=False, counts=False, after_s=2.0):
+            done = run_on_core(program, options.core)
+    except (ValueError, CoreFault) as error:
+        raise UserError(str(error)) from None
+    wrong = done.differing(report.outputs)
+    busy = ", ".join(f"{unit} {cycles:,}" for unit, cycles in done.run.busy.items() if cycles)
+    count = sum(array.nbytes for array in done.outputs.values())
+    console.print(
+        f"core {options.core}: {done.run.cycles:,} cycles ({busy}); {done.run.words:,} words of "
+        f"machine code; {count:,} bytes compared with the simulator: "
+        f"{sum(wrong.values()):,} differ",
+        markup=False,
+        soft_wrap=True,
+    )
+    figures = {"cycles": done.run.cycles, "busy": done.run.busy, "words": done.run.words}
+    return {"name": options.core, **figures, "bytes": count, "differ": sum(wrong.values())}
+
+
+def _assemble(options: argparse.Namespace) -> int:
+    import numpy as np
+
+    from vitruvian.sim.davinci.machine_code.core import image_of
+    from vitruvian.sim.davinci.machine_code.image import ProgramImage
+    from vitruvian.sim.davinci.machine_code.text import words_of
+    from vitruvian.sim.rtl.core import core_names
+    from vitruvian.wings.ascend.davinci import cce_program
+
+    if options.core is not None:
+        one_of("--core", options.core, core_names())
+    try:
+        if options.file.endswith(".s"):
+            words, texts = words_of(Path(options.file).read_text())
+            nothing = np.zeros(0, np.uint8)
+            image = ProgramImage(np.array(words, np.uint64), nothing, texts=texts.texts)
+        else:
+            program, _ = cce_program(options)
+            image = image_of(program, options.core)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    image.write(Path(options.out))
+    print(
+        f"{options.out}: {len(image.words):,} words, {len(image.memory):,} bytes of memory, "
+        f"{len(image.tensors)} tensors"
+    )
+    return 0
+
+
+def _disassemble(options: argparse.Namespace) -> int:
+    from vitruvian.sim.davinci.machine_code.decode import split
+    from vitruvian.sim.davinci.machine_code.image import ProgramImage
+    from vitruvian.sim.davinci.machine_code.text import line
+
+    try:
+        image = ProgramImage.read(Path(options.folder))
+        found = [
+            (at, line(encoding, words, image.texts)) for at, encoding, words in split(image.words)
+        ]
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    if options.out:
+        with open_whole(options.out) as file:
+            file.write("".join(f"{text}\n" for _, text in found).encode())
+        return 0
+    for at, text in found:
+        print(f"{at:6}  {text}")
+    return 0

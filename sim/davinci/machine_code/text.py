@@ -46,7 +46,8 @@ def line(encoding: Encoding, words: tuple[int, ...], texts: Sequence[str] = ()) 
         parts.append(f"views={_place(values, 'views')}")
     for member in encoding.members:
         there = values.get(f"{member.name}?")
-        if member.name not in values or there == 0 or (there is None and not values[member.name]):
+        nothing = there is None and not values.get(member.name) and not member.text
+        if member.name not in values or there == 0 or nothing:
             continue
         parts.append(f"{member.name}={_shown(member, values, encoding.op, texts)}")
     if tail:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from vitruvian.common.validate import ceil_div
-
 #: Version of the encoding; a program says which one it is in.
 VERSION = 1
 
@@ -311,7 +309,10 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         (op, "dst src", f"repeat:8 {_SCALAR} {_DST} {_SRC}", "mask")
         for op in "vadds vmuls vmaxs vmins vlrelu vaxpy".split()
     ),
-    *((op, "dst src", _UNARY, "mask") for op in "vexp vln vrec vrsqrt vsqrt vabs vrelu vnot".split()),
+    *(
+        (op, "dst src", _UNARY, "mask")
+        for op in "vexp vln vrec vrsqrt vsqrt vabs vrelu vnot".split()
+    ),
     ("vshl", "dst src", f"{_UNARY} amount:6 [round:1]", "mask"),
     ("vshr", "dst src", f"{_UNARY} amount:6 [round:1]", "mask"),
     ("vconv", "dst src", f"repeat:8 [scale:fp32] {_DST} {_SRC} rounding:rounding", "mask"),

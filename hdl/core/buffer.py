@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In
 from .ports import BLOCK_BITS, ReadPort, WritePort, choose
 
 
-class Buffer(wiring.Component):
+class BlockMemory(wiring.Component):
     """Memory of blocks of 32 bytes; each cycle it reads one block and writes one.
 
     Parameters

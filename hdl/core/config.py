@@ -63,7 +63,7 @@ class CoreConfig:
             if getattr(tile, name) not in (2, 4, 8, 16):
                 raise ValueError(f"tile must have {name} of 2, 4, 8 or 16, not {tile}")
         if tile.k not in (4, 8, 16) or tile.n > 8 or tile.word_bits != 32:
-            raise ValueError(f"tile must have k of 4, 8 or 16, n up to 8, and FP32 sums, not {tile}")
+            raise ValueError(f"tile must have k of 4, 8 or 16, n up to 8, FP32 sums, not {tile}")
 
     @property
     def buffers(self) -> dict[str, int]:
@@ -96,5 +96,3 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
         ),
     }
 )
-
-

@@ -11,7 +11,7 @@ from vitruvian.golden.core.encoding import BUFFERS, UNITS
 
 from ..cube.unit import MatrixUnit
 from ..vector.unit import VectorUnit
-from .buffer import Buffer
+from .buffer import BlockMemory
 from .config import FRACTAL_BYTES, CoreConfig
 from .fetch import Fault, Fetcher
 from .images import ImageAdder, ImageLoader
@@ -87,8 +87,8 @@ class Core(wiring.Component):
         m = Module()
         config, tile = self.config, self.config.tile
         m.submodules.fetcher = fetcher = Fetcher()
-        m.submodules.l1 = l1 = Buffer(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
-        m.submodules.ub = ub = Buffer(blocks=config.ub // BLOCK_BYTES, readers=3, writers=4)
+        m.submodules.l1 = l1 = BlockMemory(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
+        m.submodules.ub = ub = BlockMemory(blocks=config.ub // BLOCK_BYTES, readers=3, writers=4)
         operand = 2 * tile.k
         l0a = self._operands(config.l0a, tile.m, operand)
         l0b = self._operands(config.l0b, tile.n, operand)
@@ -124,9 +124,7 @@ class Core(wiring.Component):
         self._join_reads(m, [mte2.r, scalar.gm], self.r)
         wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
         self._split(m, mte1, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[1]})
-        self._split(
-            m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]}
-        )
+        self._split(m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]})
         own = WritePort().create(path=("mte3_gm",))
         self._split(m, mte3, {"GM": own, "L1": l1.w[1]})
         self._join_writes(m, [own, scalar.gm_w], self.w)
@@ -293,7 +291,7 @@ class CoreBoard(wiring.Component):
         m = Module()
         m.submodules.core = core = Core(config=self.config)
         blocks = self.memory_bytes // BLOCK_BYTES
-        m.submodules.memory = memory = Buffer(blocks=blocks, readers=3, writers=2)
+        m.submodules.memory = memory = BlockMemory(blocks=blocks, readers=3, writers=2)
         for n, port in enumerate((core.r, core.fetch)):
             self._delay(m, port, memory.r[n], f"read{n}")
         wiring.connect(m, core.w, memory.w[0])
@@ -351,5 +349,3 @@ class CoreBoard(wiring.Component):
             m.d.sync += [later.eq(valid), next_block.eq(block)]
             valid, block = later, next_block
         m.d.comb += [port.valid.eq(valid), port.data.eq(block)]
-
-

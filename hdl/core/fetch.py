@@ -146,5 +146,3 @@ class Fetcher(wiring.Component):
                 self.fault.eq(Fault.NONE),
             ]
         return m
-
-

@@ -209,9 +209,7 @@ class ImageAdder(wiring.Component):
         other = Signal()  # the block on its way is one of a fractal
         m.d.comb += [
             self.ub.request.eq(asks | ((unread != 0) & fractals.room)),
-            self.ub.address.eq(
-                Mux(asks, unit.fetch.payload[0].address, place[PLACE_BITS:])
-            ),
+            self.ub.address.eq(Mux(asks, unit.fetch.payload[0].address, place[PLACE_BITS:])),
             unit.fetch.ready.eq(asks & self.ub.grant),
             image.granted.eq(asks & self.ub.grant),
             fractals.granted.eq(~asks & self.ub.grant),

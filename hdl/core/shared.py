@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from .record import RECORD_BITS, is_op
 
@@ -49,7 +49,9 @@ class Either(wiring.Component):
             special.i.payload.eq(self.i.payload),
             plain.i.valid.eq(self.i.valid & ~here & ~works),
             special.i.valid.eq(self.i.valid & here & plain.idle),
-            self.i.ready.eq((here & plain.idle & special.i.ready) | (~here & ~works & plain.i.ready)),
+            self.i.ready.eq(
+                (here & plain.idle & special.i.ready) | (~here & ~works & plain.i.ready)
+            ),
             self.idle.eq(plain.idle & special.idle),
         ]
         for name, member in self.plain.signature.members.items():
@@ -60,19 +62,18 @@ class Either(wiring.Component):
             if name in special.signature.members:
                 parts.append(getattr(special, name))
             with m.If(works):
-                self._join(m, mine, parts[-1], parts, member)
+                self._join(m, mine, parts[-1], member)
             with m.Else():
-                self._join(m, mine, parts[0], parts, member)
+                self._join(m, mine, parts[0], member)
         return m
 
     @staticmethod
-    def _join(m: Module, mine: Any, part: Any, parts: list, member: Any) -> None:
+    def _join(m: Module, mine: Any, part: Any, member: Any) -> None:
         if member.is_port:
             m.d.comb += mine.eq(part)
             return
         for name, inner in member.signature.members.items():
-            if str(inner.flow) == "Out" or inner.flow.name == "Out":
+            if inner.flow is Out:
                 m.d.comb += getattr(mine, name).eq(getattr(part, name))
             else:
                 m.d.comb += getattr(part, name).eq(getattr(mine, name))
-        del parts

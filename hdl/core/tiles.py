@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ports import BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort, choose
+from .ports import BLOCK_BYTES, ReadPort, WritePort, choose
 
 #: Rows of a fractal.
 ROWS = 16
@@ -130,7 +130,7 @@ class TileMemory(wiring.Component):
         at = self._split(block.address) if block is not None else None
         to = self._split(source.address) if source is not None else None
         for b, (read, write) in enumerate(cells):
-            address, enabled = self._cell(self.tile.fractal, self.tile.group, self.tile.column), 1
+            address = self._cell(self.tile.fractal, self.tile.group, self.tile.column)
             if at is not None:
                 # The block's piece that this bank has: (b - row) modulo the banks, if it is there.
                 piece = self._piece(b, at["row"])
@@ -156,9 +156,7 @@ class TileMemory(wiring.Component):
         turn = bits(self.banks)
         if not turn:
             return Const(0, 1)
-        piece = Signal(turn)
-        piece = (Const(bank, turn) - row[:turn])[:turn]
-        return piece
+        return (Const(bank, turn) - row[:turn])[:turn]
 
     def _within(self, at: dict[str, Value], piece: Value) -> Value:
         """Return the column of the piece of a block: pieces of earlier blocks come before it."""
@@ -184,7 +182,13 @@ class TileMemory(wiring.Component):
         return Cat(*parts)
 
     def _build_write(
-        self, m: Module, b: int, write: Any, to: dict[str, Value] | None, writing: Value, source: Any
+        self,
+        m: Module,
+        b: int,
+        write: Any,
+        to: dict[str, Value] | None,
+        writing: Value,
+        source: Any,
     ) -> None:
         banks, turn = self.banks, bits(self.banks)
         # Of a tile: bank b has piece b - column.
@@ -242,6 +246,3 @@ class TileMemory(wiring.Component):
 def bits(count: int) -> int:
     """Return the bits of a number below ``count``."""
     return (count - 1).bit_length()
-
-
-__all__ = ["PLACE_BITS", "ROWS", "TileMemory", "bits"]

@@ -81,8 +81,8 @@ def core_product(config: Any) -> Callable[..., np.ndarray]:
     """Return the product of the core's own tile, for the functional simulator."""
     from vitruvian.golden.cube import mmad
 
-    def product(a, b, c, dtype_a, dtype_b, dtype_c):
-        spec = config.tile.spec(dtype_a)
+    def product(a, b, c, *dtypes):
+        spec = config.tile.spec(dtypes[0])
         # A block of K that is not full is filled up with +0.
         short = -a.shape[1] % spec.k
         left, right = np.pad(a, [(0, 0), (0, short)]), np.pad(b, [(0, short), (0, 0)])

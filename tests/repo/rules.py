@@ -35,6 +35,7 @@ PARAMETER_MODULES = (
     "golden.fp.formats",
     "golden.fp.parts",
     "golden.fp.spec",
+    "golden.core.encoding",
     "golden.m3xu.isa",
     "golden.m3xu.precision",
     "golden.machines.presets",

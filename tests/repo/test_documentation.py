@@ -5,7 +5,18 @@ import re
 import pytest
 
 #: Pages of hardware units, and the headings that each of them has, in this order.
-UNITS = ("bus", "cube", "fp", "m3xu", "scu", "serial", "simd2/unit", "sparse_cores", "vector")
+UNITS = (
+    "bus",
+    "core",
+    "cube",
+    "fp",
+    "m3xu",
+    "scu",
+    "serial",
+    "simd2/unit",
+    "sparse_cores",
+    "vector",
+)
 HEADINGS = ["Theory of operation", "Ports", "Timing", "Programmer's view", "Verification", "Cost"]
 
 #: Pages of models, simulators and kernels, which have the parts that exist, in this order.

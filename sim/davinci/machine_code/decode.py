@@ -57,9 +57,7 @@ def split(words: Sequence[int]) -> list[tuple[int, Encoding, tuple[int, ...]]]:
             return found
         encoding = _CODES.get(first & (1 << OPCODE_BITS) - 1)
         if encoding is None:
-            raise DecodingError(
-                f"word {at}: opcode must be 1 … {len(_CODES)}, not {first & 0xFF}"
-            )
+            raise DecodingError(f"word {at}: opcode must be 1 … {len(_CODES)}, not {first & 0xFF}")
         length = first >> _LENGTH.low & (1 << _LENGTH.bits) - 1
         if length < encoding.words or at + length > len(words):
             raise DecodingError(
@@ -127,9 +125,7 @@ def _view(
     return View(buffer, offset, dtype, shape, contiguous(shape, dtype_bytes(dtype)))
 
 
-def _value(
-    member: Member, code: int, op: str, views: dict[str, View], texts: Sequence[str]
-) -> Any:
+def _value(member: Member, code: int, op: str, views: dict[str, View], texts: Sequence[str]) -> Any:
     if member.text:
         return texts[code] if code < len(texts) else ""
     if member.element:

@@ -97,7 +97,10 @@ def _codes(
 
 
 def _operand(name: str, view: View, *, offset: bool = True) -> dict[str, int]:
-    codes = {f"{name}.buffer": BUFFERS.index(view.buffer), f"{name}.dtype": DTYPES.index(view.dtype)}
+    codes = {
+        f"{name}.buffer": BUFFERS.index(view.buffer),
+        f"{name}.dtype": DTYPES.index(view.dtype),
+    }
     return codes | ({name: view.offset} if offset else {})
 
 
@@ -141,9 +144,7 @@ def _code(member: Member, value: Any, instruction: Instruction, texts: Texts) ->
     low, high = member.span
     number = int(value)
     if not low <= number <= high:
-        raise ValueError(
-            f"{member.name} of {instruction.op} must be {low} … {high} in machine code, not {number}"
-        )
+        raise ValueError(f"{member.name} of {instruction.op} must be {low} … {high}, not {number}")
     return number
 
 

@@ -101,9 +101,7 @@ class RandomProgram:
             makers[self.random.integers(len(makers))]()
             texts = Texts()
             drawn = self.core.instructions[before:]
-            if not any(
-                refusal_of(self.config, i.op, i.unit.name, encode(i, texts)) for i in drawn
-            ):
+            if not any(refusal_of(self.config, i.op, i.unit.name, encode(i, texts)) for i in drawn):
                 break
             del self.core.instructions[before:]
         else:

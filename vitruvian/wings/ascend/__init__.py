@@ -34,6 +34,7 @@ WING = Wing(
     names={"load_chip": "vitruvian.sim.davinci", "simulate": "vitruvian.sim.davinci"},
     faces=("ops",),
     modules={
+        "checks": ("vitruvian.sim.davinci.machine_code.verify",),
         "completion": (f"{_HERE}.completion",),
         "listed": (f"{_HERE}.listed",),
         "pages": ("vitruvian.sim.davinci.reference",),

@@ -4,11 +4,21 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vitruvian.commands.options import add_chip, add_seed, at_least
 from vitruvian.common.errors import UserError
-from vitruvian.wings.ascend.cce_arrays import array_argument, tolerance
+from vitruvian.common.progress import Progress
+from vitruvian.common.validate import one_of
+from vitruvian.wings.ascend.cce_arrays import (
+    ExpectedArray,
+    array_argument,
+    expectations,
+    tolerance,
+)
+
+if TYPE_CHECKING:
+    from vitruvian.sim.davinci import Program
 
 DESCRIPTION = """Read a kernel in CCE C, run it on the simulated cores of a chip, and print its
 time, the findings of the checks, its own output, and the first values of its arrays. The exit code
@@ -17,6 +27,9 @@ kernel or the arguments."""
 
 EXAMPLE = r"""Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend910 --blocks 2 \
   --arg x=normal:1024 --arg y=zeros:1024 --arg rows=8 --arg n=128"""
+
+#: Macros that the device's compiler defines by kind of core, on chips with several kinds.
+_MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -203,3 +216,45 @@ def _argument(parameter: Any, text: str, seed: tuple[int, int]) -> Any:
             shown = text if len(text) <= 80 else f"{text[:80]}..."
             raise UserError(f"--arg {name} must be {kind}, not {shown!r}") from None
     return array_argument(name, text, parameter.dtype, seed)
+
+
+def cce_program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]]":
+    """Return the program of a kernel in CCE C, and the arrays that it is compared with.
+
+    Raises
+    ------
+    UserError
+        If the kernel or an option is wrong.
+    """
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.davinci.cce import build, build_mixed, read_file
+
+    defines, include_path = macros(options.define), folders(options.include)
+    try:
+        chip = load_chip(options.chip)
+        if options.kind is not None:
+            one_of("--kind", options.kind, (*chip.kinds, "all"))
+        kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
+        # A kernel for several kinds of cores is read once for each, with the macros of that kind.
+        kernels = {
+            kind: read_file(
+                options.file,
+                entry=options.entry,
+                defines=_MACROS.get(kind, {}) | defines,
+                include_path=include_path,
+            )
+            for kind in kinds
+        }
+        kernel = kernels[kinds[0]]
+        arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
+        tolerances = {"rtol": options.rtol, "atol": options.atol}
+        expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
+        settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
+        with Progress(f"running {kernel.name}", lines=False, counts=False, after_s=2.0):
+            if len(kinds) > 1:
+                program = build_mixed(kernels, chip, arguments, **settings)
+            else:
+                program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
+    except (ValueError, Deadlock) as error:
+        raise UserError(str(error)) from None
+    return program, expected

@@ -8,7 +8,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of
-from vitruvian.wings.ascend.cce import add_cce_options
+from vitruvian.wings.ascend.cce import add_cce_options, cce_program
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +105,9 @@ def on_core(
     from vitruvian.sim.rtl.core import CoreFault
 
     try:
-        with Progress(f"running on the core {options.core}", lines=False, counts=False, after_s=2.0):
+        with Progress(
+            f"running on the core {options.core}", lines=False, counts=False, after_s=2.0
+        ):
             done = run_on_core(program, options.core)
     except (ValueError, CoreFault) as error:
         raise UserError(str(error)) from None
@@ -130,7 +132,6 @@ def _assemble(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci.machine_code.image import ProgramImage
     from vitruvian.sim.davinci.machine_code.text import words_of
     from vitruvian.sim.rtl.core import core_names
-    from vitruvian.wings.ascend.davinci import cce_program
 
     if options.core is not None:
         one_of("--core", options.core, core_names())

@@ -21,11 +21,9 @@ from vitruvian.wings.ascend.cce import (
     DESCRIPTION,
     EXAMPLE,
     add_cce_options,
-    folders,
-    kernel_arguments,
-    macros,
+    cce_program,
 )
-from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
+from vitruvian.wings.ascend.cce_arrays import ExpectedArray
 from vitruvian.wings.ascend.core import add_core, core_product_of, on_core
 
 if TYPE_CHECKING:
@@ -50,9 +48,6 @@ CUBES = ("golden", "rtl", "fast", "none")
 
 #: Largest number of multiply-accumulates by ``--cube``; more would take hours.
 _PRODUCTS = {"rtl": 1 << 30}
-
-#: Macros that the device's compiler defines by kind of core, on chips with several kinds.
-_MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
 
 
 def register(name: str, commands: Any) -> None:
@@ -408,48 +403,6 @@ def _show_prints(console: "Console", program: Any) -> None:
         text = "".join(text for _, text in texts)
         for line in text.removesuffix("\n").split("\n"):
             console.print(f"{core}: {printable(line, keep=chr(9))}", markup=False, soft_wrap=True)
-
-
-def cce_program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]]":
-    """Return the program of a kernel in CCE C, and the arrays that it is compared with.
-
-    Raises
-    ------
-    UserError
-        If the kernel or an option is wrong.
-    """
-    from vitruvian.sim.davinci import Deadlock, load_chip
-    from vitruvian.sim.davinci.cce import build, build_mixed, read_file
-
-    defines, include_path = macros(options.define), folders(options.include)
-    try:
-        chip = load_chip(options.chip)
-        if options.kind is not None:
-            one_of("--kind", options.kind, (*chip.kinds, "all"))
-        kinds = list(chip.kinds) if options.kind == "all" else [chip.kind(options.kind).name]
-        # A kernel for several kinds of cores is read once for each, with the macros of that kind.
-        kernels = {
-            kind: read_file(
-                options.file,
-                entry=options.entry,
-                defines=_MACROS.get(kind, {}) | defines,
-                include_path=include_path,
-            )
-            for kind in kinds
-        }
-        kernel = kernels[kinds[0]]
-        arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
-        tolerances = {"rtol": options.rtol, "atol": options.atol}
-        expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
-        settings: dict[str, Any] = {"blocks": options.blocks, "limit": options.steps}
-        with _progress(f"running {kernel.name}"):
-            if len(kinds) > 1:
-                program = build_mixed(kernels, chip, arguments, **settings)
-            else:
-                program, _ = build(kernel, chip, arguments, kind=kinds[0], **settings)
-    except (ValueError, Deadlock) as error:
-        raise UserError(str(error)) from None
-    return program, expected
 
 
 def _cce(options: argparse.Namespace) -> int:

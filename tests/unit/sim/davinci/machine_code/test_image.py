@@ -34,7 +34,16 @@ def test_there_and_back(tmp_path, root, capsys, monkeypatch):
 def test_what_a_core_lacks_is_refused_with_the_line(tmp_path, root, capsys, monkeypatch):
     monkeypatch.chdir(root)
     folder = tmp_path / "softmax"
-    arguments = ["--arg", "x=normal:256", "--arg", "y=zeros:256", "--arg", "rows=2", "--arg", "n=128"]
+    arguments = [
+        "--arg",
+        "x=normal:256",
+        "--arg",
+        "y=zeros:256",
+        "--arg",
+        "rows=2",
+        "--arg",
+        "n=128",
+    ]
     kernel = "sim/kernels/text/softmax.cce"
     assert main(["assemble", kernel, "--core", "tiny", "--out", str(folder), *arguments]) == 2
     error = capsys.readouterr().err

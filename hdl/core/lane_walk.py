@@ -1,0 +1,133 @@
+"""The beats of an instruction of unit V, and the rows that beats on their way will write."""
+
+from typing import TYPE_CHECKING
+
+from amaranth.hdl import Array, Cat, Module, Signal, Value
+
+from .ports import ADDRESS_BITS, ROW_BITS
+
+if TYPE_CHECKING:
+    from .lane_plan import LanePlan
+
+#: Nested levels: repeats or columns of fractals, blocks, halves of a block.
+LEVELS = 3
+#: Bits of a count of a level, and of a mask.
+SIZE_BITS, MASK_BITS = 16, 128
+#: Beats between the first read of one and the write of its result.
+BEATS = 16
+
+
+class LaneWalk:
+    """The beats of an instruction; ``step`` goes on to the next one.
+
+    Attributes
+    ----------
+    step, ended : Signal
+        Go on; the last beat is over.
+    places : list of Signal
+        First bytes of target, first and second operand of the beat.
+    block : Signal
+        Number of the beat's block.
+    mask, lane : Signal
+        The mask from the beat's first lane on, and the number of that lane in the repeat.
+    """
+
+    def __init__(self, m: Module, plan: "LanePlan", start: Value):
+        self.step, self.ended = Signal(name="lane_step"), Signal(name="lanes_ended")
+        self._count = [Signal(SIZE_BITS, name=f"lane_count{n}") for n in range(LEVELS)]
+        self._index = [Signal(SIZE_BITS, name=f"lane_index{n}") for n in range(LEVELS)]
+        self._steps, self._begin = (
+            [
+                [Signal(ADDRESS_BITS, name=f"lane_{what}{o}_{n}") for n in range(LEVELS)]
+                for o in range(3)
+            ]
+            for what in ("step", "begin")
+        )
+        self.places = [self._begin[o][LEVELS - 1] for o in range(3)]
+        self.block = self._index[1]
+        self.mask = Signal(MASK_BITS, name="lane_mask")
+        self.lane = Signal(7, name="lane_first")
+        self._whole = Signal(MASK_BITS, name="whole_mask")
+        self._lane_step = Signal(5, name="lanes_of_beat")
+        self._build_step(m)
+        with m.If(start):
+            self._build_start(m, plan)
+
+    def _build_step(self, m: Module) -> None:
+        last = [self._index[n] + 1 == self._count[n] for n in range(LEVELS)]
+        with m.If(self.step):
+            m.d.sync += [
+                self.mask.eq(self.mask >> self._lane_step),
+                self.lane.eq(self.lane + self._lane_step),
+            ]
+            with m.If(~last[2]):
+                self._advance(m, 2)
+            with m.Elif(~last[1]):
+                self._advance(m, 1)
+            with m.Else():
+                m.d.sync += [self.mask.eq(self._whole), self.lane.eq(0)]
+                with m.If(~last[0]):
+                    self._advance(m, 0)
+                with m.Else():
+                    m.d.sync += self.ended.eq(1)
+
+    def _advance(self, m: Module, n: int) -> None:
+        """Go on in level n, and begin the levels inside of it again."""
+        m.d.sync += self._index[n].eq(self._index[n] + 1)
+        m.d.sync += [self._index[inner].eq(0) for inner in range(n + 1, LEVELS)]
+        for o in range(3):
+            following = self._begin[o][n] + self._steps[o][n]
+            m.d.sync += [self._begin[o][inner].eq(following) for inner in range(n, LEVELS)]
+
+    def _build_start(self, m: Module, plan: "LanePlan") -> None:
+        m.d.sync += [
+            self.ended.eq(0),
+            self.mask.eq(plan.mask),
+            self._whole.eq(plan.mask),
+            self.lane.eq(0),
+            self._lane_step.eq(plan.lane_step),
+        ]
+        for n in range(LEVELS):
+            m.d.sync += [self._count[n].eq(plan.counts[n]), self._index[n].eq(0)]
+            for o in range(3):
+                m.d.sync += [
+                    self._begin[o][n].eq(plan.places[o]),
+                    self._steps[o][n].eq(plan.steps[o][n]),
+                ]
+
+
+class PendingRows:
+    """The rows of UB that beats on their way will write, in their order.
+
+    Attributes
+    ----------
+    row, found : Signal
+        A row, and 1 if it is among them.
+    push, entering : Signal
+        Add a row.
+    pop : Signal
+        Remove the oldest one.
+    full : Signal
+        No row can be added.
+    """
+
+    def __init__(self, m: Module):
+        self.row = Signal(ROW_BITS, name="pending_row")
+        self.entering = Signal(ROW_BITS, name="pending_entering")
+        self.push, self.pop = Signal(name="pending_push"), Signal(name="pending_pop")
+        self.found, self.full = Signal(name="pending_found"), Signal(name="pending_full")
+        rows = Array(Signal(ROW_BITS, name=f"pending{i}") for i in range(BEATS))
+        valid = Signal(BEATS, name="pending_valid")
+        head, end = (Signal(range(BEATS), name=f"pending_{name}") for name in ("head", "end"))
+        m.d.comb += [
+            self.found.eq(Cat(*(valid[i] & (rows[i] == self.row) for i in range(BEATS))).any()),
+            self.full.eq(valid.all()),
+        ]
+        with m.If(self.pop):
+            m.d.sync += [valid.bit_select(head, 1).eq(0), head.eq(head + 1)]
+        with m.If(self.push):
+            m.d.sync += [
+                valid.bit_select(end, 1).eq(1),
+                rows[end].eq(self.entering),
+                end.eq(end + 1),
+            ]

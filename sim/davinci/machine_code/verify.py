@@ -1,0 +1,53 @@
+"""Rows of ``make sim``: programs on the compiled core beside the functional simulator."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from vitruvian.sim.davinci.program.program import Program
+from vitruvian.sim.davinci.semantics import Functional
+from vitruvian.sim.rtl.core import core_config, core_product
+from vitruvian.sim.verify.check import Check
+from vitruvian.sim.verify.compare import Result
+
+from .core import run_on_core
+
+CORES = ("tiny", "plain")
+#: Bytes of results of a random program, roughly; so many vectors ask for one more program.
+_BYTES = 36_000
+#: Seconds of the first build of a core's model.
+_WEIGHT = 100
+
+
+def checks() -> Iterator[Check]:
+    """Yield a row of random programs for each core."""
+    for core in CORES:
+        yield Check(
+            unit="core",
+            configuration=f"{core}, random programs",
+            run=partial(_random, core),
+            weight=_WEIGHT,
+        )
+
+
+def compare_program(program: Program, core: str) -> Result:
+    """Run a program on the core and in the simulator, and compare the bytes of all tensors."""
+    functional = Functional(program, core_product(core_config(core)))
+    functional.run()
+    done = run_on_core(program, core)
+    wrong = done.differing(dict(functional.tensors()))
+    examples = tuple(f"{program.name}: {count} bytes of {name}" for name, count in wrong.items())
+    count = sum(np.asarray(array).nbytes for array in done.outputs.values())
+    return Result(vectors=count, mismatches=sum(wrong.values()), examples=examples)
+
+
+def _random(core: str, vectors: int, seed: int) -> Result:
+    from .random_programs import RandomProgram
+
+    count = max(4, min(vectors // _BYTES, 200))
+    result = Result(vectors=0, mismatches=0)
+    for number in range(count):
+        program = RandomProgram(1000 * seed + number, core).program
+        result = result + compare_program(program, core)
+    return result

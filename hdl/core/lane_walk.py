@@ -1,13 +1,10 @@
 """The beats of an instruction of unit V, and the rows that beats on their way will write."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Signal, Value
 
 from .ports import ADDRESS_BITS, ROW_BITS
-
-if TYPE_CHECKING:
-    from .lane_plan import LanePlan
 
 #: Nested levels: repeats or columns of fractals, blocks, halves of a block.
 LEVELS = 3
@@ -19,6 +16,11 @@ BEATS = 16
 
 class LaneWalk:
     """The beats of an instruction; ``step`` goes on to the next one.
+
+    Parameters
+    ----------
+    plan : LanePlan
+        The instruction, taken with ``start``.
 
     Attributes
     ----------
@@ -32,7 +34,7 @@ class LaneWalk:
         The mask from the beat's first lane on, and the number of that lane in the repeat.
     """
 
-    def __init__(self, m: Module, plan: "LanePlan", start: Value):
+    def __init__(self, m: Module, plan: Any, start: Value):
         self.step, self.ended = Signal(name="lane_step"), Signal(name="lanes_ended")
         self._count = [Signal(SIZE_BITS, name=f"lane_count{n}") for n in range(LEVELS)]
         self._index = [Signal(SIZE_BITS, name=f"lane_index{n}") for n in range(LEVELS)]
@@ -79,7 +81,7 @@ class LaneWalk:
             following = self._begin[o][n] + self._steps[o][n]
             m.d.sync += [self._begin[o][inner].eq(following) for inner in range(n, LEVELS)]
 
-    def _build_start(self, m: Module, plan: "LanePlan") -> None:
+    def _build_start(self, m: Module, plan: Any) -> None:
         m.d.sync += [
             self.ended.eq(0),
             self.mask.eq(plan.mask),

@@ -1,9 +1,12 @@
 """Programs on the core in hardware, and the commands ``assemble`` and ``disassemble``."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vitruvian.cli import write_json
+from vitruvian.commands.options import add_json
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
@@ -39,7 +42,7 @@ def _register_assemble(commands: Any) -> None:
     add_cce_options(parser)
     parser.add_argument(
         "--core",
-        metavar="NAME",
+        metavar="CORE",
         help="Refuse what this core lacks (tiny or plain; default: encode every instruction).",
     )
     parser.add_argument(
@@ -49,6 +52,7 @@ def _register_assemble(commands: Any) -> None:
         metavar="FOLDER",
         help="Write the files into this folder.",
     )
+    add_json(parser, "the numbers of words, bytes and tensors")
     parser.set_defaults(run=_assemble)
 
 
@@ -67,6 +71,7 @@ def _register_disassemble(commands: Any) -> None:
         metavar="FILE",
         help="Write the text to this file (.s), without the numbers (default: standard output).",
     )
+    add_json(parser, "the instructions")
     parser.set_defaults(run=_disassemble)
 
 
@@ -74,7 +79,7 @@ def add_core(group: Any) -> None:
     """Add the option ``--core`` to a parser or an argument group."""
     group.add_argument(
         "--core",
-        metavar="NAME",
+        metavar="CORE",
         help="Run the kernel on this core in hardware too, compiled from its RTL, and compare all "
         "bytes; the simulator then computes products as its tile does (tiny or plain; default: "
         "the simulator alone).",
@@ -146,9 +151,17 @@ def _assemble(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UserError(str(error)) from None
     image.write(Path(options.out))
+    counts = {
+        "words": len(image.words),
+        "memory_bytes": len(image.memory),
+        "tensors": len(image.tensors),
+    }
+    if options.json:
+        write_json(options.json, counts)
     print(
-        f"{options.out}: {len(image.words):,} words, {len(image.memory):,} bytes of memory, "
-        f"{len(image.tensors)} tensors"
+        f"{options.out}: {counts['words']:,} words, {counts['memory_bytes']:,} bytes of memory, "
+        f"{counts['tensors']} tensors",
+        file=sys.stderr if options.json == "-" else sys.stdout,
     )
     return 0
 
@@ -165,10 +178,12 @@ def _disassemble(options: argparse.Namespace) -> int:
         ]
     except ValueError as error:
         raise UserError(str(error)) from None
+    if options.json:
+        write_json(options.json, [{"word": at, "text": text} for at, text in found])
     if options.out:
         with open_whole(options.out) as file:
             file.write("".join(f"{text}\n" for _, text in found).encode())
-        return 0
-    for at, text in found:
-        print(f"{at:6}  {text}")
+    elif options.json != "-":
+        for at, text in found:
+            print(f"{at:6}  {text}")
     return 0

@@ -351,7 +351,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
 
 
 def _encodings() -> dict[str, Encoding]:
-    table = {}
+    table: dict[str, Encoding] = {}
     for code, (op, operands, fields, tail) in enumerate(_TABLE, start=1):
         names = tuple(name.strip("[]") for name in operands.split())
         absent = frozenset(name.strip("[]") for name in operands.split() if name[0] == "[")

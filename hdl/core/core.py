@@ -104,11 +104,12 @@ class Core(wiring.Component):
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
         ub_blocks, l1_blocks = config.ub // BLOCK_BYTES, config.l1 // BLOCK_BYTES
         lanes, images = LaneFeeder(config=config), ImageAdder(blocks=ub_blocks)
-        m.submodules.vector = vector = Either(plain=lanes, special=images, ops=("col2im",))
+        vector: Any = Either(plain=lanes, special=images, ops=("col2im",))
         ahead = config.ahead
         loads = Mover(ops=("copy", "load", "fill"), ahead=ahead)
         patches = ImageLoader(blocks=l1_blocks)
-        m.submodules.mte1 = mte1 = Either(plain=loads, special=patches, ops=("im2col",))
+        mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))
+        m.submodules.vector, m.submodules.mte1 = vector, mte1
         m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
         m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
         m.submodules.scalar = scalar = ScalarUnit()

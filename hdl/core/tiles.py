@@ -138,7 +138,7 @@ class TileMemory(wiring.Component):
                 address = Mux(self.read, address, other)
             m.d.comb += [read.addr.eq(address), read.en.eq(self.read | reading)]
             self._build_write(m, b, write, to, writing, source)
-        if block is not None:
+        if at is not None:
             self._build_block(m, at, cells)
         return m
 

@@ -9,6 +9,7 @@ Tang 2024, Table 2.4; the layout of pooling (N·C1, H, W, 16) is that of Rohwedd
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -323,7 +324,9 @@ def _blocking(
     """Return the cores and the blocking; the default grid has up to four rows of cores."""
     cores = chip.kind(gemm.cube_kind(chip)).count if cores is None else cores
     down = min(4, cores)
-    blocking = gemm.Blocking(*(tiling or (down, cores // down)))
+    names = ("down", "across", "m", "k", "n", "step_k")
+    given = tiling or (down, cores // down)
+    blocking = replace(gemm.Blocking(), **dict(zip(names, given, strict=False)))
     if blocking.down * blocking.across > cores:
         grid = f"{blocking.down}×{blocking.across}"
         raise ValueError(f"grid must have 1 … {cores} cores, not {grid}")

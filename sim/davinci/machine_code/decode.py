@@ -1,6 +1,7 @@
 """From words to instructions, through the methods with which programs are built.
 
-So a decoded instruction has the operands, fields, bytes and work of the original. Only what the
+So a decoded instruction has the operands, fields, bytes and work of the original, but for what a
+kernel knows of the second-level cache. Only what the
 machine does not need is lost: names and shapes of tensors, texts that are not kept, and the bytes
 of operands that depend on data (``vgather`` reads its offsets, ``vreduce`` by bits writes as many
 elements as it reads).

@@ -242,12 +242,13 @@ class RandomProgram:
 
     def _patches(self) -> None:
         kernel = (self._number(1, 4), self._number(1, 4))
+        border = self._number(0, 2)
         patches = Patches(
             height=self._number(3, 9),
             width=self._number(3, 9),
             kernel=kernel,
             stride=(self._number(1, 3), self._number(1, 3)),
-            pad=(self._number(0, 2),) * 4,
+            pad=(border, border, border, border),
         )
         if self._number(0, 2):
             self.core.im2col(

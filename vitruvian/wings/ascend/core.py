@@ -174,7 +174,8 @@ def _disassemble(options: argparse.Namespace) -> int:
     try:
         image = ProgramImage.read(Path(options.folder))
         found = [
-            (at, line(encoding, words, image.texts)) for at, encoding, words in split(image.words)
+            (at, line(encoding, words, image.texts))
+            for at, encoding, words in split(image.words.tolist())
         ]
     except ValueError as error:
         raise UserError(str(error)) from None

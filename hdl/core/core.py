@@ -21,7 +21,7 @@ from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
 from .queue import UnitQueue
 from .record import QUEUED
 from .scalar import ScalarUnit
-from .shared import Either
+from .shared import Either, LaneMover
 from .tiles import TileMemory
 from .vector import LaneFeeder
 
@@ -98,13 +98,15 @@ class Core(wiring.Component):
             piece_bytes=4 * tile.n,
             row_bytes=2 * BLOCK_BYTES,
             readers=1,
-            writers=0,
+            writers=1,
         )
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
         ub_blocks, l1_blocks = config.ub // BLOCK_BYTES, config.l1 // BLOCK_BYTES
         lanes, images = LaneFeeder(config=config), ImageAdder(blocks=ub_blocks)
-        vector: Any = Either(plain=lanes, special=images, ops=("col2im",))
+        either = Either(plain=lanes, special=images, ops=("col2im",))
+        copies = LaneMover(ahead=config.ahead)
+        vector: Any = Either(plain=either, special=copies, ops=("copy",))
         ahead = config.ahead
         loads = Mover(ops=("copy", "load", "fill"), ahead=ahead)
         patches = ImageLoader(blocks=l1_blocks)
@@ -119,7 +121,7 @@ class Core(wiring.Component):
         wiring.connect(m, mte3.r, ub.r[1])
         wiring.connect(m, vector.ub, ub.r[0])
         wiring.connect(m, vector.l0c, l0c.r[0])
-        wiring.connect(m, vector.w, ub.w[0])
+        self._split(m, vector, {"UB": ub.w[0], "L0C": l0c.w[0]})
         wiring.connect(m, scalar.ub, ub.r[2])
         wiring.connect(m, scalar.ub_w, ub.w[3])
         self._join_reads(m, [mte2.r, scalar.gm], self.r)

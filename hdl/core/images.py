@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import CODE_BITS
+from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS
 
 from ..scu.col2im import Col2Im
 from ..scu.config import FILL_BITS, ROWS, ConversionConfig
@@ -169,7 +169,7 @@ class ImageAdder(wiring.Component):
 
     Members
     -------
-    i, idle, ub, w
+    i, idle, ub, w, target
         As those of a ``LaneFeeder``.
     """
 
@@ -178,6 +178,7 @@ class ImageAdder(wiring.Component):
         idle: Signal
         ub: Any
         w: Any
+        target: Signal
 
     def __init__(self, *, blocks: int):
         self.config = conversion(blocks)
@@ -187,6 +188,7 @@ class ImageAdder(wiring.Component):
                 "idle": Out(1),
                 "ub": Out(ReadPort()),
                 "w": Out(WritePort()),
+                "target": Out(CODE_BITS),
             }
         )
 
@@ -195,6 +197,7 @@ class ImageAdder(wiring.Component):
         m.submodules.unit = unit = Col2Im(config=self.config)
         record = self.i.payload
         active, start = Signal(), Signal()
+        m.d.comb += self.target.eq(BUFFERS.index("UB"))
         left, unread = Signal(16), Signal(16)
         place = Signal(ADDRESS_BITS)
         _command(m, unit.i.payload, record, "col2im", "dst")

@@ -33,6 +33,7 @@ LANES_LAYOUT = data.StructLayout(
         "compares": 1,
         "to_register": 1,
         "passes": 1,
+        "relu": 1,  # of results of L0C in FP16
         "reduces": 1,  # a block gives few results
         "combines": 1,  # the results of the blocks of a repeat are combined
         "indexed": 1,
@@ -224,6 +225,7 @@ class LanePlan:
             now.shrinks.eq(narrow),
             now.expands.eq(0),
             now.passes.eq(~narrow),
+            now.relu.eq(get("relu")),
             now.selects.eq(0),
             now.compares.eq(0),
             now.to_register.eq(0),

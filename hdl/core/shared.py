@@ -6,7 +6,45 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from .mover import Mover
 from .record import RECORD_BITS, is_op
+
+
+class LaneMover(wiring.Component):
+    """Copies from UB to UB or L0C, with the ports of a ``LaneFeeder``.
+
+    Parameters
+    ----------
+    ahead : int
+        As a ``Mover`` takes it.
+
+    Members
+    -------
+    i, idle, ub, w, target
+        As those of a ``LaneFeeder``.
+    """
+
+    if TYPE_CHECKING:
+        i: stream.Interface
+        idle: Signal
+        ub: Any
+        w: Any
+        target: Signal
+
+    def __init__(self, *, ahead: int):
+        self.mover = Mover(ops=("copy",), ahead=ahead)
+        members = dict(self.mover.signature.members)
+        members["ub"] = members.pop("r")
+        super().__init__(members)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.mover = mover = self.mover
+        wiring.connect(m, wiring.flipped(self.i), mover.i)
+        wiring.connect(m, mover.r, wiring.flipped(self.ub))
+        wiring.connect(m, mover.w, wiring.flipped(self.w))
+        m.d.comb += [self.idle.eq(mover.idle), self.target.eq(mover.target)]
+        return m
 
 
 class Either(wiring.Component):

@@ -123,7 +123,12 @@ def _product(config: CoreConfig, codes: _Codes) -> Iterator[str]:
 
 
 def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
-    if op == "matrix_out":
+    if op == "copy":
+        if codes.buffer("src") != "UB" or codes.buffer("dst") not in ("UB", "L0C"):
+            yield f"must be from UB in V, not {codes.buffer('src')} to {codes.buffer('dst')}"
+        elif codes.has("atomic"):
+            yield "must not combine elements"
+    elif op == "matrix_out":
         yield from _matrix_out(config, codes)
     elif op == "col2im":
         if codes.dtype("dst") != "fp16":
@@ -220,8 +225,10 @@ def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
         yield f"must be from fp32 to fp32 or fp16, not {kinds[0]} to {kinds[1]}"
     elif kinds[1] == "fp16" and "convert" not in config.vector.groups:
         yield "needs the group convert of the vector unit, which the core lacks"
-    elif codes.number("relu") or codes.name("quant") or codes.has("atomic"):
-        yield "must only convert: no relu, quantisation or atomic"
+    elif codes.name("quant") or codes.has("atomic"):
+        yield "must not have a quantisation or atomic"
+    elif codes.number("relu") and kinds[1] != "fp16":
+        yield f"must have relu with results in fp16, not {kinds[1]}"
     elif codes.name("layout") != "nz":
         yield "must have the layout nz"
     elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:

@@ -8,7 +8,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import ORDERS
+from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS, ORDERS
+from vitruvian.golden.fp.formats import FORMATS
 
 from ..vector.operations import Operation
 from ..vector.unit import VectorUnit
@@ -43,7 +44,9 @@ class LaneFeeder(wiring.Component):
     ub, l0c : Out(ReadPort())
         The memories of operands.
     w : Out(WritePort())
-        UB.
+        The memory of results.
+    target : Out(4)
+        The code of that memory, which is UB.
     """
 
     if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class LaneFeeder(wiring.Component):
         ub: Any
         l0c: Any
         w: Any
+        target: Signal
 
     def __init__(self, *, config: CoreConfig):
         self.config = config
@@ -62,6 +66,7 @@ class LaneFeeder(wiring.Component):
                 "ub": Out(ReadPort()),
                 "l0c": Out(ReadPort()),
                 "w": Out(WritePort()),
+                "target": Out(CODE_BITS),
             }
         )
 
@@ -115,6 +120,7 @@ class LaneFeeder(wiring.Component):
             self.i.ready.eq(~s.active),
             start.eq(self.i.valid & self.i.ready),
             self.idle.eq(~s.active),
+            self.target.eq(BUFFERS.index("UB")),
         ]
         with m.If(start):
             m.d.sync += [s.active.eq(1), s.now.eq(plan.now), s.got_a.eq(0), s.loaded.eq(0)]
@@ -225,6 +231,7 @@ class LaneFeeder(wiring.Component):
         enable = Signal(BLOCK_BYTES, name="result_enable")
         target = Signal(ADDRESS_BITS, name="result_place")
         o = s.unit.o.payload
+        halves = [o.data[16 * i : 16 * i + 16] for i in range(BLOCK_BITS // 32)]
         keeps = now.to_register | (now.combines & ~done.combines)  # in a register of this unit
         with m.If(now.passes):
             m.d.comb += [
@@ -239,7 +246,7 @@ class LaneFeeder(wiring.Component):
                 with m.If(now.wide):
                     m.d.comb += result.eq(o.data[:8].replicate(BLOCK_BYTES))
             with m.Elif(now.shrinks):
-                m.d.comb += result.eq(o.data[: BLOCK_BITS // 2].replicate(2))
+                m.d.comb += result.eq(Cat(*(_positive(x, now.relu) for x in halves)).replicate(2))
             with m.Elif(now.reduces):
                 self._build_reduced(m, now, done, o, s.partial_lane, result, enable)
             with m.Else():
@@ -306,3 +313,9 @@ class LaneFeeder(wiring.Component):
             result.eq(pair.replicate(BLOCK_BITS // 64)),
             enable.eq((on << low)[:BLOCK_BYTES]),
         ]
+
+
+def _positive(element: Value, relu: Value) -> Value:
+    """Return an FP16 element, or +0 with ``relu`` if it is negative, -0 or a NaN."""
+    lost = element[15] | (element == FORMATS["fp16"].canonical_nan)
+    return Mux(relu & lost, 0, element)[:16]

@@ -309,6 +309,25 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        ("vitruvian", "assemble"),
+        (_inputs("good.cce", "nested.cce", "bomb.cce", "nokernel.cce", "junk.bin"),),
+        ("--arg=x=zeros:128", "--out=program"),
+        {
+            "--chip": _CHIPS,
+            "--blocks": _NUMBERS,
+            "--core": ("tiny", "plain", "tin", "", "0"),
+            "--arg": ("x=IN/x.npy", "x", "y=1", "x=zeros:1e9"),
+            "--out": _FOLDERS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "disassemble"),
+        (_inputs("folder.json", "junk.bin", "x.npy", "missing"),),
+        (),
+        {"--out": ("program.s", *_OUTPUTS), "--json": _OUTPUTS},
+    ),
+    Grammar(
         ("vitruvian", "tune"),
         (("matmul", "zzz"),),
         ("--size=64x64x64", "--jobs=1"),

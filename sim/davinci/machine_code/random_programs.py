@@ -201,8 +201,18 @@ class RandomProgram:
 
     def _move(self) -> None:
         half = self.l1 // 2
-        kind = self._number(0, 5)
-        if kind == 0:  # bursts of any length to L1
+        kind = self._number(0, 6)
+        if kind == 5:  # rows of L0C, or bursts of UB
+            to_sums = bool(self._number(0, 2))
+            self.core.copy(
+                self._view("L0C" if to_sums else "UB", 64 * self._number(0, 40), 1),
+                self._half(True, "uint8", align=4),
+                bursts=self._number(1, 8),
+                burst_bytes=64,
+                dst_stride=64,
+                src_stride=4 * self._number(0, 20),
+            )
+        elif kind == 0:  # bursts of any length to L1
             size = self._number(1, 200)
             at = (self._number(0, half), self._number(0, self.ub - 4096))
             self.core.copy(
@@ -282,7 +292,12 @@ class RandomProgram:
             source = self.core.view("L0C", 1024 * self._number(0, 2), (1,), "fp32")
             rows = self._number(1, 33)
             self.core.matrix_out(
-                self._half(True, dtype), source, m=rows, n=16 * self._number(1, 3), src_stride=2048
+                self._half(True, dtype),
+                source,
+                m=rows,
+                n=16 * self._number(1, 3),
+                src_stride=2048,
+                relu=bool(self._number(0, 2)),
             )
 
     def _finish(self) -> None:

@@ -24,7 +24,7 @@ def checks() -> Iterator[Check]:
     """Yield a row of random programs for each core."""
     for core in CORES:
         yield Check(
-            unit="core",
+            unit="core.Core",
             configuration=f"{core}, random programs",
             run=partial(_random, core),
             weight=_WEIGHT,

@@ -31,6 +31,9 @@ EXAMPLE = r"""Example: vitruvian cce sim/kernels/text/softmax.cce --chip ascend9
 #: Macros that the device's compiler defines by kind of core, on chips with several kinds.
 _MACROS = {"cube": {"__DAV_C220_CUBE__": "1"}, "vector": {"__DAV_C220_VEC__": "1"}}
 
+#: Ways to compute the products of a kernel in CCE C.
+CUBES = ("golden", "rtl", "fast")
+
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -229,6 +232,7 @@ def cce_program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArr
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.davinci.cce import build, build_mixed, read_file
 
+    one_of("--cube", options.cube, CUBES)
     defines, include_path = macros(options.define), folders(options.include)
     try:
         chip = load_chip(options.chip)

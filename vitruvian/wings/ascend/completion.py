@@ -74,6 +74,12 @@ def _kinds() -> Iterable[str]:
     return [*kinds, "all"]
 
 
+def _cores() -> Iterable[str]:
+    from vitruvian.sim.rtl.core import core_names
+
+    return core_names()
+
+
 def _steps() -> Iterable[str]:
     from vitruvian.sim.networks.run import STEPS
 
@@ -92,6 +98,9 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "cube": lambda: ("golden", "rtl", "fast", "none"),
     "cce cube": lambda: ("golden", "rtl", "fast"),
     "cce kind": _kinds,
+    "assemble cube": lambda: ("golden", "rtl", "fast"),
+    "assemble kind": _kinds,
+    "core": _cores,
     "kernel problem": _kernels,
     "trace problem": _kernels,
     "knn method": _selections,

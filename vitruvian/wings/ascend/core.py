@@ -10,7 +10,7 @@ from vitruvian.commands.options import add_json
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import nearest
 from vitruvian.wings.ascend.cce import add_cce_options, cce_program
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def _register_assemble(commands: Any) -> None:
     add_cce_options(parser)
     parser.add_argument(
         "--core",
+        type=core_name,
         metavar="CORE",
         help="Refuse what this core lacks (tiny or plain; default: encode every instruction).",
     )
@@ -75,10 +76,28 @@ def _register_disassemble(commands: Any) -> None:
     parser.set_defaults(run=_disassemble)
 
 
+def core_name(text: str) -> str:
+    """Return the name of a core, the type of the option ``--core``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If there is no such core.
+    """
+    from vitruvian.sim.rtl.core import core_names
+
+    names = core_names()
+    if text not in names:
+        message = f"must be one of {', '.join(names)}, not {text!r}{nearest(text, names)}"
+        raise argparse.ArgumentTypeError(message)
+    return text
+
+
 def add_core(group: Any) -> None:
     """Add the option ``--core`` to a parser or an argument group."""
     group.add_argument(
         "--core",
+        type=core_name,
         metavar="CORE",
         help="Run the kernel on this core in hardware too, compiled from its RTL, and compare all "
         "bytes; the simulator then computes products as its tile does (tiny or plain; default: "
@@ -88,9 +107,8 @@ def add_core(group: Any) -> None:
 
 def core_product_of(options: argparse.Namespace) -> Any:
     """Return the product of the tile of the core that ``--core`` names."""
-    from vitruvian.sim.rtl.core import core_config, core_names, core_product
+    from vitruvian.sim.rtl.core import core_config, core_product
 
-    one_of("--core", options.core, core_names())
     if options.cube != "golden":
         raise UserError(f"--core must come without --cube, not with --cube {options.cube}")
     return core_product(core_config(options.core))
@@ -136,10 +154,7 @@ def _assemble(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci.machine_code.core import image_of
     from vitruvian.sim.davinci.machine_code.image import ProgramImage
     from vitruvian.sim.davinci.machine_code.text import words_of
-    from vitruvian.sim.rtl.core import core_names
 
-    if options.core is not None:
-        one_of("--core", options.core, core_names())
     try:
         if options.file.endswith(".s"):
             words, texts = words_of(Path(options.file).read_text())

@@ -18,7 +18,7 @@ FREE = {
 }  # fmt: skip
 #: Options whose names come from the input: a new name, a column, a function, a cell, a step.
 FROM_INPUT = {
-    "new name", "cce entry", "graph weight", "sparse weight", "area driving_cell",
+    "new name", "cce entry", "assemble entry", "graph weight", "sparse weight", "area driving_cell",
     "timing driving_cell", "roofline step",
 }  # fmt: skip
 #: Options that a command needs before it reads the word, by command or by option.
@@ -33,10 +33,12 @@ NEEDED = {
     "tune output_dtype": ["--dtype", "int8"],
     "help unit": ["verilog"],
     "silicon": ["x"],
+    "assemble": ["x", "--out", "y"],
 }
 #: Options whose words are read only behind a file, which the test does not have.
 BEHIND_A_FILE = {
     "silicon input", "silicon preset", "cce chip", "cce kind", "host precision", "probe input",
+    "assemble chip", "assemble kind",
 }  # fmt: skip
 
 

@@ -28,8 +28,9 @@ BANNED = {
 }
 
 #: Commands with options of one name that may differ in the text for the value.
-#: ``--input`` is the format of the operands, but in ``taylor`` their file.
-MAY_DIFFER = {("--out", "metavar"), ("--input", "metavar")}
+#: ``--input`` is the format of the operands, but in ``taylor`` their file. ``--core`` is a core in
+#: hardware, but in ``roofline`` one of the simulated cores, which are known after the run.
+MAY_DIFFER = {("--out", "metavar"), ("--input", "metavar"), ("--core", "type")}
 
 
 def actions():

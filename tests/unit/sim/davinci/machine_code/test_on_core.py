@@ -36,6 +36,7 @@ def _kernel(name, size=None):
         ("plain", "cce-softmax", None),
         ("plain", "vnot", None),
         ("plain", "cc2ub+cast", None),
+        ("plain", "conv2d", (1, 32, 14, 32, 3, 1)),
     ],
 )
 def test_a_kernel_has_the_bytes_of_the_simulator(core, name, size):
@@ -126,9 +127,9 @@ def test_what_a_core_lacks_is_refused():
         ),
     )
     _refused(
-        "matrix_out must only convert",
+        "matrix_out must have relu with results in fp16, not fp32",
         lambda core: core.matrix_out(
-            view(core, "UB", 0), view(core, "L0C", 0, "fp32"), m=16, n=16, relu=True
+            view(core, "UB", 0, "fp32"), view(core, "L0C", 0, "fp32"), m=16, n=16, relu=True
         ),
     )
 
@@ -137,7 +138,8 @@ def test_the_commands_print_the_cycles(capsys, root, monkeypatch):
     monkeypatch.chdir(root)
     assert main(["kernel", "maxpool-im2col", "--cores", "1", "--core", "tiny"]) == 0
     assert "bytes compared with the simulator: 0 differ" in capsys.readouterr().out
-    assert main(["kernel", "vadd", "--cores", "1", "--core", "tin"]) == 2
-    assert "--core must be one of tiny, plain, not 'tin'" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["kernel", "vadd", "--cores", "1", "--core", "tin"])
+    assert "--core: must be one of tiny, plain, not 'tin'" in capsys.readouterr().err
     assert main(["kernel", "matmul", "--core", "tiny", "--cube", "rtl"]) == 2
     assert "--core must come without --cube" in capsys.readouterr().err

@@ -312,14 +312,7 @@ GRAMMARS = (
         ("vitruvian", "assemble"),
         (_inputs("good.cce", "nested.cce", "bomb.cce", "nokernel.cce", "junk.bin"),),
         ("--arg=x=zeros:128", "--out=program"),
-        {
-            "--chip": _CHIPS,
-            "--blocks": _NUMBERS,
-            "--core": ("tiny", "plain", "tin", "", "0"),
-            "--arg": ("x=IN/x.npy", "x", "y=1", "x=zeros:1e9"),
-            "--out": _FOLDERS,
-            "--json": _OUTPUTS,
-        },
+        {"--chip": _CHIPS, "--core": ("tiny", "tin", ""), "--out": _FOLDERS, "--json": _OUTPUTS},
     ),
     Grammar(
         ("vitruvian", "disassemble"),

@@ -11,6 +11,8 @@ from ..vector.config import VectorConfig
 from .ports import BLOCK_BYTES
 
 _KIB = 1024
+#: Flags from one unit to another.
+FLAGS = 8
 #: Bytes of a fractal of operands.
 FRACTAL_BYTES = 512
 

@@ -12,7 +12,7 @@ from vitruvian.golden.core.encoding import BUFFERS, UNITS
 from ..cube.unit import MatrixUnit
 from ..vector.unit import VectorUnit
 from .buffer import BlockMemory
-from .config import FRACTAL_BYTES, CoreConfig
+from .config import FLAGS, FRACTAL_BYTES, CoreConfig
 from .fetch import Fault, Fetcher
 from .images import ImageAdder, ImageLoader
 from .matrix import MatrixFeeder
@@ -27,7 +27,6 @@ from .vector import LaneFeeder
 
 #: The units with counters of busy cycles, S first.
 COUNTED = UNITS[:6]
-FLAGS = 8
 
 
 class Core(wiring.Component):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
 
 from ..vector.operations import OPERATIONS
-from .config import CoreConfig
+from .config import FLAGS, CoreConfig
 from .lanes import CONVERSIONS, LANE_OPS, REDUCTIONS
 from .ports import BLOCK_BYTES
 
@@ -25,7 +25,6 @@ _TARGETS = {
 }
 _WIDE = ("fp32", "int32", "uint32")
 _ANY_16 = ("fp16", "bf16", "int16", "uint16")
-FLAGS = 8
 
 
 def refusal(

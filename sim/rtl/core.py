@@ -1,6 +1,6 @@
 """The compiled core: words of machine code in, memory and cycles out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -75,20 +75,6 @@ def refusal_of(config: Any, op: str, unit: str, words: tuple[int, ...]) -> str |
 
     values, _ = ENCODINGS[op].unpack(words)
     return refusal(config, ENCODINGS[op], unit, values)
-
-
-def core_product(config: Any) -> Callable[..., np.ndarray]:
-    """Return the product of the core's own tile, for the functional simulator."""
-    from vitruvian.golden.cube import mmad
-
-    def product(a, b, c, *dtypes):
-        spec = config.tile.spec(dtypes[0])
-        # A block of K that is not full is filled up with +0.
-        short = -a.shape[1] % spec.k
-        left, right = np.pad(a, [(0, 0), (0, short)]), np.pad(b, [(0, short), (0, 0)])
-        return np.asarray(mmad(left, right, c, spec=spec)).astype(c.dtype)
-
-    return product
 
 
 @lru_cache(8)

@@ -8,6 +8,7 @@ import numpy as np
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core, Program
+from vitruvian.sim.davinci.semantics.matrix import Product, spec_product
 from vitruvian.sim.rtl.core import CoreRun, core_config, refusal_of, run_words
 
 from .encode import EncodingError, Texts, encode
@@ -98,6 +99,12 @@ def run_on_core(program: Program, core: Any = "tiny", *, latency: int = 1) -> Pr
         raw = run.memory[view.offset : view.offset + view.nbytes]
         outputs[name] = raw.view(DTYPES[view.dtype]).reshape(view.shape).copy()
     return ProgramRun(outputs, run)
+
+
+def core_product(core: Any) -> Product:
+    """Return the product of a core's own tile, for the functional simulator."""
+    tile = core_config(core).tile
+    return spec_product(lambda a, _b, _c: tile.spec(a))
 
 
 def image_of(program: Program, core: Any = None) -> ProgramImage:

@@ -56,12 +56,10 @@ class RandomProgram:
         self.ops: list[str] = []
         sizes = self.config.buffers
         self.ub, self.l1 = min(sizes["UB"], 1 << 15), min(sizes["L1"], 1 << 14)
-        inputs = {
-            name: self._tensor(f"{name}_at_start", size)
-            for name, size in (("ub", self.ub), ("l1", self.l1))
-        }
-        for name, buffer in (("ub", "UB"), ("l1", "L1")):
-            self.core.copy(self._view(buffer, 0, len(inputs[name])), inputs[name].view)
+        for name, buffer, size in (("ub", "UB", self.ub), ("l1", "L1", self.l1)):
+            data = self.random.integers(0, 256, size, dtype=np.uint8)
+            tensor = self.program.tensor(f"{name}_at_start", (size,), "uint8", data)
+            self.core.copy(self._view(buffer, 0, size), tensor)
         for buffer in ("L0A", "L0B"):
             self.core.set_flag(Unit.MTE2, Unit.MTE1, 0)
             self.core.wait_flag(Unit.MTE2, Unit.MTE1, 0)
@@ -75,10 +73,6 @@ class RandomProgram:
         for _ in range(count):
             self._draw()
         self._finish()
-
-    def _tensor(self, name: str, size: int) -> "_Tensor":
-        data = self.random.integers(0, 256, size, dtype=np.uint8)
-        return _Tensor(self.program.tensor(name, (size,), "uint8", data), size)
 
     def _view(self, buffer: str, byte: int, size: int, dtype: str = "uint8") -> View:
         return self.core.view(buffer, byte, (size,), dtype)
@@ -314,11 +308,3 @@ class RandomProgram:
         core.matrix_out(sums, core.view("L0C", 0, (1,), "fp32"), m=16, n=64, src_stride=1024)
         core.pipe_barrier()
         core.copy(results["sums"], self._view("UB", 0, 4096))
-
-
-class _Tensor:
-    def __init__(self, view: View, size: int):
-        self.view, self._size = view, size
-
-    def __len__(self) -> int:
-        return self._size

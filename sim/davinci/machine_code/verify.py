@@ -7,11 +7,10 @@ import numpy as np
 
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.semantics import Functional
-from vitruvian.sim.rtl.core import core_config, core_product
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 
-from .core import run_on_core
+from .core import core_product, run_on_core
 
 CORES = ("tiny", "plain")
 #: Bytes of results of a random program, roughly; so many vectors ask for one more program.
@@ -33,7 +32,7 @@ def checks() -> Iterator[Check]:
 
 def compare_program(program: Program, core: str) -> Result:
     """Run a program on the core and in the simulator, and compare the bytes of all tensors."""
-    functional = Functional(program, core_product(core_config(core)))
+    functional = Functional(program, core_product(core))
     functional.run()
     done = run_on_core(program, core)
     wrong = done.differing(dict(functional.tensors()))

@@ -34,9 +34,17 @@ def golden_product(preset: str = "ieee") -> Product:
 
     If K is not a multiple of a block, +0 fills the last block.
     """
+    return spec_product(lambda a, b, c: _spec(a, b, c, preset))
+
+
+def spec_product(spec_of: Callable[[str, str, str], DotSpec | IntDotSpec]) -> Product:
+    """Return the bit-exact product whose sums are rounded as a function of the dtypes says.
+
+    If K is not a multiple of the specification's, +0 fills the last block.
+    """
 
     def product(a, b, c, dtype_a, dtype_b, dtype_c):
-        spec = _spec(dtype_a, dtype_b, dtype_c, preset)
+        spec = spec_of(dtype_a, dtype_b, dtype_c)
         result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
         return np.asarray(result).astype(c.dtype)
 

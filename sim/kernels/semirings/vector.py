@@ -18,8 +18,8 @@ from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.lanes import ALL, prefix
 from vitruvian.sim.davinci.timing.engine import run
-from vitruvian.sim.davinci.timing.lowering import lower_sequences
 from vitruvian.sim.kernels.ring import Ring, Use
+from vitruvian.sim.kernels.steps import lower_steps
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -338,19 +338,5 @@ def seconds(op: Op | str, m: int, k: int, n: int, *, chip: Chip, out: str | None
         See ``build``.
     """
     program, body = _program(op, m, k, n, chip, out or default_out(op))
-    core = body.core
-    ranges: dict[tuple, np.ndarray] = {}
-
-    def numbers(key: tuple, emit, *args) -> np.ndarray:
-        if key not in ranges:
-            first = len(core.instructions)
-            emit(*args)
-            ranges[key] = np.arange(first, len(core.instructions))
-        return ranges[key]
-
-    parts = [numbers(("begin",), body.begin)]
-    parts += [numbers(s.key, body.step, s) for s in body.steps(m, k, n)]
-    parts.append(numbers(("end",), body.end))
-    sequences = {(core.kind.name, 0): np.concatenate(parts)}
-    times = run(lower_sequences(program.chip, core.instructions, sequences)[0])
+    times = run(lower_steps(program.chip, body, {0: list(body.steps(m, k, n))})[0])
     return times.total * 1e-18

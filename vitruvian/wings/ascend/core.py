@@ -107,11 +107,11 @@ def add_core(group: Any) -> None:
 
 def core_product_of(options: argparse.Namespace) -> Any:
     """Return the product of the tile of the core that ``--core`` names."""
-    from vitruvian.sim.rtl.core import core_config, core_product
+    from vitruvian.sim.davinci.machine_code.core import core_product
 
     if options.cube != "golden":
         raise UserError(f"--core must come without --cube, not with --cube {options.cube}")
-    return core_product(core_config(options.core))
+    return core_product(options.core)
 
 
 def on_core(

@@ -6,7 +6,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.machine_code import verify
-from vitruvian.sim.davinci.machine_code.core import assemble, run_on_core
+from vitruvian.sim.davinci.machine_code.core import assemble, core_product, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.rtl.core import CoreFault, core_config, run_words
@@ -60,9 +60,7 @@ def test_a_wrong_byte_is_noticed(monkeypatch):
 
 def verify_product(a, b, c, *dtypes):
     """Return a product whose first element is one unit in the last place too large."""
-    from vitruvian.sim.rtl.core import core_product
-
-    d = core_product(core_config("tiny"))(a, b, c, *dtypes)
+    d = core_product("tiny")(a, b, c, *dtypes)
     d[0, 0] += 1 << 20
     return d
 

@@ -13,6 +13,15 @@ from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered, lower_seq
 from vitruvian.sim.kernels.cache import NOTHING, CacheRounds, Missed, Piece, Transfer
 
 
+class KeyedStep(Protocol):
+    """A step of which equal keys mean equal times."""
+
+    @property
+    def key(self) -> tuple:
+        """All properties that affect the times of the step."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step(ABC):
     """A step of a core.
@@ -85,7 +94,7 @@ def emit_steps(body: StepEmitter, steps: Sequence[Step]) -> None:
 
 
 def lower_steps(
-    chip: Chip, body: StepEmitter, parts: Mapping[int, Sequence[Step]]
+    chip: Chip, body: StepEmitter, parts: Mapping[int, Sequence[KeyedStep]]
 ) -> tuple[Lowered, list[CoreStream]]:
     """Lower the programs of all cores; each distinct step is built only once, by ``body``.
 

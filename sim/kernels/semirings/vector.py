@@ -19,7 +19,7 @@ from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.lanes import ALL, prefix
 from vitruvian.sim.davinci.timing.engine import run
 from vitruvian.sim.kernels.ring import Ring, Use
-from vitruvian.sim.kernels.steps import Step, lower_steps
+from vitruvian.sim.kernels.steps import lower_steps
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
@@ -85,7 +85,7 @@ def expected(op: Op | str, a: np.ndarray, b: np.ndarray, out: str) -> np.ndarray
 
 
 @dataclass(frozen=True)
-class _Tile(Step):
+class _Tile:
     """A step of a tile: ``DEPTH`` terms or fewer of all its elements.
 
     Attributes

@@ -17,7 +17,9 @@ class BlockMemory(wiring.Component):
     blocks : int
         Number of blocks.
     readers, writers : int
-        Numbers of ports. Of several requests, that of the first port is granted.
+        Numbers of ports, which take turns if several of them request.
+    own : bool
+        True if every reader has a port of the memory for itself, as a model of several memories.
 
     Members
     -------
@@ -33,20 +35,23 @@ class BlockMemory(wiring.Component):
         r: Any
         w: Any
 
-    def __init__(self, *, blocks: int, readers: int, writers: int):
-        self.blocks = blocks
+    def __init__(self, *, blocks: int, readers: int, writers: int, own: bool = False):
+        self.blocks, self.own = blocks, own
         super().__init__({"r": In(ReadPort()).array(readers), "w": In(WritePort()).array(writers)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.memory = cells = memory.Memory(shape=BLOCK_BITS, depth=self.blocks, init=[])
-        read, write = cells.read_port(), cells.write_port(granularity=8)
-        granted, port = choose(m, list(self.r))
-        m.d.comb += [read.en.eq(granted), read.addr.eq(port.address)]
-        for reader in self.r:
-            last = Signal()
-            m.d.sync += last.eq(reader.grant)
-            m.d.comb += [reader.valid.eq(last), reader.data.eq(read.data)]
+        readers = list(self.r)
+        for together in [[reader] for reader in readers] if self.own else [readers]:
+            read = cells.read_port()
+            granted, port = choose(m, together)
+            m.d.comb += [read.en.eq(granted), read.addr.eq(port.address)]
+            for reader in together:
+                last = Signal()
+                m.d.sync += last.eq(reader.grant)
+                m.d.comb += [reader.valid.eq(last), reader.data.eq(read.data)]
+        write = cells.write_port(granularity=8)
         granted, port = choose(m, list(self.w))
         m.d.comb += [
             write.addr.eq(port.address),

@@ -247,6 +247,8 @@ class Core(wiring.Component):
 class CoreBoard(wiring.Component):
     """Core with its global memory, for simulation: a host writes, starts and reads.
 
+    The fetch has a port of the memory for itself.
+
     Parameters
     ----------
     config : CoreConfig
@@ -293,7 +295,7 @@ class CoreBoard(wiring.Component):
         m = Module()
         m.submodules.core = core = Core(config=self.config)
         blocks = self.memory_bytes // BLOCK_BYTES
-        m.submodules.memory = memory = BlockMemory(blocks=blocks, readers=3, writers=2)
+        m.submodules.memory = memory = BlockMemory(blocks=blocks, readers=3, writers=2, own=True)
         for n, port in enumerate((core.r, core.fetch)):
             self._delay(m, port, memory.r[n], f"read{n}")
         wiring.connect(m, core.w, memory.w[0])

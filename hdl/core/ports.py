@@ -65,7 +65,10 @@ class WritePort(wiring.Signature):
 
 
 def choose(m: Module, ports: list[Any], free: Value | int = 1) -> tuple[Signal, SimpleNamespace]:
-    """Grant the first port that requests, if ``free`` is set.
+    """Grant a port that requests, if ``free`` is set.
+
+    Of several requests, that of the port is granted which comes first behind the one that was
+    granted last, so that each port gets an equal part of the cycles.
 
     Returns
     -------
@@ -74,21 +77,30 @@ def choose(m: Module, ports: list[Any], free: Value | int = 1) -> tuple[Signal, 
     chosen : SimpleNamespace
         Address and, of ports that write, data and enable of that port.
     """
-    taken: Value = Value.cast(free)
-    for port in ports:
-        m.d.comb += port.grant.eq(port.request & taken)
-        taken = taken & ~port.request
+    count = len(ports)
+    last = Signal(max((count - 1).bit_length(), 1), name="granted_last")
+    with m.Switch(last):
+        for before in range(count):
+            with m.Case(before):
+                taken: Value = Value.cast(free)
+                for step in range(count):
+                    port = ports[(before + 1 + step) % count]
+                    m.d.comb += port.grant.eq(port.request & taken)
+                    taken = taken & ~port.request
     writes = "enable" in ports[0].signature.members
     chosen = SimpleNamespace()
     for name in ("address", "data", "enable") if writes else ("address",):
-        value = getattr(ports[-1], name)
-        for port in reversed(ports[:-1]):
-            value = Mux(port.request, getattr(port, name), value)
-        signal = Signal(len(value), name=f"chosen_{name}")
-        m.d.comb += signal.eq(value)
+        signal = Signal(len(getattr(ports[0], name)), name=f"chosen_{name}")
+        m.d.comb += signal.eq(getattr(ports[-1], name))
+        for port in ports[:-1]:
+            with m.If(port.grant):
+                m.d.comb += signal.eq(getattr(port, name))
         setattr(chosen, name, signal)
     granted = Signal()
     m.d.comb += granted.eq(Cat(*(port.grant for port in ports)).any())
+    for number, port in enumerate(ports):
+        with m.If(port.grant):
+            m.d.sync += last.eq(number)
     return granted, chosen
 
 

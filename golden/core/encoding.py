@@ -145,7 +145,8 @@ class Encoding:
         for i, name in enumerate(first):  # two to a word
             places[name] = Place(word=1 + i // 2, low=i % 2 * OFFSET_BITS, bits=OFFSET_BITS)
         used = [_FIRST_FREE] + [WORD_BITS] * (len(first) // 2) + [OFFSET_BITS] * (len(first) % 2)
-        rest = [(member.name, member.bits) for member in self.members]
+        # The unit of a barrier is that of its first word.
+        rest = [(member.name, member.bits) for member in self.members if member.name not in sizes]
         rest += [(name, OFFSET_BITS) for name in self.slots[_FIRST_SLOTS:]]
         rest += [(f"{member.name}?", 1) for member in self.members if member.optional]
         rest += [(f"{name}?", 1) for name in self.operands if name in self.absent]

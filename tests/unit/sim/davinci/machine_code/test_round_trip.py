@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.sim.davinci.test_program import CHIP, CHIP_B, every_operation
-from vitruvian.golden.core import ENCODINGS
+from vitruvian.golden.core.encoding import ENCODINGS, UNITS
 from vitruvian.sim.davinci import Program, load_chip
 from vitruvian.sim.davinci.machine_code.decode import DecodingError, decode, split
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts, encode
@@ -63,6 +63,19 @@ def test_a_kernel_comes_back(name):
     target = Program(program.chip).core()
     words = _there_and_back(core.instructions, target, Texts())
     assert len(words) > len(core.instructions)
+
+
+def test_a_barrier_of_a_unit_is_for_the_queue_of_that_unit():
+    """The code of S in the first word would be a barrier of all units."""
+    core = Program(CHIP).core()
+    for unit in (None, *core.units):
+        core.pipe_barrier(unit)
+    encoding = ENCODINGS["pipe_barrier"]
+    for instr in core.instructions:
+        values, _ = encoding.unpack(encode(instr, Texts()))
+        alone = instr.fields["unit"]
+        assert values["unit?"] == (alone is not None)
+        assert UNITS[values["unit"]] == ("S" if alone is None else alone.name)
 
 
 def test_a_changed_word_is_noticed():

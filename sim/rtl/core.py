@@ -87,6 +87,11 @@ def board(config: Any, memory_bytes: int, latency: int = 1) -> Any:
     return compile_unit(CoreBoard, config=config, memory_bytes=memory_bytes, latency=latency)
 
 
+def model_key(core: Any) -> str:
+    """Return a name of the content of a core's compiled model, which changes with its RTL."""
+    return board(core_config(core), _MEMORY).path.parent.name
+
+
 def run_words(
     core: Any, memory: np.ndarray, words: Sequence[int] | np.ndarray, *, latency: int = 1
 ) -> CoreRun:

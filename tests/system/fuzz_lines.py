@@ -320,6 +320,7 @@ GRAMMARS = (
         (),
         {"--out": ("program.s", *_OUTPUTS), "--json": _OUTPUTS},
     ),
+    Grammar(("vitruvian", "digits"), (), ("--images=1",), {"--core": ("tin", "")}),
     Grammar(
         ("vitruvian", "tune"),
         (("matmul", "zzz"),),

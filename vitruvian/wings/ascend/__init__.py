@@ -22,6 +22,7 @@ WING = Wing(
         ),
         "assemble": _command("core", "translate a kernel to machine code of the core"),
         "disassemble": _command("core", "print machine code as text"),
+        "digits": _command("digits", "classify handwritten digits on the core in hardware"),
         "knn": _command("neighbours", "find nearest neighbours of points on DaVinci cores"),
         "taylor": _command("series", "evaluate Taylor series of many functions on DaVinci cores"),
         "trace": _command("davinci", "write the timeline of a DaVinci kernel, for Perfetto"),
@@ -34,7 +35,10 @@ WING = Wing(
     names={"load_chip": "vitruvian.sim.davinci", "simulate": "vitruvian.sim.davinci"},
     faces=("ops",),
     modules={
-        "checks": ("vitruvian.sim.davinci.machine_code.verify",),
+        "checks": (
+            "vitruvian.sim.davinci.machine_code.verify",
+            "vitruvian.sim.kernels.digits.verify",
+        ),
         "completion": (f"{_HERE}.completion",),
         "listed": (f"{_HERE}.listed",),
         "pages": ("vitruvian.sim.davinci.reference",),

@@ -1,0 +1,1 @@
+"""A network for handwritten digits as one program of a core."""

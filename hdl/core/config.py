@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from vitruvian.common.validate import check_int
+from vitruvian.common.validate import check_int, one_of
 
 from ..cube import CONFIGS
 from ..cube.config import MatrixUnitConfig
@@ -11,6 +11,8 @@ from ..vector.config import VectorConfig
 from .ports import BLOCK_BYTES
 
 _KIB = 1024
+#: What unit S can be.
+SCALARS = ("stream", "riscv")
 #: Flags from one unit to another.
 FLAGS = 8
 #: Bytes of a fractal of operands.
@@ -34,6 +36,10 @@ class CoreConfig:
         Words of instructions that wait in front of a unit.
     ahead : int
         Blocks that a move reads ahead of its writes.
+    scalar : {"stream", "riscv"}
+        Unit S fetches an unrolled program, or is a RISC-V that runs the kernel.
+    scalar_bytes : int
+        Bytes of the RISC-V's own memory.
 
     Raises
     ------
@@ -50,6 +56,8 @@ class CoreConfig:
     ub: int
     queue_words: int = 32
     ahead: int = 8
+    scalar: str = "stream"
+    scalar_bytes: int = 32 * _KIB
 
     def __post_init__(self) -> None:
         for name in ("l1", "l0a", "l0b", "l0c", "ub"):
@@ -58,6 +66,8 @@ class CoreConfig:
                 raise ValueError(f"{name} must be whole fractals of 512 bytes")
         check_int("queue_words", self.queue_words, 8)
         check_int("ahead", self.ahead, 2, 64)
+        one_of("scalar", self.scalar, SCALARS)
+        check_int("scalar_bytes", self.scalar_bytes, _KIB)
         if self.vector.lanes != BLOCK_BYTES // 2:
             raise ValueError(f"vector must have 16 lanes, not {self.vector.lanes}")
         tile = self.tile

@@ -20,6 +20,7 @@ from .mover import Mover
 from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
 from .queue import UnitQueue
 from .record import QUEUED
+from .riscv_unit import RiscvScalar
 from .scalar import ScalarUnit
 from .shared import Either, LaneMover
 from .tiles import TileMemory
@@ -85,7 +86,7 @@ class Core(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         config, tile = self.config, self.config.tile
-        m.submodules.fetcher = fetcher = Fetcher()
+        m.submodules.fetcher = fetcher = Fetcher(fetches=config.scalar == "stream")
         m.submodules.l1 = l1 = BlockMemory(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
         m.submodules.ub = ub = BlockMemory(blocks=config.ub // BLOCK_BYTES, readers=3, writers=4)
         operand = 2 * tile.k
@@ -113,7 +114,7 @@ class Core(wiring.Component):
         m.submodules.vector, m.submodules.mte1 = vector, mte1
         m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
         m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
-        m.submodules.scalar = scalar = ScalarUnit()
+        m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
 
         wiring.connect(m, mte1.r, l1.r[0])
@@ -124,7 +125,8 @@ class Core(wiring.Component):
         wiring.connect(m, scalar.ub, ub.r[2])
         wiring.connect(m, scalar.ub_w, ub.w[3])
         self._join_reads(m, [mte2.r, scalar.gm], self.r)
-        wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
+        program = fetcher.r if config.scalar == "stream" else scalar.fetch
+        wiring.connect(m, program, wiring.flipped(self.fetch))
         self._split(m, mte1, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[1]})
         self._split(m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]})
         own = WritePort().create(path=("mte3_gm",))
@@ -139,7 +141,7 @@ class Core(wiring.Component):
             wiring.connect(m, queue.o, units[name].i)
             m.d.comb += [queue.idle.eq(units[name].idle), fetcher.empty[n].eq(queue.empty)]
         twice = self._build_flags(m, queues)
-        with m.If(scalar.differs):
+        with m.If(scalar.trap if config.scalar == "riscv" else scalar.differs):
             m.d.comb += fetcher.stop.eq(Fault.VALUE)
         with m.Elif(twice):
             m.d.comb += fetcher.stop.eq(Fault.FLAG)
@@ -156,6 +158,19 @@ class Core(wiring.Component):
             with m.Elif(works):
                 m.d.sync += self.busy[n].eq(self.busy[n] + 1)
         return m
+
+    def _scalar(self, m: Module, fetcher: Fetcher) -> Any:
+        """Return unit S: one that compares what was unrolled, or a processor."""
+        if self.config.scalar == "stream":
+            return ScalarUnit()
+        scalar = RiscvScalar(memory_bytes=self.config.scalar_bytes)
+        wiring.connect(m, scalar.words, fetcher.words)
+        m.d.comb += [
+            scalar.start.eq(self.start),
+            scalar.address.eq(self.address),
+            scalar.quiet.eq(fetcher.empty[UNITS.index("S")]),
+        ]
+        return scalar
 
     @staticmethod
     def _operands(nbytes: int, rows: int, piece_bytes: int) -> TileMemory:

@@ -26,11 +26,17 @@ class Fault(enum.Enum, shape=4):
     #: A flag was set that was set already.
     FLAG = 2
     #: A scalar load found another element than the program expects.
+    #: If S is a processor, its program has an unknown instruction or an address of no memory.
     VALUE = 3
 
 
 class Fetcher(wiring.Component):
     """Fetch unit and dispatcher.
+
+    Parameters
+    ----------
+    fetches : bool
+        If True, the words come from global memory, else from a processor.
 
     Members
     -------
@@ -38,8 +44,10 @@ class Fetcher(wiring.Component):
         Start at a byte of global memory, a multiple of 32.
     running : Out(1)
         The program has not ended. It ends behind its word 0, when all units are idle.
-    r : Out(ReadPort())
+    r : Out(ReadPort()), if it fetches
         Global memory.
+    words : In(stream.Signature(64)), if it does not fetch
+        The words of a processor.
     queues : array of Out(stream.Signature(64))
         The words for the units S, V, M, MTE1, MTE2 and MTE3.
     empty : In(6)
@@ -55,18 +63,21 @@ class Fetcher(wiring.Component):
         address: Signal
         running: Signal
         r: Any
+        words: stream.Interface
         queues: Any
         empty: Signal
         stop: Any
         fault: Any
 
-    def __init__(self) -> None:
+    def __init__(self, *, fetches: bool = True) -> None:
+        self.fetches = fetches
+        source = {"r": Out(ReadPort())} if fetches else {"words": In(stream.Signature(WORD_BITS))}
         super().__init__(
             {
                 "start": In(1),
                 "address": In(ADDRESS_BITS),
                 "running": Out(1),
-                "r": Out(ReadPort()),
+                **source,
                 "queues": Out(stream.Signature(WORD_BITS)).array(len(QUEUED)),
                 "empty": In(len(QUEUED)),
                 "stop": In(Fault),
@@ -76,31 +87,19 @@ class Fetcher(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=_AHEAD)
-        row = Signal(ADDRESS_BITS - PLACE_BITS)
         ended = Signal()  # the word 0 has come
-        on_way = Signal(range(_AHEAD + 1))
-        m.d.comb += [
-            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < _AHEAD)),
-            self.r.address.eq(row),
-            blocks.w_data.eq(self.r.data),
-            blocks.w_en.eq(self.r.valid & self.running),
-        ]
-        m.d.sync += on_way.eq(on_way + self.r.grant - self.r.valid)
-        with m.If(self.r.grant):
-            m.d.sync += row.eq(row + 1)
-
-        number = Signal(range(_WORDS))
-        words = Array(blocks.r_data[WORD_BITS * i : WORD_BITS * (i + 1)] for i in range(_WORDS))
         word = Signal(WORD_BITS)
         there, taken = Signal(), Signal()
-        m.d.comb += [
-            word.eq(words[number]),
-            there.eq(blocks.r_rdy & self.running & ~ended & (self.fault == Fault.NONE)),
-            blocks.r_en.eq((taken & (number == _WORDS - 1)) | (ended & blocks.r_rdy)),
-        ]
-        with m.If(taken):
-            m.d.sync += number.eq(number + 1)
+        spent: list[Value] = []  # no block of the program is left
+        resets: list[Any] = []
+        if self.fetches:
+            spent, resets = self._build_fetch(m, word, there, taken, ended)
+        else:
+            m.d.comb += [
+                word.eq(self.words.payload),
+                there.eq(self.words.valid & self.running & ~ended & (self.fault == Fault.NONE)),
+                self.words.ready.eq(taken),
+            ]
 
         # The first word says where the others go.
         more = Signal(5)  # words of the instruction that have not come
@@ -134,15 +133,46 @@ class Fetcher(wiring.Component):
             m.d.sync += [self.fault.eq(self.stop), self.running.eq(0)]
         with m.Elif(there & first & (goes > UNITS.index(QUEUED[-1]))):
             m.d.sync += [self.fault.eq(Fault.UNIT), self.running.eq(0)]
-        with m.If(self.running & ended & self.empty.all() & (on_way == 0) & ~blocks.r_rdy):
+        ends = self.running & ended & self.empty.all()
+        for condition in spent:
+            ends = ends & condition
+        with m.If(ends):
             m.d.sync += self.running.eq(0)
         with m.If(self.start):
             m.d.sync += [
                 self.running.eq(1),
                 ended.eq(0),
-                row.eq(self.address[PLACE_BITS:]),
-                number.eq(0),
+                *resets,
                 more.eq(0),
                 self.fault.eq(Fault.NONE),
             ]
         return m
+
+    def _build_fetch(
+        self, m: Module, word: Signal, there: Signal, taken: Signal, ended: Signal
+    ) -> tuple[list[Value], list[Any]]:
+        """Read the program ahead; return when no block is left, and what a start resets."""
+        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=_AHEAD)
+        row = Signal(ADDRESS_BITS - PLACE_BITS)
+        on_way = Signal(range(_AHEAD + 1))
+        m.d.comb += [
+            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < _AHEAD)),
+            self.r.address.eq(row),
+            blocks.w_data.eq(self.r.data),
+            blocks.w_en.eq(self.r.valid & self.running),
+        ]
+        m.d.sync += on_way.eq(on_way + self.r.grant - self.r.valid)
+        with m.If(self.r.grant):
+            m.d.sync += row.eq(row + 1)
+
+        number = Signal(range(_WORDS))
+        words = Array(blocks.r_data[WORD_BITS * i : WORD_BITS * (i + 1)] for i in range(_WORDS))
+        m.d.comb += [
+            word.eq(words[number]),
+            there.eq(blocks.r_rdy & self.running & ~ended & (self.fault == Fault.NONE)),
+            blocks.r_en.eq((taken & (number == _WORDS - 1)) | (ended & blocks.r_rdy)),
+        ]
+        with m.If(taken):
+            m.d.sync += number.eq(number + 1)
+        resets = [row.eq(self.address[PLACE_BITS:]), number.eq(0)]
+        return [on_way == 0, ~blocks.r_rdy], resets

@@ -1,5 +1,6 @@
 """Programs on the compiled core: assembled, run, and compared with the simulator."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,10 +90,26 @@ def run_on_core(program: Program, core: Any = "tiny", *, latency: int = 1) -> Pr
     CoreFault
         If the core stops with a fault.
     """
+    config = core_config(core)
+    words = assemble(only_core(program).instructions, config, Texts())
+    return run_image(program, config, words, latency=latency)
+
+
+def run_image(
+    program: Program, config: Any, words: Sequence[int] | np.ndarray, *, latency: int = 1
+) -> ProgramRun:
+    """Run words behind the global memory of a program, and return its tensors.
+
+    Parameters
+    ----------
+    config : CoreConfig
+    words : sequence of int
+        What unit S of the core starts with: a program, or the image of a kernel.
+    latency : int
+        As for ``run_on_core``.
+    """
     from vitruvian.sim.davinci.semantics import Functional
 
-    config = core_config(core)
-    words = assemble(_only(program).instructions, config, Texts())
     run = run_words(config, Functional(program).gm, words, latency=latency)
     outputs = {}
     for name, view in program.tensors.items():
@@ -124,7 +141,7 @@ def image_of(program: Program, core: Any = None) -> ProgramImage:
     """
     from vitruvian.sim.davinci.semantics import Functional
 
-    only = _only(program)
+    only = only_core(program)
     texts = Texts()
     if core is None:
         words = [word for instr in only.instructions for word in encode(instr, texts)] + [0]
@@ -139,7 +156,14 @@ def image_of(program: Program, core: Any = None) -> ProgramImage:
     return ProgramImage(np.array(words, np.uint64), memory, tensors, texts.texts, lines)
 
 
-def _only(program: Program) -> Core:
+def only_core(program: Program) -> Core:
+    """Return the only core with instructions.
+
+    Raises
+    ------
+    ValueError
+        If several cores have some, or none has.
+    """
     cores = [core for core in program if core.instructions]
     if len(cores) != 1:
         raise ValueError(

@@ -63,6 +63,30 @@ _PRODUCT = (
 _FILL = (("repeat", 0, 16), ("blocks", 16, 16), ("dst_gap", 32, 16))
 
 
+def layouts(signature: Intrinsic) -> dict[str, tuple[tuple[str, int, int], ...]]:
+    """Return the fields (name, first bit, number of bits) of each packed word of a signature.
+
+    The words of control registers have none.
+    """
+    name = signature.name
+    words = {parameter.name for parameter in signature.parameters}
+    if "xm" in words and name.startswith("copy_"):
+        first, second = (_OUT, _FIXPIPE) if "_cc_to_" in name else (_MATRICES, _NZ)
+        return {"xm": first, "xt": second}
+    if "xm" in words:
+        return {"xm": _PLACE, "xt": _WINDOW}
+    if "config" not in words or signature.pipe in ("S", "unit"):
+        return {}
+    if name in PACKED:
+        return {"config": PACKED[name]}
+    if name.startswith("copy_"):
+        return {"config": _BURSTS}
+    if name == "mad":
+        return {"config": _PRODUCT}
+    # The others are set_l0a_2d and set_l0b_2d.
+    return {"config": _LOAD if name.startswith("load_") else _FILL}
+
+
 def unpack(signature: Intrinsic, arguments: dict, position: SourcePosition) -> dict:
     """Replace the words ``config``, or ``xm`` and ``xt``, by their fields.
 
@@ -79,30 +103,13 @@ def unpack(signature: Intrinsic, arguments: dict, position: SourcePosition) -> d
         If a load of fractals has a repeat of 0.
     """
     name = signature.name
-    if "xm" in arguments and name.startswith("copy_"):
-        pair = (_OUT, _FIXPIPE) if "_cc_to_" in name else (_MATRICES, _NZ)
-        _take_apart(arguments, "xm", pair[0])
-        _take_apart(arguments, "xt", pair[1])
-    elif "xm" in arguments:
-        _take_apart(arguments, "xm", _PLACE)
-        _take_apart(arguments, "xt", _WINDOW)
-        for side in ("first_w", "first_h"):  # signed
-            arguments[side] -= (arguments[side] >> 15) << 16
-    if "config" not in arguments or signature.pipe in ("S", "unit"):
-        return arguments
-    if name in PACKED:
-        fields = PACKED[name]
-    elif name.startswith("copy_"):
-        fields = _BURSTS
-    elif name == "mad":
-        fields = _PRODUCT
-    elif name.startswith("load_"):
-        fields = _LOAD
-    else:  # set_l0a_2d and set_l0b_2d
-        fields = _FILL
-    _take_apart(arguments, "config", fields)
-    if name.startswith("load_") and not arguments["repeat"]:
-        raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")
+    for word, fields in layouts(signature).items():
+        _take_apart(arguments, word, fields)
+        if word == "xt" and fields is _WINDOW:
+            for side in ("first_w", "first_h"):  # signed
+                arguments[side] -= (arguments[side] >> 15) << 16
+        if name.startswith("load_") and not arguments["repeat"]:
+            raise CceError(position, f"{name}: repeat must be 1 to 255, not 0")
     return arguments
 
 

@@ -51,7 +51,7 @@ SECTIONS
 """
 
 
-def _program() -> Path:
+def program() -> Path:
     """Return the compiler's program.
 
     Raises
@@ -83,7 +83,7 @@ def compile_kernel(text: str, name: str, *, memory_bytes: int) -> np.ndarray:
     UserError
         If the compiler is missing, refuses the text, or its image is too large.
     """
-    _program()
+    program()
     version = importlib.metadata.version("ziglang")
 
     def build(folder: Path) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def compile_kernel(text: str, name: str, *, memory_bytes: int) -> np.ndarray:
         files = ["-T", str(folder / "memory.ld"), str(folder / "kernel.cpp"), "-o", str(target)]
         places = {name: str(cache_root() / "zig") for name in _PLACES}
         done = run_killable(
-            [str(_program()), "c++", *_TARGET, *_OPTIONS, "-static", *files],
+            [str(program()), "c++", *_TARGET, *_OPTIONS, "-static", *files],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",

@@ -12,6 +12,7 @@ from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import nearest
 from vitruvian.wings.ascend.cce import add_cce_options, cce_program
+from vitruvian.wings.ascend.riscv import run_on_riscv
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,24 +128,26 @@ def on_core(
     from vitruvian.sim.davinci.machine_code.core import run_on_core
     from vitruvian.sim.rtl.core import CoreFault
 
+    riscv = getattr(options, "feed", "stream") == "riscv"
     try:
         with Progress(
             f"running on the core {options.core}", lines=False, counts=False, after_s=2.0
         ):
-            done = run_on_core(program, options.core)
+            done = run_on_riscv(options, program) if riscv else run_on_core(program, options.core)
     except (ValueError, CoreFault) as error:
         raise UserError(str(error)) from None
     wrong = done.differing(report.outputs)
     busy = ", ".join(f"{unit} {cycles:,}" for unit, cycles in done.run.busy.items() if cycles)
     count = sum(array.nbytes for array in done.outputs.values())
+    code = "the RISC-V's image" if riscv else "machine code"
     console.print(
         f"core {options.core}: {done.run.cycles:,} cycles ({busy}); {done.run.words:,} words of "
-        f"machine code; {count:,} bytes compared with the simulator: "
-        f"{sum(wrong.values()):,} differ",
+        f"{code}; {count:,} bytes compared with the simulator: {sum(wrong.values()):,} differ",
         markup=False,
         soft_wrap=True,
     )
-    figures = {"cycles": done.run.cycles, "busy": done.run.busy, "words": done.run.words}
+    figures: dict[str, Any] = {"feed": "riscv"} if riscv else {}
+    figures |= {"cycles": done.run.cycles, "busy": done.run.busy, "words": done.run.words}
     return {"name": options.core, **figures, "bytes": count, "differ": sum(wrong.values())}
 
 

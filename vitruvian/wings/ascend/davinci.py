@@ -25,6 +25,7 @@ from vitruvian.wings.ascend.cce import (
 )
 from vitruvian.wings.ascend.cce_arrays import ExpectedArray
 from vitruvian.wings.ascend.core import add_core, core_product_of, on_core
+from vitruvian.wings.ascend.riscv import add_feed, check_feed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,6 +104,7 @@ def _register_cce(commands: Any) -> None:
     )
     _add_strict(parser)
     add_core(parser)
+    add_feed(parser)
     _add_pictures(parser)
     add_json(parser, "the figures")
     parser.set_defaults(run=_cce, no_checks=False)
@@ -412,6 +414,7 @@ def _cce(options: argparse.Namespace) -> int:
 
     one_of("--cube", options.cube, CUBES[:3])
     check_outputs(options)
+    check_feed(options)
     tell_compiling()
     program, expected = cce_program(options)
     try:

@@ -1,4 +1,4 @@
-"""The address space of unit S when it is a RISC-V.
+"""The address space of unit S when it is a RISC-V, and its opcodes.
 
 ===========  ==============================================================
 0x0000_0000  UB: byte i of UB is at address i, so a pointer to UB needs no conversion
@@ -25,5 +25,8 @@ REGIONS: Mapping[str, tuple[int, int]] = MappingProxyType(
 )
 #: First byte of each memory.
 UB, CODE, QUEUE, GM = (REGIONS[name][0] << REGION_LOW for name in ("UB", "OWN", "QUEUE", "GM"))
+#: Opcodes of RV32I, in bits 6 to 0 of an instruction.
+LUI, AUIPC, JAL, JALR = 0x37, 0x17, 0x6F, 0x67
+BRANCH, LOAD, STORE, IMMEDIATE, REGISTER, FENCE = 0x63, 0x03, 0x23, 0x13, 0x33, 0x0F
 #: Bytes of the head of an image, and of an argument.
 HEAD_BYTES, ARGUMENT_BYTES = 32, 8

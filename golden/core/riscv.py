@@ -8,18 +8,27 @@ The RISC-V Instruction Set Manual, volume I, version 20191213: chapters 2 (RV32I
 from collections.abc import Callable
 from typing import Protocol
 
-_WORD = 0xFFFFFFFF
+from .memory_map import (
+    AUIPC,
+    BRANCH,
+    FENCE,
+    IMMEDIATE,
+    JAL,
+    JALR,
+    LOAD,
+    LUI,
+    REGISTER,
+    STORE,
+)
 
-#: Opcodes in bits 6 to 0.
-LUI, AUIPC, JAL, JALR = 0x37, 0x17, 0x6F, 0x67
-BRANCH, LOAD, STORE, IMMEDIATE, REGISTER, FENCE = 0x63, 0x03, 0x23, 0x13, 0x33, 0x0F
+_WORD = 0xFFFFFFFF
 
 
 class IllegalInstruction(ValueError):
     """A word that is no instruction of this machine, or an address that is not aligned."""
 
 
-class ScalarBus(Protocol):
+class HartBus(Protocol):
     """What a hart reads and writes: words, halves and bytes at byte addresses."""
 
     def load(self, address: int, size: int) -> int:
@@ -75,7 +84,7 @@ class Hart:
 
     Parameters
     ----------
-    bus : ScalarBus
+    bus : HartBus
         Instructions are read from it as words.
     pc : int
         Address of the first instruction.
@@ -88,7 +97,7 @@ class Hart:
         Instructions that were carried out.
     """
 
-    def __init__(self, bus: ScalarBus, pc: int):
+    def __init__(self, bus: HartBus, pc: int):
         self.bus, self.pc = bus, pc
         self.x = [0] * 32
         self.count = 0

@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.riscv import (
+from vitruvian.golden.core.memory_map import (
     AUIPC,
     BRANCH,
     FENCE,

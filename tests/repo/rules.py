@@ -36,6 +36,7 @@ PARAMETER_MODULES = (
     "golden.fp.parts",
     "golden.fp.spec",
     "golden.core.encoding",
+    "golden.core.memory_map",
     "golden.m3xu.isa",
     "golden.m3xu.precision",
     "golden.machines.presets",

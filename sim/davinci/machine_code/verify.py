@@ -1,6 +1,6 @@
 """Rows of ``make sim``: programs on the compiled core beside the functional simulator."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -10,9 +10,11 @@ from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.verify.check import Check
 from vitruvian.sim.verify.compare import Result
 
-from .core import core_product, run_on_core
+from .core import ProgramRun, core_product, run_on_core
 
 CORES = ("tiny", "plain")
+#: Function that runs a program on a core.
+Runner = Callable[[Program, str], ProgramRun]
 #: Bytes of results of a random program, roughly; so many vectors ask for one more program.
 _BYTES = 36_000
 #: Seconds of the first build of a core's model.
@@ -25,28 +27,35 @@ def checks() -> Iterator[Check]:
         yield Check(
             unit="core.Core",
             configuration=f"{core}, random programs",
-            run=partial(_random, core),
+            run=partial(random_programs, core),
             weight=_WEIGHT,
         )
 
 
-def compare_program(program: Program, core: str) -> Result:
-    """Run a program on the core and in the simulator, and compare the bytes of all tensors."""
+def compare_program(program: Program, core: str, run: Runner = run_on_core) -> Result:
+    """Run a program on the core and in the simulator, and compare the bytes of all tensors.
+
+    Parameters
+    ----------
+    run : callable
+        Runs a program on a core.
+    """
     functional = Functional(program, core_product(core))
     functional.run()
-    done = run_on_core(program, core)
+    done = run(program, core)
     wrong = done.differing(dict(functional.tensors()))
     examples = tuple(f"{program.name}: {count} bytes of {name}" for name, count in wrong.items())
     count = sum(np.asarray(array).nbytes for array in done.outputs.values())
     return Result(vectors=count, mismatches=sum(wrong.values()), examples=examples)
 
 
-def _random(core: str, vectors: int, seed: int) -> Result:
+def random_programs(core: str, vectors: int, seed: int, *, run: Runner = run_on_core) -> Result:
+    """Compare random programs whose results have so many bytes, roughly."""
     from .random_programs import RandomProgram
 
     count = max(4, min(vectors // _BYTES, 200))
     result = Result(vectors=0, mismatches=0)
     for number in range(count):
         program = RandomProgram(1000 * seed + number, core).program
-        result = result + compare_program(program, core)
+        result = result + compare_program(program, core, run)
     return result

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from vitruvian.golden.core.encoding import (
     BUFFERS,
-    DTYPES,
     ENCODINGS,
     UNITS,
     WORD_BITS,
@@ -58,7 +57,7 @@ def function_of(signature: Intrinsic) -> str | None:
     rule = rule_of(signature)
     if rule is None or signature.pipe not in UNITS:
         return None
-    types = {p.name: _element(p) for p in signature.parameters}
+    types: dict[str, str] = {p.name: _element(p) for p in signature.parameters}
     templates = dict.fromkeys(t for t in types.values() if t.startswith("T"))
     lead = f"template <{', '.join(f'class {t}' for t in templates)}> " if templates else ""
     parameters = ", ".join(_parameter(p, types) for p in signature.parameters)
@@ -74,11 +73,11 @@ def _element(parameter: SignatureParameter) -> str:
     """Return the type that a pointer points to, in C++; "" for a number."""
     if parameter.kind not in _WORDS_OF_SPACES:
         return ""
-    if not parameter.types:
-        return f"T_{parameter.name}"
-    if len(parameter.types) > 1:
-        return f"T_{parameter.name}"
-    return C_TYPES.get(parameter.types[0], "T")
+    match parameter.types:
+        case (one,):
+            return C_TYPES.get(one, "T")
+        case _:
+            return f"T_{parameter.name}"
 
 
 def _parameter(parameter: SignatureParameter, types: dict[str, str]) -> str:
@@ -118,9 +117,7 @@ def _instruction(signature: Intrinsic, rule: Rule, types: dict[str, str]) -> lis
     if not rule.lanes:
         return ["    BEGIN;", *_puts(signature, rule, types, encoding, ""), "    BEGIN;"]
     kinds = [_dtype(rule, operand, types) for operand in rule.lanes]
-    sizes = ", ".join(f"(uint32_t)dtype_of<{kind}>::size" for kind in kinds)
-    widest = f"max({sizes})" if len(kinds) == 2 else f"max(max({sizes.replace(', ', '), ', 1)})"
-    widest = sizes if len(kinds) == 1 else _nested(kinds)
+    widest = _widest(kinds)
     puts = _puts(signature, rule, types, encoding, " + p.words")
     if "count" not in rule.values.values():  # the counting mode does not matter
         return [
@@ -141,7 +138,8 @@ def _instruction(signature: Intrinsic, rule: Rule, types: dict[str, str]) -> lis
     ]
 
 
-def _nested(kinds: list[str]) -> str:
+def _widest(kinds: list[str]) -> str:
+    """Return the bytes of the widest of some types, which decide how many lanes there are."""
     text = f"(uint32_t)dtype_of<{kinds[0]}>::size"
     for kind in kinds[1:]:
         text = f"max({text}, (uint32_t)dtype_of<{kind}>::size)"
@@ -174,7 +172,9 @@ def _puts(
             if values[member.name] == "scalar":
                 values[member.name] = f"code_of<{kind}>(scalar)"
             else:  # the register of padding, of which an element takes its bits
-                values[member.name] = f"({values[member.name]} & ((1ull << 8 * sizeof({kind})) - 1))"
+                values[member.name] = (
+                    f"({values[member.name]} & ((1ull << 8 * sizeof({kind})) - 1))"
+                )
         if member.optional and member.name in values:
             values[f"{member.name}?"] = "1"
     return stores(encoding, values)
@@ -182,7 +182,7 @@ def _puts(
 
 def stores(encoding: Encoding, values: dict[str, str]) -> list[str]:
     """Return the stores of an instruction whose parts are expressions of C++."""
-    halves = [[[], []] for _ in range(encoding.words)]
+    halves: list[tuple[list[str], list[str]]] = [([], []) for _ in range(encoding.words)]
     for name, value in values.items():
         place = encoding.places[name]
         mask = "" if place.bits >= _HALF else f" & {(1 << place.bits) - 1:#x}u"
@@ -196,7 +196,9 @@ def stores(encoding: Encoding, values: dict[str, str]) -> list[str]:
             high.append(f"(uint32_t)((uint64_t)({value}) >> {_HALF})")
         elif place.low + place.bits > _HALF:
             high.append(f"{whole} >> {_HALF - place.low}")
-    return [f"    put({' | '.join(low) or '0'}, {' | '.join(high) or '0'});" for low, high in halves]
+    return [
+        f"    put({' | '.join(low) or '0'}, {' | '.join(high) or '0'});" for low, high in halves
+    ]
 
 
 def _synchronisation() -> str:

@@ -301,9 +301,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Intrinsic], Rule | None]], ...] = 
     (frozenset(["mad"]), _product),
     (frozenset(["copy_matrix_cc_to_ubuf"]), _to_ub),
     (
-        frozenset(
-            ["copy_vector_cc_to_ubuf", "copy_vector_ubuf_to_cc", "copy_matrix_ubuf_to_cc"]
-        ),
+        frozenset(["copy_vector_cc_to_ubuf", "copy_vector_ubuf_to_cc", "copy_matrix_ubuf_to_cc"]),
         _unconverted,
     ),
     (frozenset(f"img2col_cbuf_to_{buffer}" for buffer in ("ca", "cb", "ub")), _im2col),

@@ -18,6 +18,7 @@ from vitruvian.sim.rtl.core import core_config
 from .compiler import compile_kernel, with_arguments
 from .model import ScalarModel
 from .source import kernel_text
+from .unrolled import image_of_words
 
 
 def kernel_image(
@@ -69,7 +70,9 @@ def _value(program: Program, parameter: KernelParameter, value: Any) -> bytes:
     return np.array(value).astype(DTYPES[parameter.dtype]).tobytes()
 
 
-def run_riscv(program: Program, image: np.ndarray, core: Any = "tiny", **options: Any) -> ProgramRun:
+def run_riscv(
+    program: Program, image: np.ndarray, core: Any = "tiny", **options: Any
+) -> ProgramRun:
     """Run a kernel on the compiled RTL of a core whose unit S is a RISC-V.
 
     Parameters
@@ -94,7 +97,25 @@ def run_riscv(program: Program, image: np.ndarray, core: Any = "tiny", **options
     return run_image(program, replace(config, scalar="riscv"), words, **options)
 
 
-def run_model(program: Program, image: np.ndarray, functional: Any, memory_bytes: int) -> ScalarModel:
+def run_unrolled(program: Program, core: Any = "tiny", **options: Any) -> ProgramRun:
+    """Run an unrolled program on such a core; no compiler is needed.
+
+    Raises
+    ------
+    EncodingError, CoreFault
+        As ``run_on_core``.
+    ValueError
+        If the program has scalar loads or stores.
+    """
+    config = core_config(core)
+    words = assemble(only_core(program).instructions, config, Texts())
+    image = image_of_words(words).view(np.uint64)
+    return run_image(program, replace(config, scalar="riscv"), image, **options)
+
+
+def run_model(
+    program: Program, image: np.ndarray, functional: Any, memory_bytes: int
+) -> ScalarModel:
     """Run a kernel in the model of such a core, without hardware."""
     model = ScalarModel(image, functional, program, memory_bytes)
     model.run()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitruvian.golden.core.memory_map import ARGUMENT_BYTES, CODE, HEAD_BYTES
-from vitruvian.sim.davinci.cce import CceError, SourcePosition
+from vitruvian.sim.davinci.cce import SourcePosition
 from vitruvian.sim.davinci.cce.language.keywords import PREDEFINED, RESERVED
 from vitruvian.sim.davinci.cce.language.limits import deep_stack, too_deep
 from vitruvian.sim.davinci.cce.language.preprocess import preprocess
@@ -18,9 +18,6 @@ from vitruvian.sim.davinci.cce.rewrite.toplevel import (
 )
 
 from .header import header
-
-#: Types of numbers and pointers of arguments, by the dtype of a parameter.
-_TYPES = {"fp16": "half", "fp32": "float", "fp64": "double"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,6 @@ def kernel_text(
         If the text is not in the dialect.
     """
     macros = {**PREDEFINED, **(defines or {})}
-    # These two are macros or functions of the header.
     folders = {"directory": path.parent, "include_path": include_path}
     try:
         with deep_stack():

@@ -38,6 +38,7 @@ WING = Wing(
         "checks": (
             "vitruvian.sim.davinci.machine_code.verify",
             "vitruvian.sim.kernels.digits.verify",
+            "vitruvian.sim.davinci.riscv.verify",
         ),
         "completion": (f"{_HERE}.completion",),
         "listed": (f"{_HERE}.listed",),

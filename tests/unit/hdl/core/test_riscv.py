@@ -1,6 +1,7 @@
 """The RISC-V of unit S beside golden's: random programs with every instruction."""
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ _WRITE, _START = range(2)
 
 class ScalarBoard(wiring.Component):
     """Unit S with UB and global memory: a host writes blocks, starts, and takes the words."""
+
+    i: Any
+    o: Any
+    trap: Any
 
     def __init__(self) -> None:
         host = data.StructLayout({"kind": 1, "address": 32, "data": 256})
@@ -164,7 +169,7 @@ def _steps(rng: random.Random, count: int) -> list[int]:
         for instruction in step:
             later = starts[min(n + rng.randrange(1, 12), len(steps) - 1)]
             distance = 4 * (later - len(words))
-            words.append(instruction(distance) if callable(instruction) else instruction)
+            words.append(instruction if isinstance(instruction, int) else instruction(distance))
     return words
 
 
@@ -233,3 +238,82 @@ def test_random_programs_pass_the_words_of_golden(seed, model):
     done = rtl_run(model, image, len(words))
     assert np.asarray(done.outputs["o"]).tolist() == words
     assert not done.ports["trap"]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "reason"),
+    [
+        (0x00000000, "no instruction"),
+        (_r(4, 1, 2, 3, 1), "no instruction"),  # a division
+        (_r(1, 1, 2, 3, 0x20), "no instruction"),
+        (_i(1, 1, 2, 0x420), "no instruction"),
+        (_i(2, 1, 29, 2, 0x03), "multiple of 4"),
+        (_s(1, 29, 1, 1), "multiple of 2"),
+        (_b(2, 0, 0, 8), "no instruction"),
+        (_i(3, 1, 29, 0, 0x03), "no instruction"),
+        (_j(0, 6), "no instruction"),
+    ],
+)
+def test_mistakes_of_a_program_stop_it(instruction, reason, model):
+    image = image_of([_u(29, 0), instruction, _u(1, memory_map.QUEUE >> 12), _s(2, 1, 0, 4)])
+    bus = GoldenBus(image)
+    hart = Hart(bus, memory_map.CODE)
+    with pytest.raises(IllegalInstruction, match=reason):
+        for _ in range(10):
+            hart.step()
+    with pytest.raises(rtl.StreamError, match="o gave 0 of 1"):
+        rtl_run(model, image, 1)
+
+
+def test_an_address_without_memory_stops_it(model):
+    image = image_of([_u(1, 0x30000), _i(2, 2, 1, 0, 0x03), *[_i(0, 0, 0, 0)] * 2])
+    with pytest.raises(rtl.StreamError, match="o gave 0 of 1"):
+        rtl_run(model, image, 1)
+
+
+def test_instructions_take_the_cycles_of_the_docstring(model):
+    """One for most, two for a product and for a load, and a jump to another block costs two."""
+
+    def cycles(body):
+        end = [_u(31, memory_map.QUEUE >> 12), _s(2, 31, 0, 4)]
+        return rtl_run(model, image_of([*body, *end]), 1).cycles
+
+    nothing = [_i(0, 0, 0, 0)] * 64
+    base = cycles(nothing)
+    assert cycles([*nothing, *nothing[:32]]) == base + 32
+    assert cycles([_r(0, 1, 2, 3, 1)] * 32 + nothing[32:]) == base + 32
+    own = _u(28, memory_map.CODE >> 12)
+    loads = [own, *[_i(2, 1, 28, 0, 0x03)] * 16, *nothing[17:]]
+    assert cycles(loads) >= base + 16
+    # 32 jumps to the block after next.
+    jumps = ([_j(0, 64)] + [_i(0, 0, 0, 0)] * 15) * 4
+    assert cycles(jumps) == base - 64 + 4 + 4 * 2
+
+
+def _differs(model: Any) -> bool:
+    """Return True if a model passes other words than golden in one of ten programs."""
+    for seed in range(10):
+        image = program_of(seed)
+        words, _ = golden_words(image, _PLAIN // 2 + 1)
+        try:
+            found = np.asarray(rtl_run(model, image, len(words)).outputs["o"]).tolist()
+        except rtl.StreamError:
+            return True
+        if found != words:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (r" >>> ", " >> "),  # an arithmetic shift
+        (r"\$signed\((\S+) \) < \$signed\(second\)", r"\1  < second"),  # slt
+        (r"\$signed\((\S+) \) < \$signed\(b\)", r"\1  < b"),  # blt
+        (r"\{ signs\[1\], b \}", "{ 1'h0, b }"),  # mulh
+    ],
+)
+def test_a_changed_processor_is_noticed(old, new):
+    text, count = re.subn(old, new, to_verilog(ScalarBoard()))
+    assert count == 1
+    assert _differs(rtl.compile_verilog(text, interface=ScalarBoard()))

@@ -8,6 +8,7 @@ from vitruvian.common.validate import check_int, one_of
 from ..cube import CONFIGS
 from ..cube.config import MatrixUnitConfig
 from ..vector.config import VectorConfig
+from ..vector.extension import ExtensionConfig
 from .ports import BLOCK_BYTES
 
 _KIB = 1024
@@ -17,6 +18,8 @@ SCALARS = ("stream", "riscv")
 FLAGS = 8
 #: Bytes of a fractal of operands.
 FRACTAL_BYTES = 512
+#: V has no operations beside those of the vector unit.
+NO_EXTENSION = ExtensionConfig(groups=())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,8 @@ class CoreConfig:
         The vector unit, with 16 lanes.
     l1, l0a, l0b, l0c, ub : int
         Bytes of the buffers.
+    extension : ExtensionConfig
+        The groups of operations that V has beside the vector unit, by default none.
     queue_words : int
         Words of instructions that wait in front of a unit.
     ahead : int
@@ -54,6 +59,7 @@ class CoreConfig:
     l0b: int
     l0c: int
     ub: int
+    extension: ExtensionConfig = NO_EXTENSION
     queue_words: int = 32
     ahead: int = 8
     scalar: str = "stream"
@@ -100,10 +106,11 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
         "plain": CoreConfig(
             tile=MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",)),
             vector=VectorConfig(lanes=16),
+            extension=ExtensionConfig(),
             l1=256 * _KIB,
             l0a=64 * _KIB,
             l0b=64 * _KIB,
-            l0c=128 * _KIB,
+            l0c=256 * _KIB,
             ub=256 * _KIB,
         ),
     }

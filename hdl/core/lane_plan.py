@@ -5,10 +5,21 @@ from amaranth.lib import data
 
 from vitruvian.golden.core.encoding import BUFFERS, DTYPES, ENCODINGS, WORD_BITS
 
+from ..vector.integer import AMOUNT_BITS
 from ..vector.operations import OPERATIONS, Condition, Operation, Rounding
 from .config import CoreConfig
 from .lane_walk import LEVELS, MASK_BITS, SIZE_BITS
-from .lanes import COMBINED, CONVERSIONS, INDEXED, LANE_OPS, REDUCTIONS
+from .lanes import (
+    COMBINED,
+    CONVERSIONS,
+    EXTRA_OPS,
+    INDEXED,
+    INTEGER_OPS,
+    INTEGERS,
+    LANE_OPS,
+    REDUCTIONS,
+    ExtraOp,
+)
 from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS
 from .record import dtype_code, is_op, length, part, signed_part
 
@@ -33,11 +44,17 @@ LANES_LAYOUT = data.StructLayout(
         "compares": 1,
         "to_register": 1,
         "passes": 1,
-        "relu": 1,  # of results of L0C in FP16
+        "relu": 1,  # of results of L0C in FP16, or of a multiply-add
         "reduces": 1,  # a block gives few results
         "combines": 1,  # the results of the blocks of a repeat are combined
         "indexed": 1,
         "order": 2,
+        "extra": 1,  # the extension carries it out
+        "extra_operation": 4,
+        "third": 1,  # it reads the target
+        "arithmetic": 1,
+        "nearest": 1,
+        "amount": AMOUNT_BITS,
     }
 )
 
@@ -123,6 +140,7 @@ class LanePlan:
                     now.two.eq(lane.two),
                     now.from_scalar.eq(lane.scalar and OPERATIONS[lane.operation].reads_b),
                 ]
+        self._build_extra(m, record, config)
         with m.If(is_op(record, "vconv")):
             m.d.comb += now.one.eq(1)
             for (origin, goal), operation in CONVERSIONS.items():
@@ -131,6 +149,33 @@ class LanePlan:
                 hit = (dtypes[1] == DTYPES.index(origin)) & (dtypes[0] == DTYPES.index(goal))
                 with m.If(hit):
                     m.d.comb += now.operation.eq(operation.value)
+
+    def _build_extra(self, m: Module, record: Value, config: CoreConfig) -> None:
+        """Find what the extension of the vector unit carries out."""
+        source = self._dtypes[1]
+        whole = _is(source, *(dtype_code(name) for name in INTEGERS))
+        rows: list[tuple[Value, ExtraOp]] = [
+            *((is_op(record, op), extra) for op, extra in EXTRA_OPS.items()),
+            *((is_op(record, op) & whole, extra) for op, extra in INTEGER_OPS.items()),
+        ]
+        for chosen, extra in rows:
+            if extra.operation not in config.extension.operations:
+                continue
+            with m.If(chosen):
+                m.d.comb += [
+                    self.now.extra.eq(1),
+                    self.now.extra_operation.eq(extra.operation.value),
+                    self.now.one.eq(1),
+                    self.now.two.eq(extra.two),
+                    self.now.third.eq(extra.third),
+                    self.now.from_scalar.eq(extra.scalar),
+                    self.now.relu.eq(extra.relu),
+                ]
+        m.d.comb += [
+            self.now.arithmetic.eq(_is(source, dtype_code("int16"), dtype_code("int32"))),
+            self.now.nearest.eq(part(record, "vshr", "round")),
+            self.now.amount.eq(part(record, "vshr", "amount")),
+        ]
 
     def _build_levels(self, m: Module, record: Value) -> None:
         """Count repeats, blocks and halves, and find the steps of the operands."""
@@ -232,6 +277,8 @@ class LanePlan:
             now.rounding.eq(0),
             now.reduces.eq(0),
             now.combines.eq(0),
+            now.extra.eq(0),
+            now.third.eq(0),
             self.places[0].eq(get("dst")),
             self.places[1].eq(get("src")),
             self.counts[0].eq((get("n") + 15) >> 4),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ..vector.extension import Extra
 from ..vector.operations import Operation
 
 #: The conversions of ``vconv`` by the dtypes of source and target.
@@ -67,6 +68,54 @@ LANE_OPS: Mapping[str, LaneOp] = MappingProxyType(
         "vsel": LaneOp(operation=Operation.SELECT, two=True),
     }
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtraOp:
+    """An operation of a program that the extension of the vector unit carries out.
+
+    Attributes
+    ----------
+    operation : Extra
+    scalar, two : bool
+        As those of a ``LaneOp``.
+    third : bool
+        True if it reads the target.
+    relu : bool
+        True if negative results become 0.
+    """
+
+    operation: Extra
+    scalar: bool = False
+    two: bool = False
+    third: bool = False
+    relu: bool = False
+
+
+EXTRA_OPS: Mapping[str, ExtraOp] = MappingProxyType(
+    {
+        "vdiv": ExtraOp(operation=Extra.DIVIDE, two=True),
+        "vrec": ExtraOp(operation=Extra.RECIPROCAL),
+        "vsqrt": ExtraOp(operation=Extra.SQRT),
+        "vrsqrt": ExtraOp(operation=Extra.RSQRT),
+        "vshl": ExtraOp(operation=Extra.SHIFT_LEFT),
+        "vshr": ExtraOp(operation=Extra.SHIFT_RIGHT),
+        "vmla": ExtraOp(operation=Extra.MULTIPLY_ADD, two=True, third=True),
+        "vaxpy": ExtraOp(operation=Extra.MULTIPLY_ADD, scalar=True, third=True),
+        "vmadd": ExtraOp(operation=Extra.MULTIPLY_TARGET, two=True, third=True),
+        "vmaddrelu": ExtraOp(operation=Extra.MULTIPLY_TARGET, two=True, third=True, relu=True),
+    }
+)
+#: Operations that the extension carries out on integers.
+INTEGER_OPS: Mapping[str, ExtraOp] = MappingProxyType(
+    {
+        "vadd": ExtraOp(operation=Extra.INTEGER_ADD, two=True),
+        "vsub": ExtraOp(operation=Extra.INTEGER_SUB, two=True),
+        "vadds": ExtraOp(operation=Extra.INTEGER_ADD, scalar=True),
+    }
+)
+#: The integers of the extension.
+INTEGERS = ("int16", "uint16", "int32", "uint32")
 
 #: Reductions of a repeat to one result, to one for each block, or to one for each pair of lanes.
 REDUCTIONS: Mapping[str, Operation] = MappingProxyType(

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
 
+from ..vector.extension import EXTRA_GROUPS
 from ..vector.operations import OPERATIONS
 from .config import FLAGS, CoreConfig
-from .lanes import CONVERSIONS, LANE_OPS, REDUCTIONS
+from .lanes import CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, LANE_OPS, REDUCTIONS, ExtraOp
 from .ports import BLOCK_BYTES
 
 #: Instructions of units other than V, by unit.
@@ -138,6 +139,10 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         yield from _conversion(config, codes)
     elif op in REDUCTIONS:
         yield from _reduction(config, op, codes)
+    elif op in EXTRA_OPS:
+        yield from _extra(config, EXTRA_OPS[op], codes)
+    elif op in INTEGER_OPS and codes.dtype(codes.operands[-1]) in INTEGERS:
+        yield from _extra(config, INTEGER_OPS[op], codes)
     elif op in LANE_OPS:
         yield from _lanewise(config, op, codes)
     else:
@@ -178,6 +183,18 @@ def _lanewise(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         size = 1 if codes.dtype("src0" if op == "vcmpv" else "src") == "fp32" else 2
         if codes.number(name) % size:
             yield f"must have bits at multiples of {size} bytes"
+
+
+def _extra(config: CoreConfig, extra: ExtraOp, codes: _Codes) -> Iterator[str]:
+    (group,) = (name for name, ops in EXTRA_GROUPS.items() if extra.operation in ops)
+    yield from _buffers(codes)
+    if group not in config.extension.groups:
+        yield f"needs the group {group} of the vector unit, which the core lacks"
+    kinds = {codes.dtype(name) for name in codes.operands}
+    allowed = INTEGERS if group == "integer" else ("fp16", "fp32")
+    if len(kinds) > 1 or not kinds <= set(allowed):
+        yield f"must be of one of {', '.join(allowed)}, not {', '.join(sorted(kinds))}"
+    yield from _aligned(codes, codes.operands)
 
 
 def _conversion(config: CoreConfig, codes: _Codes) -> Iterator[str]:

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS, ORDERS
 from vitruvian.golden.fp.formats import FORMATS
 
+from ..vector.extension import VectorExtension
 from ..vector.operations import Operation
 from ..vector.unit import VectorUnit
 from .config import CoreConfig
@@ -88,7 +89,10 @@ class LaneFeeder(wiring.Component):
         m.submodules.first = first = SyncFIFO(width=BLOCK_BITS, depth=_WAITING)
         m.submodules.second = second = SyncFIFO(width=BLOCK_BITS, depth=_WAITING)
         m.submodules.targets = targets = SyncFIFO(width=beat.size, depth=BEATS)
+        waiting = _WAITING if "fused" in self.config.extension.groups else 0
+        m.submodules.third = third = SyncFIFO(width=BLOCK_BITS, depth=waiting)
         m.submodules.unit = unit = VectorUnit(config=self.config.vector)
+        m.submodules.extension = extension = VectorExtension(config=self.config.extension)
         s = SimpleNamespace(
             now=Signal(LANES_LAYOUT, name="now"),
             walk=LaneWalk(m, plan, start),
@@ -97,13 +101,16 @@ class LaneFeeder(wiring.Component):
             beats=beats,
             first=first,
             second=second,
+            third=third,
             targets=targets,
             unit=unit,
+            extension=extension,
             entering=data.View(beat, beats.w_data),
             head=data.View(beat, beats.r_data),
             done=data.View(beat, targets.r_data),
             compared=Signal(MASK_BITS, name="compared"),
             got_a=Signal(name="got_a"),  # the first operand of the beat has been requested
+            got_b=Signal(name="got_b"),
             loaded=Signal(name="loaded"),  # the bits of a selection have been loaded
             ready=Signal(name="beat_ready"),
             # What the blocks of a repeat gave: elements, lanes, a bit for each block with any.
@@ -123,7 +130,8 @@ class LaneFeeder(wiring.Component):
             self.target.eq(BUFFERS.index("UB")),
         ]
         with m.If(start):
-            m.d.sync += [s.active.eq(1), s.now.eq(plan.now), s.got_a.eq(0), s.loaded.eq(0)]
+            m.d.sync += [s.active.eq(1), s.now.eq(plan.now), s.loaded.eq(0)]
+            m.d.sync += [s.got_a.eq(0), s.got_b.eq(0)]
         with m.Elif(s.active & s.walk.ended & ~beats.r_rdy & ~targets.r_rdy):
             m.d.sync += s.active.eq(0)
         return m
@@ -134,38 +142,38 @@ class LaneFeeder(wiring.Component):
         works = s.active & ~walk.ended
         combining = now.combines & (walk.block == REPEAT_BLOCKS)
         asks_a = works & now.one & ~s.got_a & ~combining
-        asks_b = works & now.two & (s.got_a | ~now.one)
+        asks_b = works & now.two & (s.got_a | ~now.one) & ~s.got_b
+        asks_c = works & now.third & ~asks_a & ~asks_b
+        last = Mux(now.third, asks_c, asks_b | ~now.two)
         room = s.beats.w_rdy & ~pending.full
-        place = Mux(asks_a, walk.places[1], walk.places[2])
+        place = Mux(asks_a, walk.places[1], Mux(asks_c, walk.places[0], walk.places[2]))
         row = Signal(ROW_BITS)
         from_l0c = asks_a & now.from_l0c
         granted, go = Signal(name="operand_granted"), Signal(name="beat_complete")
         m.d.comb += [
             row.eq(place[PLACE_BITS:]),
             pending.row.eq(row),
-            self.ub.request.eq((asks_a | asks_b) & ~from_l0c & room & ~pending.found),
+            self.ub.request.eq((asks_a | asks_b | asks_c) & ~from_l0c & room & ~pending.found),
             self.ub.address.eq(row),
             self.l0c.request.eq(from_l0c & room),
             self.l0c.address.eq(row),
             granted.eq(self.ub.grant | self.l0c.grant),
-            go.eq(
-                works
-                & room
-                & Mux((now.one | now.two) & ~combining, granted & (asks_b | ~now.two), 1)
-            ),
+            go.eq(works & room & Mux((now.one | now.two) & ~combining, granted & last, 1)),
             walk.step.eq(go),
         ]
         with m.If(go):
-            m.d.sync += s.got_a.eq(0)
+            m.d.sync += [s.got_a.eq(0), s.got_b.eq(0)]
         with m.Elif(granted):
-            m.d.sync += s.got_a.eq(1)
-        second_read = Signal()
-        m.d.sync += second_read.eq(asks_b & granted)
+            m.d.sync += [s.got_a.eq(1), s.got_b.eq(asks_b)]
+        second_read, third_read = Signal(), Signal()
+        m.d.sync += [second_read.eq(asks_b & granted), third_read.eq(asks_c & granted)]
         m.d.comb += [
             s.first.w_data.eq(Mux(self.l0c.valid, self.l0c.data, self.ub.data)),
-            s.first.w_en.eq(self.l0c.valid | (self.ub.valid & ~second_read)),
+            s.first.w_en.eq(self.l0c.valid | (self.ub.valid & ~second_read & ~third_read)),
             s.second.w_data.eq(self.ub.data),
             s.second.w_en.eq(self.ub.valid & second_read),
+            s.third.w_data.eq(self.ub.data),
+            s.third.w_en.eq(self.ub.valid & third_read),
             s.beats.w_en.eq(go),
             s.entering.mask.eq(walk.mask[: self.config.vector.lanes]),
             s.entering.place.eq(walk.lane),
@@ -197,10 +205,11 @@ class LaneFeeder(wiring.Component):
                 & (~head.combines | ~s.targets.r_rdy)
                 & (s.first.r_rdy | ~now.one | head.combines)
                 & (s.second.r_rdy | ~now.two)
+                & (s.third.r_rdy | ~now.third)
             ),
             loads.eq(now.selects & ~s.loaded),
             bits.eq(s.compared >> head.place),
-            unit.command.valid.eq(s.ready & ~now.passes),
+            unit.command.valid.eq(s.ready & ~now.passes & ~now.extra),
             Value.cast(command.operation).eq(Mux(loads, Operation.LOAD_BITS.value, now.operation)),
             Value.cast(command.format).eq(now.wide),
             Value.cast(command.condition).eq(now.condition),
@@ -213,16 +222,27 @@ class LaneFeeder(wiring.Component):
             unit.a.valid.eq(s.ready & ~now.passes),
             unit.b.payload.eq(s.second.r_data),
             unit.b.valid.eq(s.ready & ~now.passes),
-            taken.eq(unit.command.valid & unit.command.ready),
+            taken.eq((unit.command.valid & unit.command.ready) | self._build_extra(m, s)),
             used.eq((taken & ~loads) | (s.ready & now.passes & self.w.grant)),
             s.beats.r_en.eq(used),
             s.first.r_en.eq(used & now.one & ~head.combines),
             s.second.r_en.eq(used & now.two),
+            s.third.r_en.eq(used & now.third),
             s.targets.w_en.eq(taken & ~loads),
             s.targets.w_data.eq(s.beats.r_data),
         ]
         with m.If(taken):
             m.d.sync += s.loaded.eq(loads)
+
+    def _build_extra(self, m: Module, s: Any) -> Value:
+        """Give the extension its blocks; return 1 if it takes them."""
+        now, i = s.now, s.extension.i
+        m.d.comb += [i.valid.eq(s.ready & now.extra), i.payload.a.eq(s.first.r_data)]
+        m.d.comb += [i.payload.b.eq(s.second.r_data), i.payload.c.eq(s.third.r_data)]
+        m.d.comb += Value.cast(i.payload.operation).eq(now.extra_operation)
+        for name in ("wide", "relu", "arithmetic", "nearest", "amount", "from_scalar", "scalar"):
+            m.d.comb += getattr(i.payload, name).eq(getattr(now, name))
+        return i.valid & i.ready
 
     def _build_results(self, m: Module, s: Any) -> None:
         """Write results; one with fewer bytes is repeated, so that its place moves enables only."""
@@ -245,20 +265,26 @@ class LaneFeeder(wiring.Component):
                 m.d.comb += result.eq(o.data[:16].replicate(BLOCK_BITS // 16))
                 with m.If(now.wide):
                     m.d.comb += result.eq(o.data[:8].replicate(BLOCK_BYTES))
+            with m.Elif(now.extra):
+                by_lane = (Cat(*(done.mask[i].replicate(n) for i in range(lanes))) for n in (2, 4))
+                m.d.comb += result.eq(s.extension.o.payload)
+                m.d.comb += enable.eq(Mux(now.wide, *reversed([*by_lane])))
             with m.Elif(now.shrinks):
                 m.d.comb += result.eq(Cat(*(_positive(x, now.relu) for x in halves)).replicate(2))
             with m.Elif(now.reduces):
                 self._build_reduced(m, now, done, o, s.partial_lane, result, enable)
             with m.Else():
                 m.d.comb += result.eq(o.data)
-        there = s.unit.o.valid & s.targets.r_rdy
+        there = Mux(now.extra, s.extension.o.valid, s.unit.o.valid) & s.targets.r_rdy
+        leaves = s.targets.r_rdy & (self.w.grant | keeps) & ~now.passes
         m.d.comb += [
             self.w.address.eq(target[PLACE_BITS:]),
             self.w.data.eq(result),
             self.w.enable.eq(enable),
             self.w.request.eq(Mux(now.passes, s.ready, there & ~keeps)),
-            s.unit.o.ready.eq(s.targets.r_rdy & (self.w.grant | keeps) & ~now.passes),
-            s.targets.r_en.eq(s.unit.o.valid & s.unit.o.ready),
+            s.unit.o.ready.eq(leaves & ~now.extra),
+            s.extension.o.ready.eq(leaves & now.extra),
+            s.targets.r_en.eq(there & leaves),
             s.pending.pop.eq(self.w.grant),
         ]
 

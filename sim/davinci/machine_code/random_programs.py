@@ -20,6 +20,8 @@ _BLOCK, _FRACTAL = 32, 512
 #: The dtypes from which conversions are drawn.
 _DTYPES = ("fp16", "fp32", "int32", "int16", "int8", "uint8")
 _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
+#: Operations that have integers as well, or integers alone.
+_INTEGER_OPS = ("vadd", "vsub", "vadds", "vshl", "vshr")
 _MOST_REPEATS = 5
 #: Instructions of which most are refused are drawn again this many times.
 _TRIES = 200
@@ -136,17 +138,21 @@ class RandomProgram:
         names = [op.name for op in VECTOR_OPS.values() if op.form.lanewise and op.name != "vconv"]
         op = self._choice([*names, "vcmp", "vcmpv", "vcmpvs", "vsel"])
         dtype = self._choice(("fp16", "fp32"))
-        lanes = 128 if dtype == "fp16" else 64
+        if op in _INTEGER_OPS:
+            dtype = self._choice(VECTOR_OPS[op].dtypes.split())
+        lanes = 64 if "32" in dtype else 128
         repeat, upper = self._number(1, _MOST_REPEATS + 1), bool(self._number(0, 2))
         options: dict[str, Any] = {"repeat": repeat, "mask": self._mask(lanes)}
         fields: dict[str, Any] = {}
         members = {member.name for member in ENCODINGS[op].members}
         if "scalar" in members:
-            fields["scalar"] = float(np.float16(self.random.standard_normal()))
+            number = float(np.float16(self.random.standard_normal()))
+            fields["scalar"] = self._number(0, 1 << 15) if "int" in dtype else number
         if "condition" in members:
             fields["condition"] = self._choice(CONDITIONS)
         if "amount" in members:
-            fields["amount"] = self._number(0, 16)
+            fields["amount"] = self._number(0, 40)
+            fields["round"] = bool(self._number(0, 2))
         sources = [n for n in ENCODINGS[op].operands if n not in ("dst", "bits")]
         views = {name: self._half(not upper, dtype) for name in sources}
         strides = {name: self._steps() for name in sources}

@@ -34,6 +34,11 @@ def _kernel(name, size=None):
         ("plain", "cubeKer", None),
         ("plain", "maxpool-expansion", None),
         ("plain", "cce-softmax", None),
+        ("plain", "softmax", None),
+        ("plain", "avgpool-im2col", None),
+        ("plain", "depthwise", None),
+        ("plain", "kselect-bitonic", None),
+        ("plain", "series-cordic", None),
         ("plain", "vnot", None),
         ("plain", "cc2ub+cast", None),
         ("plain", "conv2d", (1, 32, 14, 32, 3, 1)),
@@ -106,8 +111,12 @@ def test_what_a_core_lacks_is_refused():
     def lanes(op, dtype="fp16", byte=0):
         return lambda core: getattr(core, op)(*[view(core, "UB", byte, dtype)] * 3)
 
-    _refused(r"test_on_core.py:\d+: vdiv is not an operation of this core", lanes("vdiv"), "plain")
-    _refused("vadd must be of one of fp16, fp32, not int16", lanes("vadd", "int16"))
+    _refused(r"test_on_core.py:\d+: vdiv needs the group divide", lanes("vdiv"))
+    _refused("vadd needs the group integer", lanes("vadd", "int16"))
+    _refused("vmla needs the group fused", lanes("vmla"))
+    _refused("vdiv must be of one of fp16, fp32, not int16", lanes("vdiv", "int16"), "plain")
+    _refused("vmul must be of one of fp16, fp32, not int16", lanes("vmul", "int16"), "plain")
+    _refused("vmla must have operands at multiples of 32", lanes("vmla", byte=2), "plain")
     _refused("vand needs the group logic", lanes("vand", "fp16"))
     _refused("vadd must have operands at multiples of 32 bytes", lanes("vadd", byte=2))
     _refused("must stay within the 65536 bytes of UB of this core", lanes("vadd", byte=65504))

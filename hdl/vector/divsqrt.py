@@ -33,7 +33,7 @@ class Root(enum.Enum, shape=2):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Number:
+class RootOperand:
     """An operand: parts of its code, and the significand in [1, 2) with its exponent."""
 
     code: UnpackedCode
@@ -242,7 +242,7 @@ class DivSqrt(wiring.Component):
 _SIDE = data.StructLayout({"exponent": _EXPONENT_BITS, "sign": 1, "zero": 1, "nan": 1, "inf": 1})
 
 
-def _number(m: Module, code: Value, wide: Value, name: str) -> _Number:
+def _number(m: Module, code: Value, wide: Value, name: str) -> RootOperand:
     """Unpack and normalise the FP32 or FP16 code in the lower bits of a word."""
     short = unpack(m, code[:16], _FP16, name=f"{name}_fp16")
     long = unpack(m, code, _FP32, name=f"{name}_fp32")
@@ -258,4 +258,4 @@ def _number(m: Module, code: Value, wide: Value, name: str) -> _Number:
     bias = Mux(wide, _FP32.bias, _FP16.bias)
     m.d.comb += exponent.eq(biased - bias - moved.shift)
     whole = UnpackedCode(exponent=biased, significand=significand, **parts)
-    return _Number(code=whole, significand=moved.word, exponent=exponent)
+    return RootOperand(code=whole, significand=moved.word, exponent=exponent)

@@ -141,7 +141,7 @@ def test_two_roundings_are_noticed(monkeypatch):
     ieee = PRESETS["ieee"]
 
     def narrow(*formats, k):
-        return ieee.spec(*formats, k=k).replace(window=27)
+        return ieee.spec(*formats, k=k).replace(window=12)
 
     narrowed = {"ieee": SimpleNamespace(spec=narrow)}
     monkeypatch.setattr(vitruvian.hdl.vector.fused, "PRESETS", narrowed)

@@ -101,6 +101,7 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "assemble cube": lambda: ("golden", "rtl", "fast"),
     "assemble kind": _kinds,
     "core": _cores,
+    "feed": lambda: ("stream", "riscv"),
     "kernel problem": _kernels,
     "trace problem": _kernels,
     "knn method": _selections,

@@ -6,14 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core import memory_map
 from vitruvian.golden.core.riscv import Hart, IllegalInstruction
-from vitruvian.hdl.core.buffer import BlockMemory
-from vitruvian.hdl.core.riscv_unit import RiscvScalar
+from vitruvian.hdl.core.riscv_board import ScalarBoard
 from vitruvian.sim import rtl
 from vitruvian.sim.rtl.emit import to_verilog
 
@@ -21,46 +17,9 @@ _OWN, _UB, _GM = 8192, 1024, 8192  # an image fills global memory
 _WRITE, _START = range(2)
 
 
-class ScalarBoard(wiring.Component):
-    """Unit S with UB and global memory: a host writes blocks, starts, and takes the words."""
-
-    i: Any
-    o: Any
-    trap: Any
-
-    def __init__(self) -> None:
-        host = data.StructLayout({"kind": 1, "address": 32, "data": 256})
-        words = stream.Signature(64)
-        super().__init__({"i": In(stream.Signature(host)), "o": Out(words), "trap": Out(1)})
-
-    def elaborate(self, platform: object) -> Module:
-        """Connect them; the kind 1 of an input starts the program."""
-        m = Module()
-        m.submodules.unit = unit = RiscvScalar(memory_bytes=_OWN)
-        m.submodules.gm = gm = BlockMemory(blocks=_GM // 32, readers=2, writers=2)
-        m.submodules.ub = ub = BlockMemory(blocks=_UB // 32, readers=1, writers=1)
-        wiring.connect(m, unit.fetch, gm.r[0])
-        wiring.connect(m, unit.gm, gm.r[1])
-        wiring.connect(m, unit.gm_w, gm.w[1])
-        wiring.connect(m, unit.ub, ub.r[0])
-        wiring.connect(m, unit.ub_w, ub.w[0])
-        wiring.connect(m, unit.words, wiring.flipped(self.o))
-        noise = Signal(8, init=1)  # S is not always quiet
-        m.d.sync += noise.eq(noise << 1 | (noise[7] ^ noise[5] ^ noise[4] ^ noise[3]))
-        i: Any = self.i.payload
-        m.d.comb += [
-            unit.quiet.eq(noise[0]),
-            gm.w[0].request.eq(self.i.valid & (i.kind == _WRITE)),
-            gm.w[0].address.eq(i.address[5:]),
-            gm.w[0].data.eq(i.data),
-            gm.w[0].enable.eq(0xFFFFFFFF),
-            unit.start.eq(self.i.valid & (i.kind == _START)),
-            unit.address.eq(i.address),
-            self.i.ready.eq(Mux(i.kind == _WRITE, gm.w[0].grant, 1)),
-        ]
-        with m.If(unit.trap):
-            m.d.sync += self.trap.eq(1)
-        return m
+def scalar_board() -> ScalarBoard:
+    """Return unit S with memories; its quiet times come and go."""
+    return ScalarBoard(memory_bytes=_OWN, ub_bytes=_UB, gm_bytes=_GM)
 
 
 class GoldenBus:
@@ -227,7 +186,7 @@ def rtl_run(model: Any, image: bytes, count: int) -> Any:
 @pytest.fixture(scope="module")
 def model():
     """Return the compiled unit."""
-    return rtl.compile(ScalarBoard())
+    return rtl.compile(scalar_board())
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -314,6 +273,6 @@ def _differs(model: Any) -> bool:
     ],
 )
 def test_a_changed_processor_is_noticed(old, new):
-    text, count = re.subn(old, new, to_verilog(ScalarBoard()))
+    text, count = re.subn(old, new, to_verilog(scalar_board()))
     assert count == 1
-    assert _differs(rtl.compile_verilog(text, interface=ScalarBoard()))
+    assert _differs(rtl.compile_verilog(text, interface=scalar_board()))

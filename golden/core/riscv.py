@@ -98,9 +98,10 @@ class Hart:
     """
 
     def __init__(self, bus: HartBus, pc: int):
-        self.bus, self.pc = bus, pc
-        self.x = [0] * 32
-        self.count = 0
+        self.bus: HartBus = bus
+        self.pc: int = pc
+        self.x: list[int] = [0] * 32
+        self.count: int = 0
 
     def step(self) -> None:
         """Carry out one instruction.

@@ -18,6 +18,8 @@ SCALARS = ("stream", "riscv")
 FLAGS = 8
 #: Bytes of a fractal of operands.
 FRACTAL_BYTES = 512
+#: Bytes of a repeat of V.
+REPEAT_BYTES = 256
 #: V has no operations beside those of the vector unit.
 NO_EXTENSION = ExtensionConfig(groups=())
 
@@ -32,7 +34,7 @@ class CoreConfig:
         The matrix unit. Its rows and columns are powers of two up to 16, a row of its operands has
         at most 32 bytes, and it has FP32 results.
     vector : VectorConfig
-        The vector unit, with 16 lanes.
+        The vector unit, with 16 to 128 lanes: one to eight blocks of 32 bytes a cycle.
     l1, l0a, l0b, l0c, ub : int
         Bytes of the buffers.
     extension : ExtensionConfig
@@ -40,7 +42,12 @@ class CoreConfig:
     queue_words : int
         Words of instructions that wait in front of a unit.
     ahead : int
-        Blocks that a move reads ahead of its writes.
+        Lines that a move reads ahead of its writes.
+    l1_blocks : int
+        Blocks of 32 bytes that MTE1 moves in a cycle, a power of two up to 8. They have at most the
+        bytes of a tile of A or B.
+    ub_banks : int
+        Banks of UB, a power of two up to 16.
     scalar : {"stream", "riscv"}
         Unit S fetches an unrolled program, or is a RISC-V that runs the kernel.
     scalar_bytes : int
@@ -62,6 +69,8 @@ class CoreConfig:
     extension: ExtensionConfig = NO_EXTENSION
     queue_words: int = 32
     ahead: int = 8
+    l1_blocks: int = 1
+    ub_banks: int = 1
     scalar: str = "stream"
     scalar_bytes: int = 32 * _KIB
 
@@ -74,14 +83,31 @@ class CoreConfig:
         check_int("ahead", self.ahead, 2, 64)
         one_of("scalar", self.scalar, SCALARS)
         check_int("scalar_bytes", self.scalar_bytes, _KIB)
-        if self.vector.lanes != BLOCK_BYTES // 2:
-            raise ValueError(f"vector must have 16 lanes, not {self.vector.lanes}")
+        one_of("l1_blocks", self.l1_blocks, (1, 2, 4, 8))
+        one_of("ub_banks", self.ub_banks, (1, 2, 4, 8, 16))
+        if not BLOCK_BYTES // 2 <= self.vector.lanes <= REPEAT_BYTES // 2:
+            raise ValueError(f"vector must have 16 to 128 lanes, not {self.vector.lanes}")
         tile = self.tile
         for name in ("m", "n"):
             if getattr(tile, name) not in (2, 4, 8, 16):
                 raise ValueError(f"tile must have {name} of 2, 4, 8 or 16, not {tile}")
-        if tile.k not in (4, 8, 16) or tile.n > 8 or tile.word_bits != 32:
-            raise ValueError(f"tile must have k of 4, 8 or 16, n up to 8, FP32 sums, not {tile}")
+        if tile.k not in (4, 8, 16) or tile.word_bits != 32:
+            raise ValueError(f"tile must have k of 4, 8 or 16 and FP32 sums, not {tile}")
+        line, least = self.l1_blocks * BLOCK_BYTES, 2 * tile.k * min(tile.m, tile.n)
+        if line > least:
+            raise ValueError(
+                f"l1_blocks must have at most the {least} bytes of a tile of operands, not {line}"
+            )
+        line, sums = self.lane_blocks * BLOCK_BYTES, 4 * tile.m * tile.n
+        if line > sums:
+            raise ValueError(
+                f"vector must take at most the {sums} bytes of a tile of C a cycle, not {line}"
+            )
+
+    @property
+    def lane_blocks(self) -> int:
+        """Blocks of 32 bytes that the vector unit takes in a cycle."""
+        return self.vector.lanes // (BLOCK_BYTES // 2)
 
     @property
     def buffers(self) -> dict[str, int]:
@@ -112,6 +138,18 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             l0b=64 * _KIB,
             l0c=256 * _KIB,
             ub=256 * _KIB,
+        ),
+        "small": CoreConfig(
+            tile=MatrixUnitConfig(m=8, n=8, k=8, precisions=("fp16",)),
+            vector=VectorConfig(lanes=64),
+            extension=ExtensionConfig(),
+            l1=512 * _KIB,
+            l0a=32 * _KIB,
+            l0b=32 * _KIB,
+            l0c=128 * _KIB,
+            ub=128 * _KIB,
+            l1_blocks=2,
+            ub_banks=8,
         ),
     }
 )

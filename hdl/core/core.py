@@ -11,13 +11,21 @@ from vitruvian.golden.core.encoding import BUFFERS, UNITS
 
 from ..cube.unit import MatrixUnit
 from ..vector.unit import VectorUnit
-from .buffer import BlockMemory
+from .buffer import BankedMemory, BlockMemory
 from .config import FLAGS, FRACTAL_BYTES, CoreConfig
 from .fetch import Fault, Fetcher
 from .images import ImageAdder, ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
-from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
+from .ports import (
+    ADDRESS_BITS,
+    BLOCK_BYTES,
+    ReadPort,
+    WritePort,
+    connect_read,
+    connect_split,
+    connect_write,
+)
 from .queue import UnitQueue
 from .record import QUEUED
 from .riscv_unit import RiscvScalar
@@ -51,6 +59,8 @@ class Core(wiring.Component):
         Global memory: the results of MTE3.
     busy : Out(32) for each of S, V, M, MTE1, MTE2, MTE3
         Cycles in which the unit had an instruction since the start.
+    conflicts : Out(32)
+        Cycles since the start in which a request to UB waited for another one to its bank.
     """
 
     #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
@@ -65,6 +75,7 @@ class Core(wiring.Component):
         r: Any
         w: Any
         busy: Any
+        conflicts: Signal
 
     def __init__(self, *, config: CoreConfig):
         if not isinstance(config, CoreConfig):
@@ -80,6 +91,7 @@ class Core(wiring.Component):
                 "r": Out(ReadPort()),
                 "w": Out(WritePort()),
                 "busy": Out(32).array(len(COUNTED)),
+                "conflicts": Out(32),
             }
         )
 
@@ -87,11 +99,18 @@ class Core(wiring.Component):
         m = Module()
         config, tile = self.config, self.config.tile
         m.submodules.fetcher = fetcher = Fetcher(fetches=config.scalar == "stream")
-        m.submodules.l1 = l1 = BlockMemory(blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2)
-        m.submodules.ub = ub = BlockMemory(blocks=config.ub // BLOCK_BYTES, readers=3, writers=4)
-        operand = 2 * tile.k
-        l0a = self._operands(config.l0a, tile.m, operand)
-        l0b = self._operands(config.l0b, tile.n, operand)
+        readers, writers = 2 * config.lane_blocks, config.lane_blocks
+        m.submodules.l1 = l1 = BlockMemory(
+            blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2, line=config.l1_blocks
+        )
+        m.submodules.ub = ub = BankedMemory(
+            blocks=config.ub // BLOCK_BYTES,
+            banks=config.ub_banks,
+            readers=(readers, 1, 1),  # V, MTE3, S
+            writers=(writers, 1, 1, 1),  # V, MTE1, MTE2, S
+        )
+        l0a = self._operands(config.l0a, tile.m)
+        l0b = self._operands(config.l0b, tile.n)
         l0c = TileMemory(
             fractals=config.l0c // (2 * FRACTAL_BYTES),
             tile_rows=tile.m,
@@ -99,6 +118,7 @@ class Core(wiring.Component):
             row_bytes=2 * BLOCK_BYTES,
             readers=1,
             writers=1,
+            blocks=max(config.lane_blocks, 4 * tile.n // BLOCK_BYTES),
         )
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
@@ -108,7 +128,7 @@ class Core(wiring.Component):
         copies = LaneMover(ahead=config.ahead)
         vector: Any = Either(plain=either, special=copies, ops=("copy",))
         ahead = config.ahead
-        loads = Mover(ops=("copy", "load", "fill"), ahead=ahead)
+        loads = Mover(ops=("copy", "load", "fill"), ahead=ahead, blocks=config.l1_blocks)
         patches = ImageLoader(blocks=l1_blocks)
         mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))
         m.submodules.vector, m.submodules.mte1 = vector, mte1
@@ -117,20 +137,28 @@ class Core(wiring.Component):
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
 
-        wiring.connect(m, mte1.r, l1.r[0])
-        wiring.connect(m, mte3.r, ub.r[1])
-        wiring.connect(m, vector.ub, ub.r[0])
-        wiring.connect(m, vector.l0c, l0c.r[0])
-        self._split(m, vector, {"UB": ub.w[0], "L0C": l0c.w[0]})
-        wiring.connect(m, scalar.ub, ub.r[2])
-        wiring.connect(m, scalar.ub_w, ub.w[3])
+        connect_read(m, mte1.r, l1.r[0])
+        for port, own in zip(vector.ub, ub.r, strict=False):
+            connect_read(m, port, own)
+        connect_read(m, mte3.r, ub.r[readers])
+        wiring.connect(m, scalar.ub, ub.r[readers + 1])
+        connect_read(m, vector.l0c, l0c.r[0])
+        self._split(m, vector, vector.w[0], {"UB": ub.w[0], "L0C": l0c.w[0]})
+        for n in range(1, writers):
+            wiring.connect(m, vector.w[n], ub.w[n])
+        wiring.connect(m, scalar.ub_w, ub.w[writers + 2])
         self._join_reads(m, [mte2.r, scalar.gm], self.r)
         program = fetcher.r if config.scalar == "stream" else scalar.fetch
         wiring.connect(m, program, wiring.flipped(self.fetch))
-        self._split(m, mte1, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[1]})
-        self._split(m, mte2, {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[2], "L1": l1.w[0]})
+        self._split(m, mte1, mte1.w, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[writers]})
+        self._split(
+            m,
+            mte2,
+            mte2.w,
+            {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[writers + 1], "L1": l1.w[0]},
+        )
         own = WritePort().create(path=("mte3_gm",))
-        self._split(m, mte3, {"GM": own, "L1": l1.w[1]})
+        self._split(m, mte3, mte3.w, {"GM": own, "L1": l1.w[1]})
         self._join_writes(m, [own, scalar.gm_w], self.w)
 
         queues = {}
@@ -157,6 +185,10 @@ class Core(wiring.Component):
                 m.d.sync += self.busy[n].eq(0)
             with m.Elif(works):
                 m.d.sync += self.busy[n].eq(self.busy[n] + 1)
+        with m.If(self.start):
+            m.d.sync += self.conflicts.eq(0)
+        with m.Elif(ub.waits):
+            m.d.sync += self.conflicts.eq(self.conflicts + 1)
         return m
 
     def _scalar(self, m: Module, fetcher: Fetcher) -> Any:
@@ -172,30 +204,26 @@ class Core(wiring.Component):
         ]
         return scalar
 
-    @staticmethod
-    def _operands(nbytes: int, rows: int, piece_bytes: int) -> TileMemory:
+    def _operands(self, nbytes: int, rows: int) -> TileMemory:
+        """Return L0A or L0B, with tiles of so many rows."""
         return TileMemory(
             fractals=nbytes // FRACTAL_BYTES,
             tile_rows=rows,
-            piece_bytes=piece_bytes,
+            piece_bytes=2 * self.config.tile.k,
             row_bytes=BLOCK_BYTES,
             readers=0,
             writers=2,
+            blocks=self.config.l1_blocks,
+            turns=True,
         )
 
     @staticmethod
-    def _split(m: Module, mover: Mover, targets: dict[str, Any]) -> None:
-        """Connect the writes of a move to the memory that it names."""
-        for name, port in targets.items():
-            here = mover.target == BUFFERS.index(name)
-            m.d.comb += [
-                port.request.eq(mover.w.request & here),
-                port.address.eq(mover.w.address),
-                port.data.eq(mover.w.data),
-                port.enable.eq(mover.w.enable),
-            ]
-            with m.If(here):
-                m.d.comb += mover.w.grant.eq(port.grant)
+    def _split(m: Module, unit: Any, port: Any, targets: dict[str, Any]) -> None:
+        """Connect the writes of a unit to the memory that it names."""
+        for name, memory in targets.items():
+            here = unit.target == BUFFERS.index(name)
+            join = connect_split if len(memory.data) < len(port.data) else connect_write
+            join(m, port, memory, here)
 
     @staticmethod
     def _join_reads(m: Module, ports: list[Any], memory: Any) -> None:
@@ -279,8 +307,8 @@ class CoreBoard(wiring.Component):
         byte and waits for its end, and 2 reads a block.
     o : Out(stream.Signature(256))
         The blocks that were read.
-    cycles, busy, fault : Out
-        Cycles of the last program, the counters of its units, and its fault.
+    cycles, busy, conflicts, fault : Out
+        Cycles of the last program, the counters of its units and of UB, and its fault.
     """
 
     shared = Core.shared
@@ -290,6 +318,7 @@ class CoreBoard(wiring.Component):
         o: stream.Interface
         cycles: Signal
         busy: Any
+        conflicts: Signal
         fault: Any
 
     def __init__(self, *, config: CoreConfig, memory_bytes: int, latency: int = 1):
@@ -302,6 +331,7 @@ class CoreBoard(wiring.Component):
                 "o": Out(stream.Signature(8 * BLOCK_BYTES)),
                 "cycles": Out(32),
                 "busy": Out(32).array(len(COUNTED)),
+                "conflicts": Out(32),
                 "fault": Out(Fault),
             }
         )
@@ -350,6 +380,7 @@ class CoreBoard(wiring.Component):
                 | (reads & full & self.o.ready)
             ),
             Cat(*self.busy).eq(Cat(*core.busy)),
+            self.conflicts.eq(core.conflicts),
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [started.eq(0), asked.eq(0), full.eq(0)]

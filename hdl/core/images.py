@@ -12,9 +12,8 @@ from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS
 from ..scu.col2im import Col2Im
 from ..scu.config import FILL_BITS, ROWS, ConversionConfig
 from ..scu.im2col import Im2Col
-from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort
+from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort, bits
 from .record import RECORD_BITS, dtype_code, part, signed_part
-from .tiles import bits
 
 #: Blocks that are read ahead.
 _AHEAD = 4

@@ -20,7 +20,7 @@ from .lanes import (
     REDUCTIONS,
     ExtraOp,
 )
-from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS
+from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS, bits
 from .record import dtype_code, is_op, length, part, signed_part
 
 #: Blocks of a repeat.
@@ -55,6 +55,7 @@ LANES_LAYOUT = data.StructLayout(
         "arithmetic": 1,
         "nearest": 1,
         "amount": AMOUNT_BITS,
+        "last_rows": 2,  # rows of L0C of a column's last beat, modulo those of a beat
     }
 )
 
@@ -68,8 +69,9 @@ class LanePlan:
         What all beats have in common.
     counts : list of Signal
         Steps of each level.
-    places, steps : list
-        Of target, first and second operand: the first byte, and the step of each level in bytes.
+    places, steps, offsets : list
+        Of target, first and second operand: the first byte, the step of each level in bytes, and
+        the distances in bytes from a beat's first block to its others.
     mask, lane_step : Signal
         The mask of a repeat, and the lanes of a beat.
     """
@@ -82,8 +84,13 @@ class LanePlan:
             [Signal(ADDRESS_BITS, name=f"plan_step{o}_{n}") for n in range(LEVELS)]
             for o in range(3)
         ]
+        self.blocks = config.lane_blocks
+        self.offsets = [
+            [Signal(ADDRESS_BITS, name=f"plan_offset{o}_{j}") for j in range(self.blocks)]
+            for o in range(3)
+        ]
         self.mask = Signal(MASK_BITS, name="plan_mask")
-        self.lane_step = Signal(5, name="plan_lane_step")
+        self.lane_step = Signal(8, name="plan_lane_step")
         self._build_dtypes(m, record)
         self._build_operation(m, record, config)
         self._build_levels(m, record)
@@ -125,7 +132,7 @@ class LanePlan:
             now.condition.eq(_renamed(m, record, _CONDITIONS, "vcmp", "condition")),
             now.rounding.eq(_renamed(m, record, _ROUNDINGS, "vconv", "rounding")),
             # A comparison has no target with lanes.
-            self.lane_step.eq(Mux(wide | (long_target & ~compares), 8, 16)),
+            self.lane_step.eq(Mux(wide | (long_target & ~compares), 8, 16) * self.blocks),
         ]
 
     def _build_operation(self, m: Module, record: Value, config: CoreConfig) -> None:
@@ -178,8 +185,8 @@ class LanePlan:
         ]
 
     def _build_levels(self, m: Module, record: Value) -> None:
-        """Count repeats, blocks and halves, and find the steps of the operands."""
-        now = self.now
+        """Count repeats, beats and halves, and find the steps of the operands."""
+        now, per = self.now, self.blocks
         blocks = [part(record, "vadd", f"{name}_block_stride") for name in _OPERANDS]
         repeats = [part(record, "vadd", f"{name}_repeat_stride") for name in _OPERANDS]
         expands, shrinks = self._expands, self._shrinks
@@ -187,22 +194,31 @@ class LanePlan:
         m.d.comb += [self.places[o].eq(part(record, "vadd", _OPERANDS[o])) for o in range(3)]
         m.d.comb += [
             self.counts[0].eq(part(record, "vadd", "repeat")),
-            self.counts[1].eq(Mux(halves, REPEAT_BLOCKS // 2, REPEAT_BLOCKS)),
-            self.counts[2].eq(Mux(halves, 2, 1)),
+            self.counts[1].eq(REPEAT_BLOCKS // per),
         ]
+        if per == 1:
+            # A block of the longer operand is two halves of one of the shorter.
+            m.d.comb += [
+                self.counts[1].eq(Mux(halves, REPEAT_BLOCKS // 2, REPEAT_BLOCKS)),
+                self.counts[2].eq(Mux(halves, 2, 1)),
+            ]
         for o in range(3):
             block = Signal(ADDRESS_BITS, name=f"block_bytes{o}")
             m.d.comb += block.eq(blocks[o] << PLACE_BITS)
             half = shrinks if o == 0 else expands  # this operand has two beats in a block
-            m.d.comb += [
-                self.steps[o][0].eq(repeats[o] << PLACE_BITS),
-                self.steps[o][1].eq(Mux(halves & ~half, block << 1, block)),
-                self.steps[o][2].eq(Mux(half, BLOCK_BYTES // 2, block)),
-            ]
+            m.d.comb += self.steps[o][0].eq(repeats[o] << PLACE_BITS)
+            m.d.comb += [self.offsets[o][j].eq(block * j) for j in range(per)]
+            if per == 1:
+                m.d.comb += [
+                    self.steps[o][1].eq(Mux(halves & ~half, block << 1, block)),
+                    self.steps[o][2].eq(Mux(half, BLOCK_BYTES // 2, block)),
+                ]
+            else:
+                m.d.comb += self.steps[o][1].eq(Mux(half, block * (per // 2), block * per))
         with m.If(now.compares):
             # Bits of a repeat follow those of the last one.
             size = Mux(now.wide, 1, 2)
-            m.d.comb += [self.steps[0][0].eq(size << 3), self.steps[0][1].eq(size)]
+            m.d.comb += [self.steps[0][0].eq(size << 3), self.steps[0][1].eq(size * per)]
 
     def _build_mask(self, m: Module, record: Value) -> None:
         """Read the words behind the fixed ones; without any, all lanes are enabled."""
@@ -230,26 +246,30 @@ class LanePlan:
         wide = part(record, "vcadd", "src.dtype") == fp32
         size = Signal(3, name="element_bytes")
         m.d.comb += size.eq(Mux(wide, 4, 2))
+        beats = REPEAT_BLOCKS // self.blocks
         for op, operation in REDUCTIONS.items():
             if operation not in config.vector.operations:
                 continue
+            combines = op in COMBINED and beats > 1
+            pairs = op == "vcpadd"
             with m.If(is_op(record, op)):
                 m.d.comb += [
                     now.operation.eq(operation.value),
                     now.one.eq(1),
                     now.reduces.eq(1),
-                    now.combines.eq(op in COMBINED),
+                    now.combines.eq(combines),
                     now.indexed.eq(op in INDEXED),
                     now.wide.eq(wide),
-                    now.shrinks.eq(op == "vcpadd"),
+                    now.shrinks.eq(pairs),
                     now.order.eq(part(record, "vcadd", "order")),
-                    self.counts[1].eq(REPEAT_BLOCKS + (1 if op in COMBINED else 0)),
+                    self.counts[1].eq(beats + combines),
                     self.steps[0][0].eq(signed_part(record, "vcadd", "dst_repeat_bytes")),
                     self.steps[0][1].eq(
-                        0 if op in COMBINED else BLOCK_BYTES // 2 if op == "vcpadd" else size
+                        (0 if op in COMBINED else BLOCK_BYTES // 2 if pairs else size) * self.blocks
                     ),
-                    self.lane_step.eq(Mux(wide, 8, 16)),
+                    self.lane_step.eq(Mux(wide, 8, 16) * self.blocks),
                 ]
+                m.d.comb += [self.offsets[0][j].eq(BLOCK_BYTES * j) for j in range(self.blocks)]
 
     def _build_matrix_out(self, m: Module, record: Value) -> None:
         """Columns of m × 16 elements; a row is two blocks of FP32 or one of FP16."""
@@ -282,16 +302,29 @@ class LanePlan:
             self.places[0].eq(get("dst")),
             self.places[1].eq(get("src")),
             self.counts[0].eq((get("n") + 15) >> 4),
-            self.counts[1].eq(get("m")),
-            self.counts[2].eq(2),
             self.mask.eq(~Const(0, MASK_BITS)),
             self.lane_step.eq(0),
             self.steps[0][0].eq(signed_part(record, "matrix_out", "dst_stride")),
             self.steps[1][0].eq(signed_part(record, "matrix_out", "src_stride")),
-            self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES, 2 * BLOCK_BYTES)),
-            self.steps[1][1].eq(2 * BLOCK_BYTES),
-            self.steps[0][2].eq(Mux(narrow, BLOCK_BYTES // 2, BLOCK_BYTES)),
-            self.steps[1][2].eq(BLOCK_BYTES),
+        ]
+        m.d.comb += [self.offsets[0][j].eq(BLOCK_BYTES * j) for j in range(self.blocks)]
+        # Rows of 64 bytes: two beats for one, or some in a beat.
+        if self.blocks == 1:
+            m.d.comb += [
+                self.counts[1].eq(get("m")),
+                self.counts[2].eq(2),
+                self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES, 2 * BLOCK_BYTES)),
+                self.steps[1][1].eq(2 * BLOCK_BYTES),
+                self.steps[0][2].eq(Mux(narrow, BLOCK_BYTES // 2, BLOCK_BYTES)),
+                self.steps[1][2].eq(BLOCK_BYTES),
+            ]
+            return
+        rows = self.blocks // 2
+        m.d.comb += [
+            self.counts[1].eq((get("m") + rows - 1) >> bits(rows)),
+            now.last_rows.eq(get("m")[: bits(rows)] if rows > 1 else 0),
+            self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES * rows, 2 * BLOCK_BYTES * rows)),
+            self.steps[1][1].eq(2 * BLOCK_BYTES * rows),
         ]
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 
-from .ports import ADDRESS_BITS, ROW_BITS
+from .ports import ADDRESS_BITS
 
 #: Nested levels: repeats or columns of fractals, blocks, halves of a block.
 LEVELS = 3
@@ -21,6 +21,8 @@ class LaneWalk:
     ----------
     plan : LanePlan
         The instruction, taken with ``start``.
+    blocks : int
+        Blocks of a beat.
 
     Attributes
     ----------
@@ -28,13 +30,17 @@ class LaneWalk:
         Go on; the last beat is over.
     places : list of Signal
         First bytes of target, first and second operand of the beat.
+    offsets : list of list of Signal
+        Of each of them, the distance in bytes from there to every other block of the beat.
     block : Signal
-        Number of the beat's block.
+        Number of the beat in the repeat.
+    last_block : Signal
+        The beat is the last one of the repeat.
     mask, lane : Signal
         The mask from the beat's first lane on, and the number of that lane in the repeat.
     """
 
-    def __init__(self, m: Module, plan: Any, start: Value):
+    def __init__(self, m: Module, plan: Any, start: Value, blocks: int):
         self.step, self.ended = Signal(name="lane_step"), Signal(name="lanes_ended")
         self._count = [Signal(SIZE_BITS, name=f"lane_count{n}") for n in range(LEVELS)]
         self._index = [Signal(SIZE_BITS, name=f"lane_index{n}") for n in range(LEVELS)]
@@ -50,7 +56,13 @@ class LaneWalk:
         self.mask = Signal(MASK_BITS, name="lane_mask")
         self.lane = Signal(7, name="lane_first")
         self._whole = Signal(MASK_BITS, name="whole_mask")
-        self._lane_step = Signal(5, name="lanes_of_beat")
+        self._lane_step = Signal(8, name="lanes_of_beat")
+        self.offsets = [
+            [Const(0, 1), *(Signal(ADDRESS_BITS, name=f"offset{o}_{j}") for j in range(1, blocks))]
+            for o in range(3)
+        ]
+        self.last_block = Signal(name="last_beat")
+        m.d.comb += self.last_block.eq(self._index[1] + 1 == self._count[1])
         self._build_step(m)
         with m.If(start):
             self._build_start(m, plan)
@@ -96,40 +108,56 @@ class LaneWalk:
                     self._begin[o][n].eq(plan.places[o]),
                     self._steps[o][n].eq(plan.steps[o][n]),
                 ]
+        for own, asked in zip(self.offsets, plan.offsets, strict=True):
+            m.d.sync += [x.eq(y) for x, y in zip(own[1:], asked[1:], strict=True)]
 
 
 class PendingRows:
     """The rows of UB that beats on their way will write, in their order.
 
+    Parameters
+    ----------
+    row_bits : int
+        Bits of a row.
+    blocks : int
+        Rows of a beat.
+
     Attributes
     ----------
-    row, found : Signal
-        A row, and 1 if it is among them.
-    push, entering : Signal
-        Add a row.
+    push, entering, enabled : Signal, list of Signal, Signal
+        Add the rows of a beat for which ``enabled`` has a bit.
     pop : Signal
-        Remove the oldest one.
+        Remove those of the oldest beat.
     full : Signal
-        No row can be added.
+        No beat can be added.
     """
 
-    def __init__(self, m: Module):
-        self.row = Signal(ROW_BITS, name="pending_row")
-        self.entering = Signal(ROW_BITS, name="pending_entering")
+    def __init__(self, m: Module, row_bits: int, blocks: int):
+        self.entering = [Signal(row_bits, name=f"pending_entering{j}") for j in range(blocks)]
+        self.enabled = Signal(blocks, name="pending_enabled")
         self.push, self.pop = Signal(name="pending_push"), Signal(name="pending_pop")
-        self.found, self.full = Signal(name="pending_found"), Signal(name="pending_full")
-        rows = Array(Signal(ROW_BITS, name=f"pending{i}") for i in range(BEATS))
-        valid = Signal(BEATS, name="pending_valid")
-        head, end = (Signal(range(BEATS), name=f"pending_{name}") for name in ("head", "end"))
-        m.d.comb += [
-            self.found.eq(Cat(*(valid[i] & (rows[i] == self.row) for i in range(BEATS))).any()),
-            self.full.eq(valid.all()),
+        self.full = Signal(name="pending_full")
+        rows = [
+            Array(Signal(row_bits, name=f"pending{i}_{j}") for i in range(BEATS))
+            for j in range(blocks)
         ]
+        valid = Signal(BEATS, name="pending_valid")
+        there = [Signal(BEATS, name=f"pending_there{j}") for j in range(blocks)]
+        self._known = [
+            (valid[i] & there[j][i], rows[j][i]) for i in range(BEATS) for j in range(blocks)
+        ]
+        head, end = (Signal(range(BEATS), name=f"pending_{name}") for name in ("head", "end"))
+        m.d.comb += self.full.eq(valid.all())
         with m.If(self.pop):
             m.d.sync += [valid.bit_select(head, 1).eq(0), head.eq(head + 1)]
         with m.If(self.push):
-            m.d.sync += [
-                valid.bit_select(end, 1).eq(1),
-                rows[end].eq(self.entering),
-                end.eq(end + 1),
-            ]
+            m.d.sync += [valid.bit_select(end, 1).eq(1), end.eq(end + 1)]
+            for j in range(blocks):
+                m.d.sync += [
+                    rows[j][end].eq(self.entering[j]),
+                    there[j].bit_select(end, 1).eq(self.enabled[j]),
+                ]
+
+    def has(self, row: Value) -> Value:
+        """Return 1 if a row is among them."""
+        return Cat(*(on & (known == row) for on, known in self._known)).any()

@@ -13,12 +13,12 @@ from vitruvian.golden.core.encoding import ENCODINGS
 from ..cube.ports import Start
 from ..cube.unit import MatrixUnit
 from .config import CoreConfig
-from .ports import PLACE_BITS
+from .ports import PLACE_BITS, bits
 from .record import RECORD_BITS, part
 from .tile_walk import SIZE_BITS, TileWalk
-from .tiles import TileMemory, bits
+from .tiles import TileMemory
 
-#: Operand tiles that are read ahead of the matrix unit.
+#: Operand tiles, and tiles of C, that are read ahead of the matrix unit.
 _AHEAD = 4
 
 
@@ -98,7 +98,7 @@ class MatrixFeeder(wiring.Component):
         m.submodules.beats = s.beats = beats = SyncFIFO(
             width=beat.size + left + right, depth=_AHEAD
         )
-        m.submodules.starts = starts = SyncFIFO(width=32 * tile.m * tile.n, depth=2)
+        m.submodules.starts = starts = SyncFIFO(width=32 * tile.m * tile.n, depth=_AHEAD)
         s.later, waits_c = Signal(name="later"), Signal(name="waits_c")
         now, next_beat = Signal(beat, name="beat_now"), Signal(beat, name="beat_next")
         reads_c = s.adds & walk.opens
@@ -107,7 +107,7 @@ class MatrixFeeder(wiring.Component):
         free = (beats.w_level + s.later < _AHEAD - 1) & s.room
         m.d.comb += [
             s.go.eq(
-                s.active & ~walk.ended & free & (~reads_c | ((starts.w_level == 0) & ~waits_c))
+                s.active & ~walk.ended & free & (~reads_c | (starts.w_level + waits_c < _AHEAD - 1))
             ),
             walk.step.eq(s.go),
             Value.cast(now.start).eq(Mux(walk.opens, begins, Start.ACCUMULATE.value)),

@@ -14,35 +14,30 @@ from .ports import (
     ADDRESS_BITS,
     BLOCK_BITS,
     BLOCK_BYTES,
-    PLACE_BITS,
-    ROW_BITS,
     ReadPort,
     WritePort,
+    bits,
     rotate,
 )
 from .record import RECORD_BITS
 from .transfer import COUNT_BITS, LEVELS, Transfer
-
-#: A piece of a run on its way: its block and byte in the target, its bytes, by how many bytes the
-#: source's block is turned, and if zeros follow.
-_PIECE = data.StructLayout(
-    {"row": ROW_BITS, "low": PLACE_BITS, "size": PLACE_BITS + 1, "turn": PLACE_BITS, "pads": 1}
-)
 
 
 class Mover(wiring.Component):
     """Unit that moves bytes from one memory to others.
 
     A transfer is a run of bytes that is repeated in three nested levels. In each cycle the unit
-    moves a piece of a run that lies in one block of the source and one of the target: 32 bytes if
-    both are aligned alike.
+    moves a piece of a run that lies in one line of the source and one of the target: a whole line
+    if both are aligned alike.
 
     Parameters
     ----------
     ops : tuple of str
         The operations of the unit.
     ahead : int
-        Blocks that may be requested before the first of them is written.
+        Lines that may be requested before the first of them is written.
+    blocks : int
+        Blocks of 32 bytes of a line. A unit with ``nd2nz`` has lines of one block.
 
     Members
     -------
@@ -50,9 +45,9 @@ class Mover(wiring.Component):
         Instructions.
     idle : Out(1)
         All instructions have ended.
-    r : Out(ReadPort())
+    r : Out(ReadPort(blocks))
         The memory of the source.
-    w : Out(WritePort())
+    w : Out(WritePort(blocks, turns=True))
         The memories of the target.
     target : Out(4)
         The code of the buffer that ``w`` writes to.
@@ -65,22 +60,32 @@ class Mover(wiring.Component):
         w: Any
         target: Signal
 
-    def __init__(self, *, ops: tuple[str, ...], ahead: int = 4):
+    def __init__(self, *, ops: tuple[str, ...], ahead: int = 4, blocks: int = 1):
+        if blocks > 1 and "nd2nz" in ops:
+            raise ValueError(f"blocks must be 1 with nd2nz, not {blocks}")
         self.ops, self.ahead = ops, ahead
+        self.line_bytes = blocks * BLOCK_BYTES
+        self.place_bits = bits(self.line_bytes)
+        # A piece of a run on its way: its line and byte in the target, its bytes, by how many bytes
+        # the source's line is turned, and if zeros follow.
+        place = self.place_bits
+        self.piece = data.StructLayout(
+            {"row": ADDRESS_BITS - place, "low": place, "size": place + 1, "turn": place, "pads": 1}
+        )
         super().__init__(
             {
                 "i": In(stream.Signature(RECORD_BITS)),
                 "idle": Out(1),
-                "r": Out(ReadPort()),
-                "w": Out(WritePort()),
+                "r": Out(ReadPort(blocks)),
+                "w": Out(WritePort(blocks, turns=True)),
                 "target": Out(CODE_BITS),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.pieces = pieces = SyncFIFO(width=_PIECE.size, depth=self.ahead)
-        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=self.ahead)
+        m.submodules.pieces = pieces = SyncFIFO(width=self.piece.size, depth=self.ahead)
+        m.submodules.blocks = blocks = SyncFIFO(width=8 * self.line_bytes, depth=self.ahead)
         sides = ("source", "target")
 
         def levels(name: str, bits: int = ADDRESS_BITS) -> list[Signal]:
@@ -99,8 +104,9 @@ class Mover(wiring.Component):
             short=Signal(ADDRESS_BITS, name="short"),
             fills=Signal(name="fills"),
             pads=Signal(name="pads"),
+            turned=Signal(name="transposes"),
             pattern=Signal(BLOCK_BITS, name="pattern"),
-            size=Signal(PLACE_BITS + 1, name="piece_size"),
+            size=Signal(self.place_bits + 1, name="piece_size"),
             ends=Signal(name="run_ends"),
             go=Signal(name="go"),
             pieces=pieces,
@@ -123,23 +129,24 @@ class Mover(wiring.Component):
         return m
 
     def _build_piece(self, m: Module, s: Any) -> None:
-        """Request the block of the next piece: the bytes that lie in one block on both sides."""
+        """Request the line of the next piece: the bytes that lie in one line on both sides."""
         source, target = s.place
-        room = [BLOCK_BYTES - place[:PLACE_BITS] for place in s.place]
-        within = Mux(s.left < BLOCK_BYTES, s.left[: PLACE_BITS + 1], BLOCK_BYTES)
+        low, line = self.place_bits, self.line_bytes
+        room = [line - place[:low] for place in s.place]
+        within = Mux(s.left < line, s.left[: low + 1], line)
         nearer = Mux(s.fills | (room[1] < room[0]), room[1], room[0])
-        entering = data.View(_PIECE, s.pieces.w_data)
+        entering = data.View(self.piece, s.pieces.w_data)
         m.d.comb += [
             s.size.eq(Mux(within < nearer, within, nearer)),
             s.ends.eq(s.size == s.left),
             self.r.request.eq(s.active & s.pieces.w_rdy & ~s.fills),
-            self.r.address.eq(source[PLACE_BITS:]),
+            self.r.address.eq(source[low:]),
             s.go.eq(s.active & s.pieces.w_rdy & (s.fills | self.r.grant)),
             s.pieces.w_en.eq(s.go),
-            entering.row.eq(target[PLACE_BITS:]),
-            entering.low.eq(target[:PLACE_BITS]),
+            entering.row.eq(target[low:]),
+            entering.low.eq(target[:low]),
             entering.size.eq(s.size),
-            entering.turn.eq(target[:PLACE_BITS] - source[:PLACE_BITS]),
+            entering.turn.eq(target[:low] - source[:low]),
             entering.pads.eq(s.pads & s.ends),
             s.blocks.w_data.eq(self.r.data),
             s.blocks.w_en.eq(self.r.valid),
@@ -151,6 +158,7 @@ class Mover(wiring.Component):
             s.active.eq(1),
             s.fills.eq(transfer.fills),
             s.pads.eq(transfer.pads),
+            s.turned.eq(transfer.turned),
             s.pattern.eq(transfer.pattern),
             s.run.eq(transfer.run),
             s.left.eq(Mux(alone, transfer.short, transfer.run)),
@@ -169,19 +177,23 @@ class Mover(wiring.Component):
             ]
 
     def _build_writes(self, m: Module, s: Any) -> None:
-        """Turn the block of the source to its place in the target, and write its bytes."""
-        leaving = data.View(_PIECE, s.pieces.r_data)
+        """Turn the line of the source to its place in the target, and write its bytes."""
+        line = self.line_bytes
+        leaving = data.View(self.piece, s.pieces.r_data)
         turned = rotate(m, s.blocks.r_data, leaving.turn, "turned")
-        taken = Signal(BLOCK_BYTES)  # bytes of the piece, from byte 0
-        ones = Cat(*(taken[i].replicate(8) for i in range(BLOCK_BYTES)))
+        taken = Signal(line)  # bytes of the piece, from byte 0
+        ones = Cat(*(taken[i].replicate(8) for i in range(line)))
         # With padding, the target is aligned, and the piece ends the block.
-        kept = (ones << (leaving.low << 3))[:BLOCK_BITS]
-        every = ~Const(0, BLOCK_BYTES)
+        kept = (ones << (leaving.low << 3))[: 8 * line]
+        every = ~Const(0, line)
+        pattern = s.pattern.replicate(line // BLOCK_BYTES)
+        padded = Mux(leaving.pads, turned & kept, turned) if "nd2nz" in self.ops else turned
         m.d.comb += [
             taken.eq((1 << leaving.size) - 1),
             self.w.address.eq(leaving.row),
-            self.w.data.eq(Mux(s.fills, s.pattern, Mux(leaving.pads, turned & kept, turned))),
+            self.w.data.eq(Mux(s.fills, pattern, padded)),
             self.w.enable.eq(Mux(leaving.pads, every, taken) << leaving.low),
+            self.w.turned.eq(s.turned),
             self.w.request.eq(s.pieces.r_rdy & (s.fills | s.blocks.r_rdy)),
             s.pieces.r_en.eq(self.w.grant),
             s.blocks.r_en.eq(self.w.grant & ~s.fills),

@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
 from .mover import Mover
+from .ports import connect_read, connect_write
 from .record import RECORD_BITS, is_op
 
 
@@ -62,7 +63,8 @@ class Either(wiring.Component):
     i, idle
         As those of the executors.
     others
-        The ports of ``plain``. Those of ``special`` have the same names.
+        The ports of ``plain``. Those of ``special`` have the same names; where ``plain`` has an
+        array of ports, one port of ``special`` is the first of them, and its lines may be shorter.
     """
 
     if TYPE_CHECKING:
@@ -95,23 +97,30 @@ class Either(wiring.Component):
         for name, member in self.plain.signature.members.items():
             if name in ("i", "idle"):
                 continue
-            mine = getattr(self, name)
-            parts = [getattr(plain, name)]
-            if name in special.signature.members:
-                parts.append(getattr(special, name))
-            with m.If(works):
-                self._join(m, mine, parts[-1], member)
-            with m.Else():
-                self._join(m, mine, parts[0], member)
+            mine, own = getattr(self, name), getattr(plain, name)
+            if member.is_port:
+                chosen = getattr(special, name, own)
+                m.d.comb += mine.eq(Mux(works, chosen, own))
+                continue
+            others = self._ports(getattr(special, name, None))
+            for n, (port, first) in enumerate(
+                zip(self._ports(mine), self._ports(own), strict=True)
+            ):
+                with m.If(works):
+                    if n < len(others):
+                        self._join(m, others[n], port)
+                with m.Else():
+                    self._join(m, first, port)
         return m
 
     @staticmethod
-    def _join(m: Module, mine: Any, part: Any, member: Any) -> None:
-        if member.is_port:
-            m.d.comb += mine.eq(part)
-            return
-        for name, inner in member.signature.members.items():
-            if inner.flow is Out:
-                m.d.comb += getattr(mine, name).eq(getattr(part, name))
-            else:
-                m.d.comb += getattr(part, name).eq(getattr(mine, name))
+    def _ports(port: Any) -> list[Any]:
+        if port is None:
+            return []
+        return list(port) if isinstance(port, (list, tuple)) else [port]
+
+    @staticmethod
+    def _join(m: Module, part: Any, mine: Any) -> None:
+        """Connect a port of an executor to the unit's own."""
+        join = connect_write if hasattr(mine, "enable") else connect_read
+        join(m, part, mine)

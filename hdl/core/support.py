@@ -6,8 +6,17 @@ from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
 
 from ..vector.extension import EXTRA_GROUPS
 from ..vector.operations import OPERATIONS
-from .config import FLAGS, CoreConfig
-from .lanes import CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, LANE_OPS, REDUCTIONS, ExtraOp
+from .config import FLAGS, FRACTAL_BYTES, CoreConfig
+from .lanes import (
+    COMBINED,
+    CONVERSIONS,
+    EXTRA_OPS,
+    INTEGER_OPS,
+    INTEGERS,
+    LANE_OPS,
+    REDUCTIONS,
+    ExtraOp,
+)
 from .ports import BLOCK_BYTES
 
 #: Instructions of units other than V, by unit.
@@ -100,6 +109,11 @@ def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
         yield "must not transpose squares of two fractals"
     elif op == "load" and codes.number("transpose") and codes.dtype("src") not in _ANY_16:
         yield f"must transpose elements of 16 bits, not {codes.dtype('src')}"
+    elif op == "load" and codes.number("transpose"):
+        if codes.buffer("dst") not in ("L0A", "L0B"):
+            yield f"must transpose to L0A or L0B, not to {codes.buffer('dst')}"
+        elif (codes.number("dst") | codes.number("dst_stride")) % FRACTAL_BYTES:
+            yield "must transpose to whole fractals of 512 bytes"
     elif op == "fill" and codes.dtype("dst") in ("int64", "uint64"):
         yield "must not fill with elements of 64 bits"
     elif op == "nd2nz" and codes.dtype("src") in ("int64", "uint64"):
@@ -181,6 +195,7 @@ def _lanewise(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
     yield from _aligned(codes, lanes)
     for name in bits:
         size = 1 if codes.dtype("src0" if op == "vcmpv" else "src") == "fp32" else 2
+        size *= config.lane_blocks
         if codes.number(name) % size:
             yield f"must have bits at multiples of {size} bytes"
 
@@ -225,7 +240,9 @@ def _reduction(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
     yield from _aligned(codes, ("src",))
     size = 4 if kind == "fp32" else 2
     if op == "vcpadd":
-        size = BLOCK_BYTES // 2
+        size = BLOCK_BYTES // 2 if config.lane_blocks == 1 else BLOCK_BYTES
+    elif op not in COMBINED:
+        size *= config.lane_blocks
     elif op in ("vcmax", "vcmin"):
         order = codes.name("order") if codes.has("order") else "value_index"
         size = {"value": size, "index": 4}.get(order, 2 * size)
@@ -249,4 +266,6 @@ def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
         yield "must have the layout nz"
     elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:
         yield "must have strides of whole blocks of 32 bytes"
+    elif (codes.number("src") | codes.number("src_stride")) % (config.lane_blocks * BLOCK_BYTES):
+        yield f"must have sources at multiples of {config.lane_blocks * BLOCK_BYTES} bytes"
     yield from _aligned(codes, ("dst", "src"))

@@ -4,7 +4,8 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from .tiles import ROWS, TileMemory, bits
+from .ports import bits
+from .tiles import ROWS, TileMemory
 
 #: Bits of a size of a product.
 SIZE_BITS = 16
@@ -151,7 +152,7 @@ class TileWalk:
 def _address(
     memory: TileMemory, first: Value, fractal: Value, group: Value, column: Value
 ) -> Value:
-    low = bits(memory.row_blocks) + 4
+    low = bits(memory.fractal_blocks)
     begin = first[low:]
     columns, groups = bits(memory.row_pieces), bits(memory.groups)
     wide = memory.address.members["fractal"]

@@ -6,18 +6,24 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ports import BLOCK_BYTES, ReadPort, WritePort, choose
+from .ports import BLOCK_BYTES, ReadPort, WritePort, bits, choose
 
 #: Rows of a fractal.
 ROWS = 16
+#: Bytes of an element of a fractal that can be transposed.
+ELEMENT_BYTES = 2
 
 
 class TileMemory(wiring.Component):
-    """Memory of fractals in banks, so that a row and a column of pieces each take one cycle.
+    """Memory of fractals in banks, so that lines of rows and tiles each take one cycle.
 
-    A row of a fractal is cut into pieces. Piece j of row i is in bank (i + j) modulo the number of
-    banks: the pieces of a row are in different banks, and so are pieces j of consecutive rows,
-    which are a tile.
+    A row of a fractal is cut into pieces. With S rows in a line (1 if a line is shorter), piece j
+    of row i is in bank (i + S·j) modulo the number of banks: the pieces of a line are in different
+    banks, and so are pieces j of consecutive rows, which are a tile.
+
+    A line with ``turned`` has columns of a fractal instead of rows: element i of a block belongs to
+    row i. As many rows as there are banks are written in a cycle, so it is granted after
+    ``16 / tile_rows`` cycles.
 
     Parameters
     ----------
@@ -26,16 +32,21 @@ class TileMemory(wiring.Component):
     tile_rows : int
         Rows of a tile, which is also the number of banks: a power of two up to 16.
     piece_bytes : int
-        Bytes of a piece, a power of two up to 32.
+        Bytes of a piece, a power of two.
     row_bytes : int
         Bytes of a row of a fractal.
     readers, writers : int
-        Numbers of ports for blocks, that is for 32 bytes of a row.
+        Numbers of ports for lines.
+    blocks : int
+        Blocks of 32 bytes of a line. A line has at least the bytes of a piece, and at most those of
+        a tile.
+    turns : bool
+        Writers can ask for a transposed fractal; then a row is a block, and no tile is written.
 
     Members
     -------
-    r, w : array of In(ReadPort()), array of In(WritePort())
-        Ports for blocks. A tile goes first.
+    r, w : array of In(ReadPort(blocks)), array of In(WritePort(blocks, turns))
+        Ports for lines. A tile goes first.
     tile : In(tile_address)
         Address of the tile that is read if ``read`` is set.
     read : In(1)
@@ -67,12 +78,28 @@ class TileMemory(wiring.Component):
         row_bytes: int,
         readers: int,
         writers: int,
+        blocks: int = 1,
+        turns: bool = False,
     ):
+        line_bytes = blocks * BLOCK_BYTES
+        if not piece_bytes <= line_bytes <= piece_bytes * tile_rows:
+            raise ValueError(
+                f"a line of {line_bytes} bytes must be at least a piece of {piece_bytes} and at "
+                f"most a tile of {piece_bytes * tile_rows}"
+            )
+        if turns and row_bytes != BLOCK_BYTES:
+            raise ValueError(f"a row must be a block of 32 bytes to turn, not {row_bytes}")
         self.fractals, self.banks, self.piece_bytes = fractals, tile_rows, piece_bytes
-        self.row_pieces = row_bytes // piece_bytes
-        self.groups = ROWS // tile_rows
-        self.block_pieces = BLOCK_BYTES // piece_bytes
-        self.row_blocks = row_bytes // BLOCK_BYTES
+        self.row_pieces, self.line_pieces = row_bytes // piece_bytes, line_bytes // piece_bytes
+        self.groups, self.blocks, self.turns = ROWS // tile_rows, blocks, turns
+        self.fractal_blocks = ROWS * row_bytes // BLOCK_BYTES
+        # A line is some rows, or a row is some lines.
+        self.line_rows, self.row_lines = max(line_bytes // row_bytes, 1), row_bytes // line_bytes
+        self.line_columns = self.line_pieces // self.line_rows
+        if turns and self.line_rows * ELEMENT_BYTES > piece_bytes:
+            raise ValueError(
+                f"a piece must have an element of each row of a line, not {piece_bytes} bytes"
+            )
         # Of a tile: its column of pieces, its group of rows, its fractal.
         self.address = data.StructLayout(
             {
@@ -93,86 +120,78 @@ class TileMemory(wiring.Component):
             "values": In(pieces),
         }
         if readers:
-            members["r"] = In(ReadPort()).array(readers)
+            members["r"] = In(ReadPort(blocks)).array(readers)
         if writers:
-            members["w"] = In(WritePort()).array(writers)
+            members["w"] = In(WritePort(blocks, turns=turns)).array(writers)
         self.readers, self.writers = readers, writers
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        banks = self.banks
         depth = self.fractals * self.groups * self.row_pieces
         cells = []
-        for b in range(banks):
+        for b in range(self.banks):
             cell = memory.Memory(shape=8 * self.piece_bytes, depth=depth, init=[])
             m.submodules[f"bank{b}"] = cell
             cells.append((cell.read_port(), cell.write_port(granularity=8)))
+        self._build_reads(m, [read for read, _ in cells])
+        self._build_writes(m, [write for _, write in cells])
+        return m
+
+    def _build_reads(self, m: Module, cells: list[Any]) -> None:
+        banks = self.banks
         reading: Value = Const(0, 1)
-        block: Any = None
+        at: dict[str, Value] | None = None
         if self.readers:
-            reading, block = choose(m, list(self.r), ~self.read)
-        writing: Value = Const(0, 1)
-        source: Any = None
-        if self.writers:
-            writing, source = choose(m, list(self.w), ~self.write)
-        turn = bits(banks)
-        column = Signal(max(turn, 1), name="column_read")
-        m.d.sync += column.eq(Value.cast(self.tile.column)[:turn] if turn else 0)
-        # Piece i of a tile is in bank i + column, so bank b has piece b - column.
+            reading, line = choose(m, list(self.r), ~self.read)
+            at = self._split(line.address)
+        column = Signal(max(bits(self.row_pieces), 1), name="column_read")
+        m.d.sync += column.eq(Value.cast(self.tile.column))
         for i in range(banks):
             value = Signal(8 * self.piece_bytes, name=f"piece{i}")
             with m.Switch(column):
-                for c in range(min(self.row_pieces, banks)):
+                for c in range(self.row_pieces):
                     with m.Case(c):
-                        m.d.comb += value.eq(cells[(i + c) % banks][0].data)
+                        m.d.comb += value.eq(cells[self._bank(i, c)].data)
             m.d.comb += self.pieces[i].eq(value)
-        at = self._split(block.address) if block is not None else None
-        to = self._split(source.address) if source is not None else None
-        for b, (read, write) in enumerate(cells):
+        for b, read in enumerate(cells):
             address = self._cell(self.tile.fractal, self.tile.group, self.tile.column)
             if at is not None:
-                # The block's piece that this bank has: (b - row) modulo the banks, if it is there.
-                piece = self._piece(b, at["row"])
-                other = self._cell(at["fractal"], at["row"] >> turn, self._within(at, piece))
+                other = self._cell(at["fractal"], at["group"], self._column(at, b))
                 address = Mux(self.read, address, other)
             m.d.comb += [read.addr.eq(address), read.en.eq(self.read | reading)]
-            self._build_write(m, b, write, to, writing, source)
         if at is not None:
-            self._build_block(m, at, cells)
-        return m
+            self._build_line(m, at, cells)
+
+    def _bank(self, row: int, column: int) -> int:
+        return (row + self.line_rows * column) % self.banks
 
     def _split(self, address: Value) -> dict[str, Value]:
-        """Return fractal, row and block in the row of a block's address."""
-        low = bits(self.row_blocks)
+        """Return fractal, group of rows, bank of the first piece, and first column of a line."""
+        turn, total = bits(self.banks), ROWS // self.line_rows * max(self.row_lines, 1)
+        parts = bits(self.row_lines) if self.row_lines else 0
+        row = Cat(Const(0, bits(self.line_rows)), address[parts : bits(total)])
+        first = Cat(Const(0, bits(self.line_columns)), address[:parts])
+        low = bits(total)
+        start = (row + first * self.line_rows)[: max(turn, 1)] if turn else Const(0, 1)
         return {
-            "block": address[:low] if low else Const(0, 1),
-            "row": address[low : low + 4],
-            "fractal": address[low + 4 : low + 4 + max(bits(self.fractals), 1)],
+            "first": first,
+            "start": start,
+            "group": row[turn:4],
+            "fractal": address[low : low + max(bits(self.fractals), 1)],
         }
 
-    def _piece(self, bank: int, row: Value) -> Value:
-        """Return which piece of a row, modulo the banks, is in a bank."""
+    def _within(self, at: dict[str, Value], bank: int) -> Value:
+        """Return the number of a bank, counted from that of the first piece of a line."""
         turn = bits(self.banks)
-        if not turn:
-            return Const(0, 1)
-        return (Const(bank, turn) - row[:turn])[:turn]
+        return (Const(bank, turn) - at["start"])[:turn] if turn else Const(0, 1)
 
-    def _within(self, at: dict[str, Value], piece: Value) -> Value:
-        """Return the column of the piece of a block: pieces of earlier blocks come before it."""
-        per = bits(self.block_pieces)
-        columns = bits(self.row_pieces)
-        first = at["block"] << per if self.row_blocks > 1 else Const(0, 1)
-        # The banks count modulo their number, so the piece is found relative to the first one.
-        relative = (piece - first)[: max(bits(self.banks), 1)]
-        return (first + relative)[: max(columns, 1)]
-
-    def _inside(self, at: dict[str, Value], piece: Value) -> Value:
-        """Return 1 if the piece belongs to the block."""
-        per = bits(self.block_pieces)
-        first = at["block"] << per if self.row_blocks > 1 else Const(0, 1)
-        relative = (piece - first)[: max(bits(self.banks), 1)]
-        return relative < self.block_pieces
+    def _column(self, at: dict[str, Value], bank: int) -> Value:
+        """Return the column of the piece of a line that a bank has, if it has one."""
+        number = self._within(at, bank)[bits(self.line_rows) :]
+        if not len(number):
+            return at["first"]
+        return (at["first"] + number)[: max(bits(self.row_pieces), 1)]
 
     def _cell(self, fractal: Value, group: Value, column: Value) -> Value:
         """Return the address in a bank."""
@@ -181,68 +200,125 @@ class TileMemory(wiring.Component):
         parts.append(Value.cast(fractal))
         return Cat(*parts)
 
-    def _build_write(
-        self,
-        m: Module,
-        b: int,
-        write: Any,
-        to: dict[str, Value] | None,
-        writing: Value,
-        source: Any,
-    ) -> None:
-        banks, turn = self.banks, bits(self.banks)
-        # Of a tile: bank b has piece b - column.
-        value = Signal(8 * self.piece_bytes, name=f"tile_value{b}")
-        row_on = Signal(name=f"tile_row{b}")
-        column = Value.cast(self.target.column)[:turn] if turn else Const(0, 1)
-        with m.Switch(column):
-            for c in range(min(self.row_pieces, banks)):
-                with m.Case(c):
-                    i = (b - c) % banks
-                    m.d.comb += [value.eq(self.values[i]), row_on.eq(self.rows[i])]
-        enable = self.bytes & (self.write & row_on).replicate(self.piece_bytes)
-        address = self._cell(self.target.fractal, self.target.group, self.target.column)
-        if to is not None:
-            piece = self._piece(b, to["row"])
-            other = self._cell(to["fractal"], to["row"] >> turn, self._within(to, piece))
-            per = bits(self.block_pieces)
-            number = self._within(to, piece)[: max(per, 1)] if per else Const(0, 1)
-            place = Signal(8 * self.piece_bytes, name=f"block_value{b}")
-            on = Signal(self.piece_bytes, name=f"block_on{b}")
-            with m.Switch(number):
-                for p in range(self.block_pieces):
-                    with m.Case(p):
-                        low = p * self.piece_bytes
-                        m.d.comb += [
-                            place.eq(source.data[8 * low : 8 * (low + self.piece_bytes)]),
-                            on.eq(source.enable[low : low + self.piece_bytes]),
-                        ]
-            here = writing & self._inside(to, piece)
-            enable = Mux(self.write, enable, on & here.replicate(self.piece_bytes))
-            address = Mux(self.write, address, other)
-            value = Mux(self.write, value, place)
-        m.d.comb += [write.addr.eq(address), write.data.eq(value), write.en.eq(enable)]
+    def _order(self, number: int) -> int:
+        """Return the place in a line of the piece in a bank, counted from that of the first."""
+        row, column = number % self.line_rows, number // self.line_rows
+        return row * self.line_columns + column
 
-    def _build_block(self, m: Module, at: dict[str, Value], cells: list) -> None:
-        """Put the pieces of a block together in the cycle after its grant."""
-        banks, turn = self.banks, bits(self.banks)
-        start = Signal(max(turn, 1), name="block_start")  # bank of the block's first piece
-        first = at["block"] << bits(self.block_pieces) if self.row_blocks > 1 else Const(0, 1)
-        m.d.sync += start.eq((at["row"] + first)[: max(turn, 1)] if turn else 0)
-        parts = []
-        for p in range(self.block_pieces):
-            part = Signal(8 * self.piece_bytes, name=f"block_part{p}")
+    def _build_line(self, m: Module, at: dict[str, Value], cells: list[Any]) -> None:
+        """Put the pieces of a line together in the cycle after its grant."""
+        start = Signal(max(bits(self.banks), 1), name="line_start")  # bank of its first piece
+        m.d.sync += start.eq(at["start"])
+        parts: dict[int, Value] = {}
+        for number in range(self.line_pieces):
+            piece = Signal(8 * self.piece_bytes, name=f"line_part{number}")
             with m.Switch(start):
-                for s in range(banks):
+                for s in range(self.banks):
                     with m.Case(s):
-                        m.d.comb += part.eq(cells[(s + p) % banks][0].data)
-            parts.append(part)
+                        m.d.comb += piece.eq(cells[(s + number) % self.banks].data)
+            parts[self._order(number)] = piece
         for reader in self.r:
             last = Signal()
             m.d.sync += last.eq(reader.grant)
-            m.d.comb += [reader.valid.eq(last), reader.data.eq(Cat(*parts))]
+            line = Cat(*(parts[n] for n in range(self.line_pieces)))
+            m.d.comb += [reader.valid.eq(last), reader.data.eq(line)]
 
+    def _build_writes(self, m: Module, cells: list[Any]) -> None:
+        writing, turning, done = (Signal(name=name) for name in ("writes", "turns", "write_done"))
+        source: Any = None
+        to: dict[str, Value] | None = None
+        m.d.comb += done.eq(1)
+        if self.writers:
+            taken, source = choose(m, list(self.w), ~self.write, done)
+            to = self._split(source.address)
+            turned = source.turned if self.turns else 0
+            m.d.comb += [writing.eq(taken & ~turned), turning.eq(taken & turned)]
+        column, address = Signal(max(bits(self.row_pieces), 1), name="column_written"), self.target
+        every, rows, enable = self.values, self.rows & self.write.replicate(self.banks), self.bytes
+        values: list[Value] = [every[i] for i in range(self.banks)]
+        enables: list[Value] = [enable & rows[i].replicate(len(enable)) for i in range(self.banks)]
+        at: Value = self._cell(address.fractal, address.group, column)
+        if self.turns:
+            assert to is not None
+            group = self._phase(m, source, done)
+            turned_column, values, enables = self._turned(m, source, turning, group)
+            at = self._cell(to["fractal"], group, column)
+            m.d.comb += column.eq(turned_column)
+        else:
+            m.d.comb += column.eq(Value.cast(address.column))
+        for b, write in enumerate(cells):
+            # Bank b has the piece of row b - S·column of a tile.
+            value = Signal(8 * self.piece_bytes, name=f"tile_value{b}")
+            on = Signal(self.piece_bytes, name=f"tile_on{b}")
+            with m.Switch(column):
+                for c in range(self.row_pieces):
+                    with m.Case(c):
+                        i = (b - self.line_rows * c) % self.banks
+                        m.d.comb += [value.eq(values[i]), on.eq(enables[i])]
+            m.d.comb += [write.addr.eq(at), write.data.eq(value), write.en.eq(on)]
+            if to is not None:
+                with m.If(writing):
+                    self._build_written(m, b, write, to, source)
 
-def bits(count: int) -> int:
-    """Return the bits of a number below ``count``."""
-    return (count - 1).bit_length()
+    def _build_written(
+        self, m: Module, b: int, write: Any, to: dict[str, Value], source: Any
+    ) -> None:
+        """Write the piece of a line that is in a bank."""
+        size, number = self.piece_bytes, self._within(to, b)
+        m.d.comb += [
+            write.addr.eq(self._cell(to["fractal"], to["group"], self._column(to, b))),
+            write.en.eq(0),
+        ]
+        with m.Switch(number):
+            for n in range(self.line_pieces):
+                low = size * self._order(n)
+                with m.Case(n):
+                    m.d.comb += [
+                        write.data.eq(source.data[8 * low : 8 * (low + size)]),
+                        write.en.eq(source.enable[low : low + size]),
+                    ]
+
+    def _phase(self, m: Module, source: Any, done: Signal) -> Value:
+        """Count the cycles of a turned line of each port; return the group of rows of this one."""
+        if self.groups == 1:
+            return Const(0, 1)
+        phase = Signal(bits(self.groups), name="turn_phase")
+        for n, pick in enumerate(source.picks):
+            own = Signal(bits(self.groups), name=f"turn_phase{n}")
+            with m.If(pick):
+                m.d.comb += phase.eq(own)
+                with m.If(source.turned):
+                    m.d.sync += own.eq(own + 1)
+        m.d.comb += done.eq(~source.turned | phase.all())
+        return phase
+
+    def _turned(
+        self, m: Module, source: Any, turning: Value, group: Value
+    ) -> tuple[Value, list[Value], list[Value]]:
+        """Return column, pieces and enabled bytes of the rows that a turned line is written to."""
+        size, pieces = ELEMENT_BYTES, self.piece_bytes // ELEMENT_BYTES
+        wide = self.line_rows * size  # bytes of a row that a line gives
+        number = source.address[: bits(ROWS // self.line_rows)]  # of the line in the fractal
+        per = bits(self.piece_bytes // wide)
+        place = number[:per] if per else Const(0, 1)
+        values, enables = [], []
+        for i in range(self.banks):
+            # Element i + banks·group of each block.
+            numbers = [i + self.banks * g for g in range(self.groups)]
+            elements = [self._elements(source.data, 8, number) for number in numbers]
+            on = [self._elements(source.enable, 1, number) for number in numbers]
+            element = Signal(8 * wide, name=f"turned{i}")
+            enabled = Signal(wide, name=f"turned_on{i}")
+            with m.Switch(group):
+                for g in range(self.groups):
+                    with m.Case(g):
+                        m.d.comb += [element.eq(elements[g]), enabled.eq(on[g])]
+            values.append(element.replicate(pieces * size // wide))
+            on_turn = enabled & turning.replicate(wide)
+            enables.append(Cat(*(on_turn & (place == p).replicate(wide) for p in range(1 << per))))
+        return number[per:], values, enables
+
+    def _elements(self, line: Value, unit: int, number: int) -> Value:
+        """Return an element of each block of a line, with ``unit`` bits for a byte."""
+        lows = [BLOCK_BYTES * block + ELEMENT_BYTES * number for block in range(self.line_rows)]
+        return Cat(*(line[unit * low : unit * (low + ELEMENT_BYTES)] for low in lows))

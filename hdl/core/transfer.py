@@ -37,6 +37,8 @@ class Transfer:
         block.
     fills, pattern : Signal
         With ``fills``, every block of the target is the pattern.
+    turned : Signal
+        The blocks of the source become columns of fractals of the target.
     buffer : Signal
         Code of the buffer of the target.
     """
@@ -45,7 +47,9 @@ class Transfer:
         self.source, self.to, self.run, self.short = (
             Signal(ADDRESS_BITS, name=f"plan_{name}") for name in ("source", "to", "run", "short")
         )
-        self.fills, self.pads = Signal(name="plan_fills"), Signal(name="plan_pads")
+        self.fills, self.pads, self.turned = (
+            Signal(name=f"plan_{name}") for name in ("fills", "pads", "turned")
+        )
         self.pattern = Signal(BLOCK_BITS, name="plan_pattern")
         self.buffer = Signal(CODE_BITS, name="plan_buffer")
         self.levels = [
@@ -100,14 +104,8 @@ class Transfer:
         def get(name: str) -> Value:
             return part(record, "load", name)
 
-        level = 1
-        m.d.comb += self.run.eq(512)
+        m.d.comb += [self.run.eq(512), self.turned.eq(get("transpose"))]
         self._level(m, 0, get("repeat"), get("src_stride"), get("dst_stride"))
-        with m.If(get("transpose")):
-            # Elements of 16 bits, one by one.
-            m.d.comb += self.run.eq(2)
-            self._level(m, level, 16, BLOCK_BYTES, 2)
-            self._level(m, level + 1, 16, 2, BLOCK_BYTES)
 
     def _fill(self, m: Module, record: Value) -> None:
         encoding = ENCODINGS["fill"]

@@ -3,21 +3,30 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS, ORDERS
-from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS
 
 from ..vector.extension import VectorExtension
 from ..vector.operations import Operation
 from ..vector.unit import VectorUnit
 from .config import CoreConfig
 from .lane_plan import LANES_LAYOUT, REPEAT_BLOCKS, LanePlan
+from .lane_results import reduced, shrunk
 from .lane_walk import BEATS, MASK_BITS, LaneWalk, PendingRows
-from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ROW_BITS, ReadPort, WritePort
+from .ports import (
+    ADDRESS_BITS,
+    BLOCK_BITS,
+    BLOCK_BYTES,
+    PLACE_BITS,
+    ROW_BITS,
+    ReadPort,
+    WritePort,
+    bits,
+)
 from .record import RECORD_BITS
 
 #: Beats whose operands wait in front of the vector unit.
@@ -27,9 +36,10 @@ _WAITING = 4
 class LaneFeeder(wiring.Component):
     """Unit V of a core: operations lane by lane, comparisons, selections, and results of L0C.
 
-    An instruction is a sequence of beats of one block. Three nested levels count them: repeats (or
-    columns of fractals), blocks, and the halves of a block where dtypes of 16 and 32 bits meet. A
-    beat reads its operands one after the other, because UB has one port to read. A block that an
+    An instruction is a sequence of beats of as many blocks as the vector unit has lanes for. Three
+    nested levels count them: repeats (or columns of fractals), beats of a repeat, and the halves of
+    a block where dtypes of 16 and 32 bits meet and a beat has one block. Every block has an address
+    and a port of its own. A beat is complete when all its blocks have been granted. A block that an
     earlier beat still has to write is read after that.
 
     Parameters
@@ -42,12 +52,14 @@ class LaneFeeder(wiring.Component):
         Instructions.
     idle : Out(1)
         All instructions have ended.
-    ub, l0c : Out(ReadPort())
-        The memories of operands.
-    w : Out(WritePort())
-        The memory of results.
+    ub : array of Out(ReadPort())
+        The blocks of the first operand, then those of the second.
+    l0c : Out(ReadPort(config.lane_blocks))
+        The memory of sums.
+    w : array of Out(WritePort())
+        The blocks of results.
     target : Out(4)
-        The code of that memory, which is UB.
+        The code of their memory, which is UB.
     """
 
     if TYPE_CHECKING:
@@ -59,14 +71,14 @@ class LaneFeeder(wiring.Component):
         target: Signal
 
     def __init__(self, *, config: CoreConfig):
-        self.config = config
+        self.config, self.blocks = config, config.lane_blocks
         super().__init__(
             {
                 "i": In(stream.Signature(RECORD_BITS)),
                 "idle": Out(1),
-                "ub": Out(ReadPort()),
-                "l0c": Out(ReadPort()),
-                "w": Out(WritePort()),
+                "ub": Out(ReadPort()).array(2 * self.blocks),
+                "l0c": Out(ReadPort(self.blocks)),
+                "w": Out(WritePort()).array(self.blocks),
                 "target": Out(CODE_BITS),
             }
         )
@@ -86,40 +98,39 @@ class LaneFeeder(wiring.Component):
             }
         )
         m.submodules.beats = beats = SyncFIFO(width=beat.size, depth=_WAITING)
-        m.submodules.first = first = SyncFIFO(width=BLOCK_BITS, depth=_WAITING)
-        m.submodules.second = second = SyncFIFO(width=BLOCK_BITS, depth=_WAITING)
         m.submodules.targets = targets = SyncFIFO(width=beat.size, depth=BEATS)
-        waiting = _WAITING if "fused" in self.config.extension.groups else 0
-        m.submodules.third = third = SyncFIFO(width=BLOCK_BITS, depth=waiting)
         m.submodules.unit = unit = VectorUnit(config=self.config.vector)
-        m.submodules.extension = extension = VectorExtension(config=self.config.extension)
+        extensions = [VectorExtension(config=self.config.extension) for _ in range(self.blocks)]
+        for j, extension in enumerate(extensions):
+            m.submodules[f"extension{j}"] = extension
+        waiting = _WAITING if "fused" in self.config.extension.groups else 0
+        parts = REPEAT_BLOCKS // self.blocks
         s = SimpleNamespace(
             now=Signal(LANES_LAYOUT, name="now"),
-            walk=LaneWalk(m, plan, start),
-            pending=PendingRows(m),
+            walk=LaneWalk(m, plan, start, self.blocks),
+            pending=PendingRows(m, bits(self.config.ub // BLOCK_BYTES), self.blocks),
             active=Signal(name="active"),
             beats=beats,
-            first=first,
-            second=second,
-            third=third,
+            sources=[self._queues(m, name, _WAITING) for name in ("first", "second")],
+            third=self._queues(m, "third", waiting),
             targets=targets,
             unit=unit,
-            extension=extension,
+            extensions=extensions,
+            extended=Signal(name="extended"),  # the extensions have taken a beat
             entering=data.View(beat, beats.w_data),
             head=data.View(beat, beats.r_data),
             done=data.View(beat, targets.r_data),
             compared=Signal(MASK_BITS, name="compared"),
-            got_a=Signal(name="got_a"),  # the first operand of the beat has been requested
-            got_b=Signal(name="got_b"),
             loaded=Signal(name="loaded"),  # the bits of a selection have been loaded
             ready=Signal(name="beat_ready"),
-            # What the blocks of a repeat gave: elements, lanes, a bit for each block with any.
+            complete=Signal(name="result_complete"),
+            # What the beats of a repeat gave: elements, lanes, a bit for each beat with any.
             **{
-                name: Array(Signal(width, name=f"{name}{i}") for i in range(REPEAT_BLOCKS))
+                name: Array(Signal(width, name=f"{name}{i}") for i in range(parts))
                 for name, width in (("partial", 32), ("partial_lane", 8), ("there", 1))
             },
         )
-        self._build_reads(m, s)
+        self._build_reads(m, s, start)
         self._build_commands(m, s)
         self._build_results(m, s)
         self._build_registers(m, s)
@@ -131,84 +142,156 @@ class LaneFeeder(wiring.Component):
         ]
         with m.If(start):
             m.d.sync += [s.active.eq(1), s.now.eq(plan.now), s.loaded.eq(0)]
-            m.d.sync += [s.got_a.eq(0), s.got_b.eq(0)]
         with m.Elif(s.active & s.walk.ended & ~beats.r_rdy & ~targets.r_rdy):
             m.d.sync += s.active.eq(0)
         return m
 
-    def _build_reads(self, m: Module, s: Any) -> None:
-        """Request the operands of a beat, one after the other, and put the beat into its queue."""
+    def _queues(self, m: Module, name: str, depth: int) -> list[SyncFIFO]:
+        """Return a queue for each block of an operand."""
+        queues = [SyncFIFO(width=BLOCK_BITS, depth=depth) for _ in range(self.blocks)]
+        for j, queue in enumerate(queues):
+            m.submodules[f"{name}{j}"] = queue
+        return queues
+
+    def _needs(self, now: Any, operand: int, block: int) -> Value:
+        """Return 1 if the operand of the beats has this block in memory."""
+        if operand:
+            return now.two
+        # An operand that becomes wider has half as many blocks as its results.
+        if block >= self.blocks // 2 and self.blocks > 1:
+            return now.one & ~now.expands
+        return now.one
+
+    def _build_reads(self, m: Module, s: Any, start: Value) -> None:
+        """Request the blocks of a beat, and put the beat into its queue when all are granted."""
         now, walk, pending = s.now, s.walk, s.pending
         works = s.active & ~walk.ended
-        combining = now.combines & (walk.block == REPEAT_BLOCKS)
-        asks_a = works & now.one & ~s.got_a & ~combining
-        asks_b = works & now.two & (s.got_a | ~now.one) & ~s.got_b
-        asks_c = works & now.third & ~asks_a & ~asks_b
-        last = Mux(now.third, asks_c, asks_b | ~now.two)
+        combining = Signal(name="combining")
         room = s.beats.w_rdy & ~pending.full
-        place = Mux(asks_a, walk.places[1], Mux(asks_c, walk.places[0], walk.places[2]))
-        row = Signal(ROW_BITS)
-        from_l0c = asks_a & now.from_l0c
-        granted, go = Signal(name="operand_granted"), Signal(name="beat_complete")
+        go = Signal(name="beat_complete")
         m.d.comb += [
-            row.eq(place[PLACE_BITS:]),
-            pending.row.eq(row),
-            self.ub.request.eq((asks_a | asks_b | asks_c) & ~from_l0c & room & ~pending.found),
-            self.ub.address.eq(row),
-            self.l0c.request.eq(from_l0c & room),
-            self.l0c.address.eq(row),
-            granted.eq(self.ub.grant | self.l0c.grant),
-            go.eq(works & room & Mux((now.one | now.two) & ~combining, granted & last, 1)),
-            walk.step.eq(go),
+            combining.eq(now.combines & (walk.block == REPEAT_BLOCKS // self.blocks)),
+            self.l0c.request.eq(works & now.from_l0c & room),
+            self.l0c.address.eq(walk.places[1] >> bits(BLOCK_BYTES * self.blocks)),
         ]
-        with m.If(go):
-            m.d.sync += [s.got_a.eq(0), s.got_b.eq(0)]
-        with m.Elif(granted):
-            m.d.sync += [s.got_a.eq(1), s.got_b.eq(asks_b)]
-        second_read, third_read = Signal(), Signal()
-        m.d.sync += [second_read.eq(asks_b & granted), third_read.eq(asks_c & granted)]
+        waits: list[Value] = [now.from_l0c & ~self.l0c.grant]
+        for o in range(2):
+            for j in range(self.blocks):
+                name, queue = f"{'ab'[o]}{j}", s.sources[o][j]
+                port = self.ub[o * self.blocks + j]
+                got, asks = Signal(name=f"got_{name}"), Signal(name=f"asks_{name}")
+                row = Signal(ROW_BITS, name=f"row_{name}")
+                # The blocks of L0C come in one line.
+                needs = self._needs(now, o, j) & ~combining
+                if o == 0:
+                    needs = needs & ~now.from_l0c
+                place = (walk.places[1 + o] + walk.offsets[1 + o][j])[PLACE_BITS:]
+                known = Signal(name=f"pending_{name}")
+                m.d.comb += [
+                    row.eq(place),
+                    known.eq(pending.has(row[: len(pending.entering[0])])),
+                    asks.eq(works & needs & ~got),
+                    port.request.eq(asks & room & ~known),
+                    port.address.eq(row),
+                    queue.w_data.eq(port.data),
+                    queue.w_en.eq(port.valid),
+                ]
+                waits.append(asks & ~port.grant)
+                with m.If(go | start):
+                    m.d.sync += got.eq(0)
+                with m.Elif(port.grant):
+                    m.d.sync += got.eq(1)
+                if o == 0:
+                    with m.If(self.l0c.valid):
+                        line = self.l0c.data.word_select(j, BLOCK_BITS)
+                        m.d.comb += [queue.w_data.eq(line), queue.w_en.eq(1)]
+                    if s.third[j].depth:
+                        may = works & room & got
+                        third = self._build_third(m, s, j, may, row, known, go | start)
+                        waits.append(third)
         m.d.comb += [
-            s.first.w_data.eq(Mux(self.l0c.valid, self.l0c.data, self.ub.data)),
-            s.first.w_en.eq(self.l0c.valid | (self.ub.valid & ~second_read & ~third_read)),
-            s.second.w_data.eq(self.ub.data),
-            s.second.w_en.eq(self.ub.valid & second_read),
-            s.third.w_data.eq(self.ub.data),
-            s.third.w_en.eq(self.ub.valid & third_read),
+            go.eq(works & room & ~Cat(*waits).any()),
+            walk.step.eq(go),
             s.beats.w_en.eq(go),
             s.entering.mask.eq(walk.mask[: self.config.vector.lanes]),
             s.entering.place.eq(walk.lane),
-            s.entering.half.eq(walk.places[1][PLACE_BITS - 1] & now.expands),
             s.entering.combines.eq(combining),
             s.entering.target.eq(walk.places[0]),
             pending.push.eq(go & ~now.to_register & (combining | ~now.combines)),
-            pending.entering.eq(walk.places[0][PLACE_BITS:]),
         ]
+        if self.blocks == 1:
+            m.d.comb += s.entering.half.eq(walk.places[1][PLACE_BITS - 1] & now.expands)
+        self._build_rows(m, s)
+
+    def _build_third(
+        self, m: Module, s: Any, j: int, may: Value, row: Signal, known: Value, over: Value
+    ) -> Value:
+        """Read a block of the target after that of the first operand; return 1 if it waits."""
+        now, walk, port, queue = s.now, s.walk, self.ub[j], s.third[j]
+        got, came = Signal(name=f"got_c{j}"), Signal(name=f"came_c{j}")
+        asks = Signal(name=f"asks_c{j}")
+        m.d.comb += asks.eq(may & now.third & ~got)
+        with m.If(asks):
+            m.d.comb += [
+                row.eq((walk.places[0] + walk.offsets[0][j])[PLACE_BITS:]),
+                port.request.eq(~known),
+            ]
+        m.d.sync += came.eq(asks & port.grant)
+        with m.If(over):
+            m.d.sync += got.eq(0)
+        with m.Elif(asks & port.grant):
+            m.d.sync += got.eq(1)
+        with m.If(came):
+            m.d.comb += [s.sources[0][j].w_en.eq(0), queue.w_en.eq(port.valid)]
+        m.d.comb += queue.w_data.eq(port.data)
+        return now.third & ~got & ~(asks & port.grant)
+
+    def _build_rows(self, m: Module, s: Any) -> None:
+        """Find the rows that a beat will write, and the lanes of the last rows of L0C."""
+        now, walk, pending = s.now, s.walk, s.pending
+        for j in range(self.blocks):
+            place = walk.places[0] + walk.offsets[0][j]
+            single = now.compares | (now.reduces & ~now.shrinks)
+            many = ~single if j else Const(1, 1)
+            fits = many & ~now.shrinks if j >= max(self.blocks // 2, 1) else many
+            m.d.comb += [pending.entering[j].eq(place[PLACE_BITS:]), pending.enabled[j].eq(fits)]
+        if self.blocks > 2:
+            # A beat has some rows of 16 lanes of FP32, of which the last one may have fewer.
+            rows = self.blocks // 2
+            with m.If(now.from_l0c & walk.last_block & (now.last_rows != 0)):
+                m.d.comb += s.entering.mask.eq(
+                    Cat(*((now.last_rows > r).replicate(16) for r in range(rows)))
+                )
 
     def _build_commands(self, m: Module, s: Any) -> None:
         """Give the vector unit a command for each beat; a selection first loads its bits."""
         lanes, now, head, unit = self.config.vector.lanes, s.now, s.head, s.unit
         loads, taken, used = (Signal(name=name) for name in ("loads_bits", "taken", "used"))
-        together = Mux(
-            now.wide,
-            Cat(*s.partial),
-            Cat(*(s.partial[i][:16] for i in range(REPEAT_BLOCKS))),
-        )
-        block = s.first.r_data
+        together = Mux(now.wide, Cat(*s.partial), Cat(*(partial[:16] for partial in s.partial)))
+        block = Cat(*(queue.r_data for queue in s.sources[0]))
         operand = Mux(head.combines, together, Mux(head.half, block[BLOCK_BITS // 2 :], block))
-        bits = Signal(lanes)
+        selected = Signal(lanes, name="selected_bits")
         mask = Mux(head.combines, Cat(*s.there), head.mask)
         command = unit.command.payload
+        there: list[Value] = []
+        for o, queues in enumerate(s.sources):
+            for j, queue in enumerate(queues):
+                # The combination of partial results has no operand in memory.
+                needs = self._needs(now, o, j) & ~head.combines
+                there.append(queue.r_rdy | ~needs)
+                m.d.comb += queue.r_en.eq(used & needs)
+        for queue in s.third:
+            there.append(queue.r_rdy | ~now.third)
+            m.d.comb += queue.r_en.eq(used & now.third)
         m.d.comb += [
             s.ready.eq(
                 s.beats.r_rdy
                 & s.targets.w_rdy
                 & (~head.combines | ~s.targets.r_rdy)
-                & (s.first.r_rdy | ~now.one | head.combines)
-                & (s.second.r_rdy | ~now.two)
-                & (s.third.r_rdy | ~now.third)
+                & Cat(*there).all()
             ),
             loads.eq(now.selects & ~s.loaded),
-            bits.eq(s.compared >> head.place),
+            selected.eq(s.compared >> head.place),
             unit.command.valid.eq(s.ready & ~now.passes & ~now.extra),
             Value.cast(command.operation).eq(Mux(loads, Operation.LOAD_BITS.value, now.operation)),
             Value.cast(command.format).eq(now.wide),
@@ -218,78 +301,123 @@ class LaneFeeder(wiring.Component):
             command.scalar.eq(now.scalar),
             command.repeat.eq(1),
             command.mask.eq(Mux(loads | now.compares, (1 << lanes) - 1, mask)),
-            unit.a.payload.eq(Mux(loads, bits, operand)),
+            unit.a.payload.eq(Mux(loads, selected, operand)),
             unit.a.valid.eq(s.ready & ~now.passes),
-            unit.b.payload.eq(s.second.r_data),
+            unit.b.payload.eq(Cat(*(queue.r_data for queue in s.sources[1]))),
             unit.b.valid.eq(s.ready & ~now.passes),
-            taken.eq((unit.command.valid & unit.command.ready) | self._build_extra(m, s)),
-            used.eq((taken & ~loads) | (s.ready & now.passes & self.w.grant)),
+            taken.eq((unit.command.valid & unit.command.ready) | s.extended),
+            used.eq((taken & ~loads) | (s.ready & now.passes & s.complete)),
             s.beats.r_en.eq(used),
-            s.first.r_en.eq(used & now.one & ~head.combines),
-            s.second.r_en.eq(used & now.two),
-            s.third.r_en.eq(used & now.third),
             s.targets.w_en.eq(taken & ~loads),
             s.targets.w_data.eq(s.beats.r_data),
         ]
+        self._build_extra(m, s)
         with m.If(taken):
             m.d.sync += s.loaded.eq(loads)
 
-    def _build_extra(self, m: Module, s: Any) -> Value:
-        """Give the extension its blocks; return 1 if it takes them."""
-        now, i = s.now, s.extension.i
-        m.d.comb += [i.valid.eq(s.ready & now.extra), i.payload.a.eq(s.first.r_data)]
-        m.d.comb += [i.payload.b.eq(s.second.r_data), i.payload.c.eq(s.third.r_data)]
-        m.d.comb += Value.cast(i.payload.operation).eq(now.extra_operation)
-        for name in ("wide", "relu", "arithmetic", "nearest", "amount", "from_scalar", "scalar"):
-            m.d.comb += getattr(i.payload, name).eq(getattr(now, name))
-        return i.valid & i.ready
+    def _build_extra(self, m: Module, s: Any) -> None:
+        """Give the blocks of a beat to the extensions, which all take theirs at once."""
+        now = s.now
+        ready = Cat(*(extension.i.ready for extension in s.extensions))
+        m.d.comb += s.extended.eq(s.ready & now.extra & ready.all())
+        names = ("wide", "relu", "arithmetic", "nearest", "amount", "from_scalar", "scalar")
+        for j, extension in enumerate(s.extensions):
+            i = extension.i
+            others = Cat(*(ready[k] for k in range(self.blocks) if k != j)).all()
+            m.d.comb += [
+                i.valid.eq(s.ready & now.extra & (others if self.blocks > 1 else 1)),
+                i.payload.a.eq(s.sources[0][j].r_data),
+                i.payload.b.eq(s.sources[1][j].r_data),
+                i.payload.c.eq(s.third[j].r_data),
+                Value.cast(i.payload.operation).eq(now.extra_operation),
+            ]
+            m.d.comb += [getattr(i.payload, name).eq(getattr(now, name)) for name in names]
 
     def _build_results(self, m: Module, s: Any) -> None:
-        """Write results; one with fewer bytes is repeated, so that its place moves enables only."""
-        lanes, now, head, done = self.config.vector.lanes, s.now, s.head, s.done
-        result = Signal(BLOCK_BITS, name="result")
-        enable = Signal(BLOCK_BYTES, name="result_enable")
-        target = Signal(ADDRESS_BITS, name="result_place")
-        o = s.unit.o.payload
-        halves = [o.data[16 * i : 16 * i + 16] for i in range(BLOCK_BITS // 32)]
+        """Write the blocks of a result; those without an enabled byte are left out."""
+        now, head, done = s.now, s.head, s.done
+        results = self._results(m, s)
         keeps = now.to_register | (now.combines & ~done.combines)  # in a register of this unit
-        with m.If(now.passes):
+        extended = Cat(*(extension.o.valid for extension in s.extensions)).all()
+        there = Mux(now.extra, extended, s.unit.o.valid) & s.targets.r_rdy
+        writes = Signal(name="result_there")
+        m.d.comb += writes.eq(Mux(now.passes, s.ready, there & ~keeps))
+        first = Mux(now.passes, head.target, done.target)
+        waits: list[Value] = []
+        for j, (result, enable) in enumerate(results):
+            port = self.w[j]
+            wrote, asks = Signal(name=f"wrote{j}"), Signal(name=f"writes{j}")
+            place = (first + s.walk.offsets[0][j])[:ADDRESS_BITS]
             m.d.comb += [
-                result.eq(s.first.r_data),
-                enable.eq(Cat(*(head.mask[i].replicate(2) for i in range(lanes)))),
-                target.eq(head.target),
+                asks.eq(writes & ~wrote & enable.any()),
+                port.request.eq(asks),
+                port.address.eq(place[PLACE_BITS:]),
+                port.data.eq(result),
+                port.enable.eq(enable),
             ]
-        with m.Else():
-            m.d.comb += [enable.eq(o.enable << done.target[:PLACE_BITS]), target.eq(done.target)]
-            with m.If(now.compares):
-                m.d.comb += result.eq(o.data[:16].replicate(BLOCK_BITS // 16))
-                with m.If(now.wide):
-                    m.d.comb += result.eq(o.data[:8].replicate(BLOCK_BYTES))
-            with m.Elif(now.extra):
-                by_lane = (Cat(*(done.mask[i].replicate(n) for i in range(lanes))) for n in (2, 4))
-                m.d.comb += result.eq(s.extension.o.payload)
-                m.d.comb += enable.eq(Mux(now.wide, *reversed([*by_lane])))
-            with m.Elif(now.shrinks):
-                m.d.comb += result.eq(Cat(*(_positive(x, now.relu) for x in halves)).replicate(2))
-            with m.Elif(now.reduces):
-                self._build_reduced(m, now, done, o, s.partial_lane, result, enable)
-            with m.Else():
-                m.d.comb += result.eq(o.data)
-        there = Mux(now.extra, s.extension.o.valid, s.unit.o.valid) & s.targets.r_rdy
-        leaves = s.targets.r_rdy & (self.w.grant | keeps) & ~now.passes
+            waits.append(asks & ~port.grant)
+            with m.If(s.complete):
+                m.d.sync += wrote.eq(0)
+            with m.Elif(port.grant):
+                m.d.sync += wrote.eq(1)
+        leaves = s.targets.r_rdy & (s.complete | keeps) & ~now.passes
+        for extension in s.extensions:
+            m.d.comb += extension.o.ready.eq(leaves & now.extra & extended)
         m.d.comb += [
-            self.w.address.eq(target[PLACE_BITS:]),
-            self.w.data.eq(result),
-            self.w.enable.eq(enable),
-            self.w.request.eq(Mux(now.passes, s.ready, there & ~keeps)),
+            s.complete.eq(writes & ~Cat(*waits).any()),
             s.unit.o.ready.eq(leaves & ~now.extra),
-            s.extension.o.ready.eq(leaves & now.extra),
             s.targets.r_en.eq(there & leaves),
-            s.pending.pop.eq(self.w.grant),
+            s.pending.pop.eq(s.complete),
         ]
 
+    def _results(self, m: Module, s: Any) -> list[tuple[Signal, Signal]]:
+        """Return the blocks of a result and their enabled bytes.
+
+        Results of fewer bytes are repeated, so that their place moves the enables only.
+        """
+        per, now, head, done = self.blocks, s.now, s.head, s.done
+        o = s.unit.o.payload
+        results = []
+        for j in range(per):
+            result = Signal(BLOCK_BITS, name=f"result{j}")
+            enable = Signal(BLOCK_BYTES, name=f"result_enable{j}")
+            own = o.enable[BLOCK_BYTES * j : BLOCK_BYTES * (j + 1)]
+            m.d.comb += [result.eq(o.data[BLOCK_BITS * j : BLOCK_BITS * (j + 1)]), enable.eq(own)]
+            with m.If(now.passes):
+                on = head.mask[8 * j : 8 * (j + 1)]
+                m.d.comb += [
+                    result.eq(s.sources[0][j].r_data),
+                    enable.eq(Cat(*(bit.replicate(4) for bit in on))),
+                ]
+            with m.Elif(now.extra):
+                lanes = (done.mask[8 * size * j :][: 8 * size] for size in (2, 1))
+                narrow, wide = (
+                    Cat(*(bit.replicate(count) for bit in mask))
+                    for mask, count in zip(lanes, (2, 4), strict=True)
+                )
+                m.d.comb += [
+                    result.eq(s.extensions[j].o.payload),
+                    enable.eq(Mux(now.wide, wide, narrow)),
+                ]
+            with m.Elif(now.shrinks):
+                shrunk(m, s, self.blocks, j, result, enable)
+            if j:
+                with m.Elif(now.compares | now.reduces):
+                    m.d.comb += enable.eq(0)
+            else:
+                moved = (o.enable << done.target[:PLACE_BITS])[:BLOCK_BYTES]
+                with m.Elif(now.compares):
+                    size = 16 * per
+                    repeated = o.data[:size].replicate(BLOCK_BITS // size)
+                    short = o.data[: size // 2].replicate(2 * BLOCK_BITS // size)
+                    m.d.comb += [result.eq(Mux(now.wide, short, repeated)), enable.eq(moved)]
+                with m.Elif(now.reduces):
+                    reduced(m, s, self.blocks, result, enable)
+            results.append((result, enable))
+        return results
+
     def _build_registers(self, m: Module, s: Any) -> None:
-        """Keep the bits of comparisons, and the results of the blocks of a reduction."""
+        """Keep the bits of comparisons, and the results of the beats of a reduction."""
         lanes, now, done, o = self.config.vector.lanes, s.now, s.done, s.unit.o.payload
         with m.If(now.to_register & s.targets.r_en):
             on, fresh = Signal(MASK_BITS), Signal(MASK_BITS)
@@ -299,49 +427,13 @@ class LaneFeeder(wiring.Component):
                 fresh.eq(o.data[:lanes] << done.place),
             ]
             m.d.sync += s.compared.eq((s.compared & ~on) | (fresh & on))
+        if len(s.partial) == 1:
+            return
         with m.If(now.combines & s.targets.r_en & ~done.combines):
-            block = Mux(now.wide, done.place[3:6], done.place[4:7])
+            low = bits(8 * self.blocks)  # of the number of the beat, for FP32
+            number = Mux(now.wide, done.place[low:6], done.place[low + 1 : 7])
             m.d.sync += [
-                s.partial[block].eq(o.data[:32]),
-                s.partial_lane[block].eq(Mux(now.wide, o.data[32:40], o.data[16:24])),
-                s.there[block].eq(o.enable[0]),
+                s.partial[number].eq(o.data[:32]),
+                s.partial_lane[number].eq(Mux(now.wide, o.data[32:40], o.data[16:24])),
+                s.there[number].eq(o.enable[0]),
             ]
-
-    @staticmethod
-    def _build_reduced(
-        m: Module, now: Any, done: Any, o: Any, lanes_of: Array, result: Signal, enable: Signal
-    ) -> None:
-        """Repeat one or two elements in the block, and enable them at their place."""
-        some = o.enable[0]
-        low = done.target[:PLACE_BITS]
-        winner = Mux(now.wide, o.data[32:35], o.data[16:19])
-        index = Signal(32, name="winning_lane")
-        value = Mux(now.wide, o.data[:32], o.data[:16])
-        m.d.comb += index.eq(lanes_of[winner] + Mux(now.wide, winner << 3, winner << 4))
-        pair = Signal(64, name="pair")
-        count = Signal(4, name="pair_bytes")
-        single = Mux(now.wide, value, Cat(value[:16], value[:16]))
-        size = Mux(now.wide, 4, 2)
-        m.d.comb += [pair.eq(Cat(single, single)), count.eq(size)]
-        with m.If(now.indexed), m.Switch(now.order):
-            with m.Case(ORDERS.index("value_index"), ORDERS.index("index_value")):
-                swaps = now.order == ORDERS.index("index_value")
-                a, b = Mux(swaps, index, value), Mux(swaps, value, index)
-                halves = Cat(a[:16], b[:16])
-                m.d.comb += [
-                    pair.eq(Mux(now.wide, Cat(a[:32], b[:32]), Cat(halves, halves))),
-                    count.eq(size << 1),
-                ]
-            with m.Case(ORDERS.index("index")):
-                m.d.comb += [pair.eq(Cat(index, index)), count.eq(4)]
-        on = Mux(some, (1 << count) - 1, 0)
-        m.d.comb += [
-            result.eq(pair.replicate(BLOCK_BITS // 64)),
-            enable.eq((on << low)[:BLOCK_BYTES]),
-        ]
-
-
-def _positive(element: Value, relu: Value) -> Value:
-    """Return an FP16 element, or +0 with ``relu`` if it is negative, -0 or a NaN."""
-    lost = element[15] | (element == FORMATS["fp16"].canonical_nan)
-    return Mux(relu & lost, 0, element)[:16]

@@ -33,6 +33,8 @@ class CoreRun:
         Clock cycles from the start to the end.
     busy : dict of str to int
         Cycles in which each unit had an instruction, by the core's own counters.
+    conflicts : int
+        Cycles in which a request to UB waited for another one to its bank.
     words : int
         Words of the program.
     """
@@ -40,6 +42,7 @@ class CoreRun:
     memory: np.ndarray
     cycles: int
     busy: dict[str, int]
+    conflicts: int
     words: int
 
 
@@ -142,7 +145,7 @@ def run_words(
         raise CoreFault(_FAULTS[ports["fault"]])
     after = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)[: len(memory)]
     busy = {name: ports[f"busy__{n}"] for n, name in enumerate(COUNTED)}
-    return CoreRun(after, ports["cycles"], busy, len(words))
+    return CoreRun(after, ports["cycles"], busy, ports["conflicts"], len(words))
 
 
 #: What the codes of ``hdl.core.fetch.Fault`` say to a user.

@@ -6,6 +6,11 @@ the shell holds the inputs in registers, which are loaded when ``go`` changes. A
 inputs and, if the clock has risen since the last call, an edge of the clock. Verilator processes
 both edges in one evaluation, so that the registers of the piece are loaded with values that depend
 on the old inputs, as in a design without pieces.
+
+A piece at rest is not evaluated. While its inputs stay the same, its next state depends on its
+state only. So if all memory of its model is the same after two edges of the clock (one would differ
+in the clock itself), and the outputs were the same in between, nothing changes until an input does:
+of the edges in the meantime, an even number can be left out.
 """
 
 import re
@@ -111,9 +116,17 @@ class Shell:
         taken = ["void* handle", "uint32_t ticks"]
         taken += [f"const uint32_t* i{n}" for n in range(len(self.inputs))]
         taken += [f"uint32_t* o{n}" for n in range(len(self.outputs))]
-        takes = _lines(f"changed |= take(p.model.i{n}, i{n});" for n in range(len(self.inputs)))
-        gives = _lines(f"give(p.model.o{n}, o{n});" for n in range(len(self.outputs)))
-        return _DRIVER.format(name=name, taken=", ".join(taken), takes=takes, gives=gives)
+        inputs, outputs = range(len(self.inputs)), range(len(self.outputs))
+        differs = [f"differs(p.model.i{n}, i{n})" for n in inputs]
+        constant = [f"p.kept(p.model.o{n})" for n in outputs]
+        return _DRIVER.format(
+            name=name,
+            taken=", ".join(taken),
+            differs=" || ".join(differs) or "false",
+            takes=_lines(f"take(p.model.i{n}, i{n});" for n in inputs),
+            gives=_lines(f"give(p.model.o{n}, o{n});" for n in outputs),
+            kept=" && ".join(constant) or "true",
+        )
 
 
 def _lines(lines) -> str:
@@ -121,40 +134,71 @@ def _lines(lines) -> str:
 
 
 _DRIVER = """
-#include "V{name}.h"
+#include "V{name}__Syms.h"
 #include "verilated.h"
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace {{
+
+// Edges with equal inputs after which the memory is compared for the first time.
+constexpr uint32_t FIRST_LOOK = 8;
 
 struct Piece {{
     V{name} model{{Verilated::threadContextp(), "piece"}};  // that of the design which calls
     uint32_t ticks = 0;
     bool fresh = true;
+    bool rests = false;        // nothing changes until an input does
+    uint32_t quiet = 0;        // edges since the last change of an input
+    uint32_t look = FIRST_LOOK;
+    bool constant = false;     // the outputs did not change since ``look``
+    std::vector<char> seen;    // all memory at ``look``
+
+    char* memory() {{ return reinterpret_cast<char*>(model.rootp->vlSymsp); }}
+    static constexpr size_t size = sizeof(V{name}__Syms);
+
+    template <typename T> bool kept(const T& port) {{
+        const char* place = reinterpret_cast<const char*>(&port);
+        return !std::memcmp(place, seen.data() + (place - memory()), sizeof(T));
+    }}
+    void edge() {{
+        model.clk = !model.clk;
+        model.go = !model.go;
+        model.eval();
+    }}
 }};
 
 // Ports of up to 64 bits are numbers, wider ones arrays of 32-bit words.
-template <typename T> inline bool take(T& port, const uint32_t* words) {{
-    if constexpr (sizeof(T) <= 8) {{
-        T value = static_cast<T>(words[0]);
-        if constexpr (sizeof(T) == 8) std::memcpy(&value, words, 8);
-        const bool changed = port != value;
-        port = value;
-        return changed;
-    }} else {{
-        uint32_t change = 0;
-        for (size_t n = 0; n < sizeof(T) / 4; n++) {{
-            change |= port[n] ^ words[n];
-            port[n] = words[n];
-        }}
-        return change;
-    }}
+template <typename T> inline T number(const uint32_t* words) {{
+    T value = static_cast<T>(words[0]);
+    if constexpr (sizeof(T) == 8) std::memcpy(&value, words, 8);
+    return value;
+}}
+template <typename T> inline bool differs(const T& port, const uint32_t* words) {{
+    if constexpr (sizeof(T) <= 8) return port != number<T>(words);
+    else return std::memcmp(&port, words, sizeof(T)) != 0;
+}}
+template <typename T> inline void take(T& port, const uint32_t* words) {{
+    if constexpr (sizeof(T) <= 8) port = number<T>(words);
+    else std::memcpy(&port, words, sizeof(T));
 }}
 template <typename T> inline void give(const T& port, uint32_t* words) {{
     if constexpr (sizeof(T) <= 4) words[0] = port;
     else std::memcpy(words, &port, sizeof(T));
+}}
+
+// Look for the state at rest: at ``look`` the memory is kept, and two edges later compared.
+void rest(Piece& p) {{
+    if (p.quiet == p.look) {{
+        p.seen.assign(p.memory(), p.memory() + Piece::size);
+    }} else if (p.quiet == p.look + 1) {{
+        p.constant = {kept};
+    }} else if (p.quiet == p.look + 2) {{
+        p.rests = p.constant && !std::memcmp(p.memory(), p.seen.data(), Piece::size);
+        p.look *= 4;
+    }}
 }}
 
 }}  // namespace
@@ -164,14 +208,28 @@ extern "C" void {name}_delete(void* handle) {{ delete static_cast<Piece*>(handle
 extern "C" void {name}_eval({taken}) {{
     if (!handle) return;
     Piece& p = *static_cast<Piece*>(handle);
-    bool changed = p.fresh || ticks != p.ticks;
-    {takes}
-    if (changed) {{
-        if (ticks != p.ticks) p.model.clk = !p.model.clk;
-        p.model.go = !p.model.go;
+    const bool moved = p.fresh || {differs};
+    if (moved) {{
+        if (p.rests) {{
+            // The last of the edges in the meantime comes with the new inputs.
+            if (ticks != p.ticks && (ticks - p.ticks) % 2 == 0) p.edge();
+            p.rests = false;
+        }}
+        p.quiet = 0;
+        p.look = FIRST_LOOK;
+        {takes}
+    }}
+    if ((moved || ticks != p.ticks) && !p.rests) {{
+        if (ticks != p.ticks) {{
+            p.edge();
+            p.quiet++;
+        }} else {{
+            p.model.go = !p.model.go;
+            p.model.eval();
+        }}
         p.ticks = ticks;
         p.fresh = false;
-        p.model.eval();
+        rest(p);
     }}
     {gives}
 }}

@@ -116,3 +116,63 @@ def test_the_texts():
     assert none.inputs[0].width == 2 and "h0 <= i0" in none.design
     free = "module m(a, b);\n  input a;\n  output [2:0] b;\n  assign b = {3{a}};\nendmodule\n"
     assert "posedge" not in Shell("m", free).wrapper
+
+
+# A piece that comes to rest: a shift register, and a bit that changes with every edge and is seen
+# only while x is 1. So it has two states at rest, and the number of edges counts.
+RESTING = """
+module stage(x, y, clk, rst);
+  input [6:0] x;
+  wire [6:0] x;
+  output [6:0] y;
+  wire [6:0] y;
+  input clk;
+  wire clk;
+  input rst;
+  wire rst;
+  reg [6:0] a = 0, b = 0, c = 0;
+  reg turn = 0;
+  always @(posedge clk)
+    if (rst) begin a <= 0; b <= 0; c <= 0; turn <= 0; end
+    else begin a <= x; b <= a + 1; c <= b ^ {c[5:0] & 6'h2, 1'h0}; turn <= ~turn; end
+  assign y = c ^ ((x == 1) ? {turn, 6'h0} : 7'h0);
+endmodule
+module top(x, y, clk, rst);
+  input [6:0] x;
+  output [6:0] y;
+  input clk;
+  input rst;
+  wire [6:0] a, b;
+  stage first (.x(x), .y(a), .clk(clk), .rst(rst));
+  stage second (.x(a), .y(b), .clk(clk), .rst(rst));
+  stage third (.x(b), .y(y), .clk(clk), .rst(rst));
+endmodule
+"""
+
+
+@pytest.mark.parametrize("latency", [0, 1])
+def test_a_piece_at_rest_goes_on_as_if_it_had_been_evaluated(monkeypatch, latency):
+    rng = np.random.default_rng(5)
+    runs = [(int(rng.integers(4)), int(rng.integers(1, 40))) for _ in range(300)]
+    x = np.concatenate([np.full(length, value, np.uint8) for value, length in runs])
+    found = []
+    for smallest in (10**9, 100):
+        monkeypatch.setattr(pieces, "_MIN_TEXT", smallest)
+        assert len(pieces.split(RESTING, "top")[1]) == (smallest == 100)
+        model = rtl.compile_verilog(f"// {smallest}\n{RESTING}", latency=latency)
+        found.append(model.run(x=x))
+    assert len(set(found[0].tolist())) > 4
+    assert np.array_equal(*found)
+
+
+def test_the_number_of_edges_at_rest_counts(monkeypatch):
+    """A piece that loses an edge at rest is found by the comparison above."""
+    from vitruvian.sim.rtl import once_per_cycle
+
+    wrong = once_per_cycle._DRIVER.replace("% 2 == 0) p.edge();", "% 2 == 1) p.edge();")
+    assert wrong != once_per_cycle._DRIVER
+    monkeypatch.setattr(once_per_cycle, "_DRIVER", wrong)
+    with pytest.raises(AssertionError, match="array_equal"):
+        # Another text, because the pieces of the right driver are in the cache.
+        monkeypatch.setitem(globals(), "RESTING", RESTING.replace("7'h0", "7'h00"))
+        test_a_piece_at_rest_goes_on_as_if_it_had_been_evaluated(monkeypatch, 1)

@@ -1,0 +1,250 @@
+"""Memories of the core against arrays: lines, tiles, transposed fractals, and banks."""
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+
+from vitruvian.hdl.core.buffer import BankedMemory
+from vitruvian.hdl.core.tiles import TileMemory
+
+_BLOCK, _FRACTAL = 32, 512
+
+
+def _simulate(unit, process):
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(process)
+    simulator.run()
+
+
+def _number(array):
+    return int.from_bytes(array.tobytes(), "little")
+
+
+async def _write(ctx, port, address, data, enable, turned=0):
+    """Write a line; return the cycles until it was granted."""
+    ctx.set(port.address, address)
+    ctx.set(port.data, _number(data))
+    ctx.set(port.enable, int(sum(int(bit) << n for n, bit in enumerate(enable))))
+    if turned:
+        ctx.set(port.turned, 1)
+    ctx.set(port.request, 1)
+    cycles = 1
+    while not ctx.get(port.grant):
+        await ctx.tick()
+        cycles += 1
+    await ctx.tick()
+    ctx.set(port.request, 0)
+    if turned:
+        ctx.set(port.turned, 0)
+    return cycles
+
+
+#: Rows of a tile, bytes of a piece, blocks of a line: those of L0A and L0B.
+OPERANDS = [(2, 16, 1), (4, 8, 1), (8, 16, 1), (8, 16, 2), (8, 16, 4), (16, 32, 8), (4, 32, 4)]
+
+
+@pytest.mark.parametrize(("rows", "piece", "blocks"), OPERANDS)
+def test_lines_and_transposed_fractals_become_tiles(rows, piece, blocks):
+    fractals = 4
+    unit = TileMemory(
+        fractals=fractals,
+        tile_rows=rows,
+        piece_bytes=piece,
+        row_bytes=_BLOCK,
+        readers=0,
+        writers=2,
+        blocks=blocks,
+        turns=True,
+    )
+    random = np.random.default_rng(rows * piece * blocks)
+    memory = np.zeros((fractals, 16, _BLOCK), np.uint8)
+    line = blocks * _BLOCK
+    per = _FRACTAL // line
+
+    async def process(ctx):
+        for number in range(fractals * per * 2):
+            fractal, index = divmod(int(random.integers(fractals * per)), per)
+            data = random.integers(0, 256, line, np.uint8)
+            enable = random.integers(0, 4, line) > 0
+            turned, port = int(number % 2), unit.w[number % 3 % 2]
+            if turned:
+                # Elements of 16 bits: block r of the fractal is its column r.
+                block, on = data.reshape(blocks, 16, 2), enable.reshape(blocks, 16, 2)
+                for r in range(blocks):
+                    low = 2 * (index * blocks + r)
+                    target = memory[fractal, :, low : low + 2]
+                    target[on[r]] = block[r][on[r]]
+            else:
+                target = memory[fractal].reshape(per, line)[index]
+                target[enable] = data[enable]
+            cycles = await _write(ctx, port, fractal * per + index, data, enable, turned)
+            assert cycles == (16 // rows if turned else 1)
+        for fractal in range(fractals):
+            for group in range(16 // rows):
+                for column in range(_BLOCK // piece):
+                    ctx.set(unit.tile, {"fractal": fractal, "group": group, "column": column})
+                    ctx.set(unit.read, 1)
+                    await ctx.tick()
+                    tile = memory[fractal, group * rows : (group + 1) * rows]
+                    for i in range(rows):
+                        low = column * piece
+                        expected = _number(tile[i, low : low + piece])
+                        assert ctx.get(unit.pieces[i]) == expected, (fractal, group, column, i)
+
+    _simulate(unit, process)
+
+
+def test_of_two_transposed_loads_each_has_its_own_cycles():
+    """A port that interrupts another one in the middle of a line does not shorten it."""
+    unit = TileMemory(
+        fractals=2, tile_rows=4, piece_bytes=8, row_bytes=_BLOCK, readers=0, writers=2, turns=True
+    )
+    memory = np.zeros((2, 16, 16), np.uint16)
+    random = np.random.default_rng(1)
+    waiting = [[(f, r) for r in range(16)] for f in range(2)]
+    lines = random.integers(0, 1 << 16, (2, 16, 16), np.uint16)
+
+    async def process(ctx):
+        for cycle in range(1000):
+            for n, port in enumerate(unit.w):
+                on = bool(waiting[n]) and (n == 1 or cycle % 3 != 0)
+                ctx.set(port.request, on)
+                if on:
+                    fractal, row = waiting[n][0]
+                    ctx.set(port.address, 16 * fractal + row)
+                    ctx.set(port.data, _number(lines[fractal, row]))
+                    ctx.set(port.enable, (1 << _BLOCK) - 1)
+                    ctx.set(port.turned, 1)
+            granted = [ctx.get(port.grant) for port in unit.w]
+            assert sum(granted) <= 1
+            await ctx.tick()
+            for n in range(2):
+                if granted[n]:
+                    waiting[n].pop(0)
+        assert waiting == [[], []]
+        memory[:] = lines.transpose(0, 2, 1)
+        for fractal in range(2):
+            for row in range(16):
+                tile = {"fractal": fractal, "group": row // 4, "column": row % 4}
+                ctx.set(unit.tile, tile)
+                ctx.set(unit.read, 1)
+                await ctx.tick()
+                for i in range(4):
+                    low = 4 * (row % 4)
+                    piece = memory[fractal, 4 * (row // 4) + i, low : low + 4]
+                    assert ctx.get(unit.pieces[i]) == _number(piece)
+
+    _simulate(unit, process)
+
+
+#: Rows of a tile, bytes of a piece, blocks of a line: those of L0C, with 64 bytes a row.
+SUMS = [(4, 16, 1), (4, 16, 2), (8, 32, 1), (8, 32, 4), (16, 64, 2), (16, 64, 8), (2, 16, 1)]
+
+
+@pytest.mark.parametrize(("rows", "piece", "blocks"), SUMS)
+def test_tiles_become_lines(rows, piece, blocks):
+    fractals = 2
+    unit = TileMemory(
+        fractals=fractals,
+        tile_rows=rows,
+        piece_bytes=piece,
+        row_bytes=64,
+        readers=1,
+        writers=1,
+        blocks=blocks,
+    )
+    random = np.random.default_rng(rows * piece * blocks)
+    memory = np.zeros((fractals, 16, 64), np.uint8)
+    line = blocks * _BLOCK
+    per = 1024 // line
+
+    async def process(ctx):
+        for index in range(fractals * per):  # a line at a time, then tiles over some of them
+            data = random.integers(0, 256, line, np.uint8)
+            memory.reshape(-1, line)[index] = data
+            await _write(ctx, unit.w[0], index, data, np.ones(line, bool))
+        for _ in range(30):
+            fractal, group = int(random.integers(fractals)), int(random.integers(16 // rows))
+            column = int(random.integers(64 // piece))
+            on, width = random.integers(0, 2, rows), random.integers(0, 2, piece)
+            values = random.integers(0, 256, (rows, piece), np.uint8)
+            tile = memory[fractal, group * rows : (group + 1) * rows]
+            kept = tile[:, column * piece : (column + 1) * piece]
+            wanted = on[:, None].astype(bool) & width[None].astype(bool)
+            kept[wanted] = values[wanted]
+            ctx.set(unit.target, {"fractal": fractal, "group": group, "column": column})
+            ctx.set(unit.rows, int(sum(int(bit) << n for n, bit in enumerate(on))))
+            ctx.set(unit.bytes, int(sum(int(bit) << n for n, bit in enumerate(width))))
+            for i in range(rows):
+                ctx.set(unit.values[i], _number(values[i]))
+            ctx.set(unit.write, 1)
+            await ctx.tick()
+            ctx.set(unit.write, 0)
+        port = unit.r[0]
+        for index in range(fractals * per):
+            ctx.set(port.address, index)
+            ctx.set(port.request, 1)
+            await ctx.tick()
+            assert ctx.get(port.valid)
+            assert ctx.get(port.data) == _number(memory.reshape(-1, line)[index]), index
+
+    _simulate(unit, process)
+
+
+@pytest.mark.parametrize("banks", [1, 2, 8])
+def test_banks_keep_blocks_and_units_take_turns(banks):
+    """Of two ports of a unit the first one goes first; two units take turns at each bank."""
+    blocks, units = 64, (2, 1)
+    count = sum(units)
+    unit = BankedMemory(blocks=blocks, banks=banks, readers=units, writers=units)
+    random = np.random.default_rng(banks)
+    memory = [0] * blocks
+    low = banks.bit_length() - 1
+    last = [0] * banks  # the unit that was granted last, at each bank
+
+    def bank(row):
+        if not low:
+            return 0
+        parity = bin(row >> low - 1).count("1") & 1
+        return row & (1 << low - 1) - 1 | parity << low - 1
+
+    def grants(rows, asks):
+        granted = [False] * count
+        for b in range(banks):
+            first = [ask and bank(row) == b for row, ask in zip(rows, asks, strict=True)]
+            of_unit = [first[0] or first[1], first[2]]
+            for step in range(2):
+                number = (last[b] + 1 + step) % 2
+                if of_unit[number]:
+                    granted[2 if number else 0 if first[0] else 1] = True
+                    last[b] = number
+                    break
+        return granted
+
+    async def process(ctx):
+        for row in range(blocks):
+            memory[row] = int.from_bytes(random.bytes(_BLOCK), "little")
+            port = unit.w[row % count]
+            ctx.set(port.address, row)
+            ctx.set(port.data, memory[row])
+            ctx.set(port.enable, (1 << _BLOCK) - 1)
+            ctx.set(port.request, 1)
+            await ctx.tick()
+            ctx.set(port.request, 0)
+        for _ in range(200):
+            rows = [int(random.integers(blocks)) for _ in range(count)]
+            asks = [int(random.integers(4)) > 0 for _ in range(count)]
+            for port, row, ask in zip(unit.r, rows, asks, strict=True):
+                ctx.set(port.address, row)
+                ctx.set(port.request, ask)
+            granted = [bool(ctx.get(port.grant)) for port in unit.r]
+            assert granted == grants(rows, asks)
+            assert ctx.get(unit.waits) == (granted != asks)
+            await ctx.tick()
+            for port, row, grant in zip(unit.r, rows, granted, strict=True):
+                assert ctx.get(port.valid) == grant
+                if grant:
+                    assert ctx.get(port.data) == memory[row]
+
+    _simulate(unit, process)

@@ -151,5 +151,16 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             l1_blocks=2,
             ub_banks=8,
         ),
+        "davinci": CoreConfig(
+            tile=MatrixUnitConfig(m=16, n=16, k=16, precisions=("fp16",)),
+            vector=VectorConfig(lanes=128),
+            l1=1024 * _KIB,
+            l0a=64 * _KIB,
+            l0b=64 * _KIB,
+            l0c=256 * _KIB,
+            ub=256 * _KIB,
+            l1_blocks=8,
+            ub_banks=16,
+        ),
     }
 )

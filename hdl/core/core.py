@@ -97,7 +97,7 @@ class Core(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config, tile = self.config, self.config.tile
+        config = self.config
         m.submodules.fetcher = fetcher = Fetcher(fetches=config.scalar == "stream")
         readers, writers = 2 * config.lane_blocks, config.lane_blocks
         m.submodules.l1 = l1 = BlockMemory(
@@ -109,17 +109,7 @@ class Core(wiring.Component):
             readers=(readers, 1, 1),  # V, MTE3, S
             writers=(writers, 1, 1, 1),  # V, MTE1, MTE2, S
         )
-        l0a = self._operands(config.l0a, tile.m)
-        l0b = self._operands(config.l0b, tile.n)
-        l0c = TileMemory(
-            fractals=config.l0c // (2 * FRACTAL_BYTES),
-            tile_rows=tile.m,
-            piece_bytes=4 * tile.n,
-            row_bytes=2 * BLOCK_BYTES,
-            readers=1,
-            writers=1,
-            blocks=max(config.lane_blocks, 4 * tile.n // BLOCK_BYTES),
-        )
+        l0a, l0b, l0c = self.operands("L0A"), self.operands("L0B"), self.sums()
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
         ub_blocks, l1_blocks = config.ub // BLOCK_BYTES, config.l1 // BLOCK_BYTES
@@ -204,17 +194,31 @@ class Core(wiring.Component):
         ]
         return scalar
 
-    def _operands(self, nbytes: int, rows: int) -> TileMemory:
-        """Return L0A or L0B, with tiles of so many rows."""
+    def operands(self, name: str) -> TileMemory:
+        """Return a new L0A or L0B."""
+        tile = self.config.tile
         return TileMemory(
-            fractals=nbytes // FRACTAL_BYTES,
-            tile_rows=rows,
-            piece_bytes=2 * self.config.tile.k,
+            fractals=self.config.buffers[name] // FRACTAL_BYTES,
+            tile_rows={"L0A": tile.m, "L0B": tile.n}[name],
+            piece_bytes=2 * tile.k,
             row_bytes=BLOCK_BYTES,
             readers=0,
             writers=2,
             blocks=self.config.l1_blocks,
             turns=True,
+        )
+
+    def sums(self) -> TileMemory:
+        """Return a new L0C. A line is what V takes in a cycle, or a longer row of a tile."""
+        tile = self.config.tile
+        return TileMemory(
+            fractals=self.config.l0c // (2 * FRACTAL_BYTES),
+            tile_rows=tile.m,
+            piece_bytes=4 * tile.n,
+            row_bytes=2 * BLOCK_BYTES,
+            readers=1,
+            writers=1,
+            blocks=max(self.config.lane_blocks, 4 * tile.n // BLOCK_BYTES),
         )
 
     @staticmethod

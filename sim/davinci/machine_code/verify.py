@@ -12,7 +12,7 @@ from vitruvian.sim.verify.compare import Result
 
 from .core import ProgramRun, core_product, run_on_core
 
-CORES = ("tiny", "plain", "small")
+CORES = ("tiny", "plain")
 #: Function that runs a program on a core.
 Runner = Callable[[Program, str], ProgramRun]
 #: Bytes of results of a random program, roughly; so many vectors ask for one more program.

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,7 +172,7 @@ def test_every_operation_of_the_extension(operation):
         Extra.MULTIPLY_TARGET: lambda b: vector.multiply_add(c, a, b),
     }[operation]
     for from_scalar in (0, 1):
-        given = {
+        given: dict[str, Any] = {
             name: np.ascontiguousarray(x).view(np.uint64).reshape(count, 4)
             for name, x in zip("abc", (a, b, c), strict=True)
         }

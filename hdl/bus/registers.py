@@ -22,11 +22,12 @@ VERSION = 0x00010000
 
 
 class Access(enum.Enum):
-    """The access to a register: read only, write only, or a write of ones that clears bits."""
+    """The access to a register: read, write, both, or a write of ones that clears bits."""
 
     READ = "read"
     WRITE = "write"
     CLEAR = "read, write 1 to clear"
+    BOTH = "read, write"
 
 
 @dataclass(frozen=True)

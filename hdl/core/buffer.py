@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ports import BLOCK_BITS, ReadPort, WritePort, bits, choose, take_turns
+from .ports import BLOCK_BITS, UNCHECKED, ReadPort, WritePort, bits, choose, take_turns
 
 
 class BlockMemory(wiring.Component):
@@ -48,7 +48,10 @@ class BlockMemory(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.memory = cells = memory.Memory(
-            shape=self.line * BLOCK_BITS, depth=self.blocks // self.line, init=[]
+            shape=self.line * BLOCK_BITS,
+            depth=self.blocks // self.line,
+            init=[],
+            attrs=UNCHECKED,
         )
         readers = list(self.r)
         for together in [[reader] for reader in readers] if self.own else [readers]:
@@ -129,7 +132,8 @@ class BankedMemory(wiring.Component):
         turn = bits(self.banks)
         memories = []
         for b in range(self.banks):
-            cells = memory.Memory(shape=BLOCK_BITS, depth=self.blocks // self.banks, init=[])
+            depth = self.blocks // self.banks
+            cells = memory.Memory(shape=BLOCK_BITS, depth=depth, init=[], attrs=UNCHECKED)
             m.submodules[f"bank{b}"] = cells
             memories.append((cells.read_port(), cells.write_port(granularity=8)))
         for kind, ports in enumerate((list(self.r), list(self.w))):

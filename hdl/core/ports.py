@@ -1,6 +1,6 @@
 """The ports between units and memories, in blocks of 32 bytes."""
 
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -13,6 +13,9 @@ BLOCK_BITS = 8 * BLOCK_BYTES
 #: Bits of an address in bytes, and in blocks.
 ADDRESS_BITS = 32
 ROW_BITS = ADDRESS_BITS - PLACE_BITS
+#: Attributes of a memory whose reads may find anything in the cycle in which their word is written.
+#: Without them, Yosys gives every memory a bypass that keeps the old word for such a read.
+UNCHECKED = MappingProxyType({"no_rw_check": 1})
 
 
 class ReadPort(wiring.Signature):

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ports import BLOCK_BYTES, ReadPort, WritePort, bits, choose
+from .ports import BLOCK_BYTES, UNCHECKED, ReadPort, WritePort, bits, choose
 
 #: Rows of a fractal.
 ROWS = 16
@@ -131,7 +131,8 @@ class TileMemory(wiring.Component):
         depth = self.fractals * self.groups * self.row_pieces
         cells = []
         for b in range(self.banks):
-            cell = memory.Memory(shape=8 * self.piece_bytes, depth=depth, init=[])
+            shape = 8 * self.piece_bytes
+            cell = memory.Memory(shape=shape, depth=depth, init=[], attrs=UNCHECKED)
             m.submodules[f"bank{b}"] = cell
             cells.append((cell.read_port(), cell.write_port(granularity=8)))
         self._build_reads(m, [read for read, _ in cells])

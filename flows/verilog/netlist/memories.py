@@ -14,7 +14,7 @@ class Memories:
     def declared(self, *, contents: bool = True) -> list[str]:
         """Return the declarations, with the contents at the start."""
         lines = [
-            f"  reg [{width - 1}:0] {name} [0:{depth - 1}];"
+            f"  {self._attributes(name)}reg [{width - 1}:0] {name} [0:{depth - 1}];"
             for name, (width, depth) in self.n.memories.items()
         ]
         return [*lines, *(self.contents() if contents else ())]
@@ -28,6 +28,9 @@ class Memories:
         ]
         counter = ["  integer entry;"] if any(loop for _, loop in texts) else []
         return [*counter, *(line for text, _ in texts for line in text)]
+
+    def _attributes(self, memory: str) -> str:
+        return "(* no_rw_check *) " if memory in self.n.unchecked else ""
 
     @staticmethod
     def _name(cell: RtlilCell) -> str:

@@ -97,6 +97,8 @@ class RtlilModule:
     processes: list[Process] = field(default_factory=list)
     connects: list[tuple[Sig, Sig]] = field(default_factory=list)
     memories: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: Memories with the attribute no_rw_check: a read in the cycle of a write finds anything.
+    unchecked: set[str] = field(default_factory=set)
     src: str = ""
     title: str = ""
 
@@ -232,7 +234,10 @@ def parse(text: str) -> dict[str, RtlilModule]:
             module.wires[wire.name] = wire
         elif word == "memory":
             words = rest.split()
-            module.memories[words[-1].removeprefix("\\")] = (int(words[1]), int(words[3]))
+            name = words[-1].removeprefix("\\")
+            module.memories[name] = (int(words[1]), int(words[3]))
+            if "\\no_rw_check" in attributes:
+                module.unchecked.add(name)
         elif word == "connect":
             target, source = rest.split(None, 1)
             module.connects.append((_value(target, module.wires), _value(source, module.wires)))

@@ -82,7 +82,7 @@ class Netlist:
         self.module = module
         self.name = module.name
         self.wires = module.wires
-        self.memories = module.memories
+        self.memories, self.unchecked = module.memories, module.unchecked
         self.operators: dict[str, RtlilCell] = {}
         self.registers: dict[str, RtlilCell] = {}
         self.processes: dict[str, Body] = {}

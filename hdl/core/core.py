@@ -36,6 +36,8 @@ from .vector import LaneFeeder
 
 #: The units with counters of busy cycles, S first.
 COUNTED = UNITS[:6]
+#: Begin and end of an instruction, in cycles since the start.
+SPAN = data.StructLayout({"begin": 32, "end": 32})
 
 
 class Core(wiring.Component):
@@ -61,6 +63,8 @@ class Core(wiring.Component):
         Cycles in which the unit had an instruction since the start.
     conflicts : Out(32)
         Cycles since the start in which a request to UB waited for another one to its bank.
+    begins, works : Out(6), Out(6)
+        A bit for each of these units: it takes an instruction in this cycle; it has one.
     """
 
     #: Components of which equal instances may be elaborated once (``hdl.elaborate``).
@@ -76,6 +80,8 @@ class Core(wiring.Component):
         w: Any
         busy: Any
         conflicts: Signal
+        begins: Signal
+        works: Signal
 
     def __init__(self, *, config: CoreConfig):
         if not isinstance(config, CoreConfig):
@@ -92,6 +98,8 @@ class Core(wiring.Component):
                 "w": Out(WritePort()),
                 "busy": Out(32).array(len(COUNTED)),
                 "conflicts": Out(32),
+                "begins": Out(len(COUNTED)),
+                "works": Out(len(COUNTED)),
             }
         )
 
@@ -170,7 +178,12 @@ class Core(wiring.Component):
             self.fault.eq(fetcher.fault),
         ]
         for n, name in enumerate(COUNTED):
-            works = fetcher.running if name == "S" else ~units[name].idle
+            works = self.works[n]
+            queue = queues[name]
+            m.d.comb += [
+                works.eq(fetcher.running if name == "S" else ~units[name].idle),
+                self.begins[n].eq(queue.o.valid & queue.o.ready),
+            ]
             with m.If(self.start):
                 m.d.sync += self.busy[n].eq(0)
             with m.Elif(works):
@@ -303,6 +316,8 @@ class CoreBoard(wiring.Component):
         Bytes of global memory, a multiple of 32.
     latency : int
         Cycles from a read of the core to its data, from 1 on.
+    traced : bool
+        If True, the board has the stream ``t``.
 
     Members
     -------
@@ -311,6 +326,9 @@ class CoreBoard(wiring.Component):
         byte and waits for its end, and 2 reads a block.
     o : Out(stream.Signature(256))
         The blocks that were read.
+    t : Out(stream.Signature({begin: 32, end: 32})) for each of V, M, MTE1, MTE2, MTE3
+        Cycles in which an instruction was taken, and in which its unit was idle again. The host
+        must take each item at once.
     cycles, busy, conflicts, fault : Out
         Cycles of the last program, the counters of its units and of UB, and its fault.
     """
@@ -324,10 +342,13 @@ class CoreBoard(wiring.Component):
         busy: Any
         conflicts: Signal
         fault: Any
+        t: Any
 
-    def __init__(self, *, config: CoreConfig, memory_bytes: int, latency: int = 1):
-
+    def __init__(
+        self, *, config: CoreConfig, memory_bytes: int, latency: int = 1, traced: bool = False
+    ):
         self.config, self.memory_bytes, self.delay = config, memory_bytes, latency
+        self.traced = traced
         host = data.StructLayout({"kind": 2, "address": ADDRESS_BITS, "data": 8 * BLOCK_BYTES})
         super().__init__(
             {
@@ -338,6 +359,7 @@ class CoreBoard(wiring.Component):
                 "conflicts": Out(32),
                 "fault": Out(Fault),
             }
+            | ({"t": Out(stream.Signature(SPAN)).array(len(COUNTED) - 1)} if traced else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -388,7 +410,23 @@ class CoreBoard(wiring.Component):
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [started.eq(0), asked.eq(0), full.eq(0)]
+        if self.traced:
+            self._build_trace(m, core)
         return m
+
+    def _build_trace(self, m: Module, core: Any) -> None:
+        """Send begin and end of each instruction."""
+        for n, trace in enumerate(self.t, start=1):
+            begin, taken = Signal(32, name=f"begin{n}"), Signal(name=f"taken{n}")
+            m.d.comb += [
+                trace.valid.eq(taken & ~core.works[n]),
+                trace.payload.begin.eq(begin),
+                trace.payload.end.eq(self.cycles),
+            ]
+            with m.If(trace.valid):
+                m.d.sync += taken.eq(0)
+            with m.If(core.begins[n]):
+                m.d.sync += [begin.eq(self.cycles), taken.eq(1)]
 
     def _delay(self, m: Module, port: Any, memory: Any, name: str) -> None:
         """Connect a port to the memory, with a block that comes some cycles later."""

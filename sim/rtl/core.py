@@ -1,7 +1,7 @@
 """The compiled core: words of machine code in, memory and cycles out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,8 @@ class CoreRun:
         Cycles in which a request to UB waited for another one to its bank.
     words : int
         Words of the program.
+    spans : dict of str to (N, 2) ndarray
+        If they were asked for: cycles in which each instruction of a unit began and ended.
     """
 
     memory: np.ndarray
@@ -44,6 +46,7 @@ class CoreRun:
     busy: dict[str, int]
     conflicts: int
     words: int
+    spans: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def core_names() -> tuple[str, ...]:
@@ -81,13 +84,15 @@ def refusal_of(config: Any, op: str, unit: str, words: tuple[int, ...]) -> str |
 
 
 @lru_cache(8)
-def board(config: Any, memory_bytes: int, latency: int = 1) -> Any:
+def board(config: Any, memory_bytes: int, latency: int = 1, traced: bool = False) -> Any:
     """Return the compiled model of a core with its global memory (``hdl.core.CoreBoard``)."""
     from vitruvian.hdl.core import CoreBoard
 
     from . import compile_unit
 
-    return compile_unit(CoreBoard, config=config, memory_bytes=memory_bytes, latency=latency)
+    return compile_unit(
+        CoreBoard, config=config, memory_bytes=memory_bytes, latency=latency, traced=traced
+    )
 
 
 def model_key(core: Any) -> str:
@@ -96,7 +101,12 @@ def model_key(core: Any) -> str:
 
 
 def run_words(
-    core: Any, memory: np.ndarray, words: Sequence[int] | np.ndarray, *, latency: int = 1
+    core: Any,
+    memory: np.ndarray,
+    words: Sequence[int] | np.ndarray,
+    *,
+    latency: int = 1,
+    counts: Mapping[str, int] | None = None,
 ) -> CoreRun:
     """Run a program that stands behind a memory image.
 
@@ -109,6 +119,9 @@ def run_words(
         The program, with the word 0 at its end.
     latency : int
         Cycles from a read of global memory to its data.
+    counts : mapping of str to int, optional
+        Instructions of each unit but flags and barriers. With it, the core is a model of its own
+        that records when each of them begins and ends.
 
     Raises
     ------
@@ -135,9 +148,10 @@ def run_words(
     address[blocks], address[blocks + 1 :] = start, np.arange(back) * _BLOCK
     data = np.zeros((count, _BLOCK // 8), np.uint64)
     data[:blocks] = image.view(np.uint64).reshape(blocks, -1)
-    done = board(config, size, latency).stream(
+    traces = {} if counts is None else {f"t__{n}": name for n, name in enumerate(COUNTED[1:])}
+    done = board(config, size, latency, counts is not None).stream(
         inputs={"i": {"kind": kind, "address": address, "data": data}},
-        outputs={"o": back},
+        outputs={"o": back} | {port: (counts or {}).get(n, 0) for port, n in traces.items()},
         quiet_limit=_QUIET,
     )
     ports: Mapping[str, Any] = {name: _number(port) for name, port in done.ports.items()}
@@ -145,7 +159,11 @@ def run_words(
         raise CoreFault(_FAULTS[ports["fault"]])
     after = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)[: len(memory)]
     busy = {name: ports[f"busy__{n}"] for n, name in enumerate(COUNTED)}
-    return CoreRun(after, ports["cycles"], busy, ports["conflicts"], len(words))
+    spans = {
+        name: np.stack([done.outputs[port]["begin"], done.outputs[port]["end"]], axis=1)
+        for port, name in traces.items()
+    }
+    return CoreRun(after, ports["cycles"], busy, ports["conflicts"], len(words), spans)
 
 
 #: What the codes of ``hdl.core.fetch.Fault`` say to a user.

@@ -9,12 +9,13 @@ from vitruvian.commands.options import add_json, add_seed, add_size, at_least, c
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import nearest, shortened
-from vitruvian.hdl.catalogue.serial import UNITS
-from vitruvian.hdl.catalogue.unit import Option, Variant
+from vitruvian.common.wings import registered
+from vitruvian.hdl.catalogue import serial, serial_core
+from vitruvian.hdl.catalogue.unit import Option, Variant, named
 from vitruvian.sim.host.problems import PROBLEMS
 
-# The catalogue of serial lines has one unit.
-(_SERIAL,) = UNITS
+# Each of these catalogues has one unit.
+(_SERIAL,), (_CORE,) = serial.UNITS, serial_core.UNITS
 #: A bit of the simulated board takes the fewest possible clock cycles, so that it runs fast.
 _SIMULATED = {"clock_hz": 4_000_000, "baud": 1_000_000}
 # The usual USB bridges reach a million bits a second; an answer takes milliseconds, unless a byte
@@ -31,12 +32,13 @@ def register(name: str, commands: Any) -> None:
 def _register_board(commands: Any) -> None:
     parser = commands.add_parser(
         "board",
-        description="Simulate a board: the RTL of the unit `serial`, with every bit on the line "
-        "to it, behind a\npseudo-terminal. Print the path of the port and run until Ctrl-C.",
+        description="Simulate a board: the RTL of the unit `serial` or `core`, with every bit on\n"
+        "the line to it, behind a pseudo-terminal. Print the path of the port and run until "
+        "Ctrl-C.",
         epilog="Example: vitruvian board --preset cube_4x4x4",
     )
-    for name, option in _SERIAL.options.items():
-        default = (_SERIAL.default({}) | _SIMULATED)[name]
+    for name, option in _options().items():
+        default = (_CORE.default({}) | _SERIAL.default({}) | _SIMULATED)[name]
         known = "given by the preset" if default is None else default
         parser.add_argument(
             f"--{name.replace('_', '-')}",
@@ -66,9 +68,11 @@ def _register_host(commands: Any) -> None:
     parser.add_argument(
         "problem",
         metavar="PROBLEM",
-        choices=PROBLEMS,
-        help=f"Solve this: {', '.join(PROBLEMS)}.",
+        choices=problems(),
+        help=f"Solve this: {', '.join(problems())}.",
     )
+    for module in registered("hosted"):
+        module.add_options(parser)
     parser.add_argument(
         "--port", required=True, metavar="PORT", help="Use the board at this serial port."
     )
@@ -111,6 +115,11 @@ def _register_host(commands: Any) -> None:
     parser.set_defaults(run=_host)
 
 
+def problems() -> list[str]:
+    """Return the names of the problems: those of matrix units, and those of the wings."""
+    return [*PROBLEMS, *(module.PROBLEM for module in registered("hosted"))]
+
+
 def _value(option: Option) -> Any:
     """Return an argument type for one value of an option of a unit."""
     # The help of an option with names lists them so.
@@ -145,15 +154,46 @@ def _seconds(minimum: float) -> Any:
     return read
 
 
+def _options() -> dict[str, Option]:
+    """Return the options of the units that a simulated board may have.
+
+    ``--core`` names the kind of the matrix unit, or a whole core.
+    """
+    kinds = [*_SERIAL.options["core"].samples(), *_CORE.options["preset"].samples()]
+    memory = _CORE.options["memory_kib"]
+    return {**_SERIAL.options, "core": named("core", kinds), "memory_kib": memory}
+
+
+def _simulated(values: dict[str, Any]) -> Variant:
+    """Return the unit of a simulated board.
+
+    Raises
+    ------
+    UserError
+        If an option does not belong to the unit.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    unit, core = _SERIAL, given.get("core")
+    if core in _CORE.options["preset"].samples():
+        unit, given = _CORE, {name: value for name, value in given.items() if name != "core"}
+        if "preset" in given:
+            raise UserError(f"--preset must not come with --core {core}, which is a preset itself")
+        given["preset"] = core
+    for name in given:
+        if name not in unit.options:
+            with_core = f"--core {core}" if core else "a matrix unit"
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} must not come with {with_core}, which has no such option")
+    # The defaults of the simulated line, unless an option says otherwise.
+    return Variant(unit, unit.default(_SIMULATED | given))
+
+
 def _board(options: argparse.Namespace) -> int:
     """Simulate a board until it is told to stop."""
     from vitruvian.sim.board.model import LineModel
     from vitruvian.sim.board.terminal import Terminal
 
-    given = {name: getattr(options, f"unit_{name}") for name in _SERIAL.options}
-    # The defaults of the simulated line, unless an option says otherwise.
-    given = _SIMULATED | {name: value for name, value in given.items() if value is not None}
-    variant = Variant(_SERIAL, _SERIAL.default(given))
+    variant = _simulated({name: getattr(options, f"unit_{name}") for name in _options()})
     variant.check()
     unit = cast(Any, variant).build()
     with compiling("the board"):
@@ -181,6 +221,12 @@ def _host(options: argparse.Namespace) -> int:
     from vitruvian.sim.host.problems import solve
 
     one_of("accuracy", options.accuracy, [name for name in PRESETS if name != "exact"])
+    for module in registered("hosted"):
+        if options.problem == module.PROBLEM:
+            with connect(options.port, baud=options.baud, timeout=options.timeout) as client:
+                return module.run(options, client)
+        if options.file:
+            raise UserError(f"a file must come with {module.PROBLEM}, not with {options.problem}")
     with connect(options.port, baud=options.baud, timeout=options.timeout) as client:
         board = Board.find(client)
         description = board.describe()

@@ -32,7 +32,7 @@ from types import ModuleType
 #: The kinds of modules that a wing may register.
 KINDS = (
     *("units", "checks", "vectors", "header rules", "pipelines", "proofs"),
-    *("completion", "listed", "pages"),
+    *("completion", "listed", "pages", "hosted"),
 )
 
 

@@ -1,6 +1,7 @@
 """Programs on the compiled core: assembled, run, and compared with the simulator."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from vitruvian.sim.rtl.core import CoreRun, core_config, refusal_of, run_words
 
 from .encode import EncodingError, Texts, encode
 from .image import ProgramImage
+
+#: Operations that a queue carries out itself.
+_SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,9 @@ def assemble(instructions: list[Instruction], config: Any, texts: Texts) -> list
     return [*words, 0]
 
 
-def run_on_core(program: Program, core: Any = "tiny", *, latency: int = 1) -> ProgramRun:
+def run_on_core(
+    program: Program, core: Any = "tiny", *, latency: int = 1, traced: bool = False
+) -> ProgramRun:
     """Run the instructions of a program for one core on the compiled RTL.
 
     Parameters
@@ -80,6 +86,8 @@ def run_on_core(program: Program, core: Any = "tiny", *, latency: int = 1) -> Pr
         A name in ``hdl.core.CORES``, or parameters.
     latency : int
         Cycles from a read of global memory to its data.
+    traced : bool
+        If True, record when each instruction begins and ends (``CoreRun.spans``).
 
     Raises
     ------
@@ -90,13 +98,21 @@ def run_on_core(program: Program, core: Any = "tiny", *, latency: int = 1) -> Pr
     CoreFault
         If the core stops with a fault.
     """
-    config = core_config(core)
-    words = assemble(only_core(program).instructions, config, Texts())
-    return run_image(program, config, words, latency=latency)
+    config, only = core_config(core), only_core(program)
+    words = assemble(only.instructions, config, Texts())
+    counts = None
+    if traced:
+        counts = Counter(i.unit.name for i in only.instructions if i.op not in _SYNCHRONISATION)
+    return run_image(program, config, words, latency=latency, counts=counts)
 
 
 def run_image(
-    program: Program, config: Any, words: Sequence[int] | np.ndarray, *, latency: int = 1
+    program: Program,
+    config: Any,
+    words: Sequence[int] | np.ndarray,
+    *,
+    latency: int = 1,
+    counts: Mapping[str, int] | None = None,
 ) -> ProgramRun:
     """Run words behind the global memory of a program, and return its tensors.
 
@@ -107,10 +123,12 @@ def run_image(
         What unit S of the core starts with: a program, or the image of a kernel.
     latency : int
         As for ``run_on_core``.
+    counts : mapping of str to int, optional
+        As for ``run_words``.
     """
     from vitruvian.sim.davinci.semantics import Functional
 
-    run = run_words(config, Functional(program).gm, words, latency=latency)
+    run = run_words(config, Functional(program).gm, words, latency=latency, counts=counts)
     outputs = {}
     for name, view in program.tensors.items():
         raw = run.memory[view.offset : view.offset + view.nbytes]

@@ -41,6 +41,7 @@ WING = Wing(
             "vitruvian.sim.davinci.riscv.verify",
         ),
         "completion": (f"{_HERE}.completion",),
+        "hosted": (f"{_HERE}.hosted",),
         "listed": (f"{_HERE}.listed",),
         "pages": ("vitruvian.sim.davinci.reference",),
     },

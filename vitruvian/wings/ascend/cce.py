@@ -40,6 +40,19 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 def add_cce_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the kernel, the chip, and the arguments of the kernel."""
     parser.add_argument("file", metavar="FILE", help="Read the kernel from this source file.")
+    add_kernel_options(parser)
+    parser.add_argument(
+        "--cube",
+        default="golden",
+        metavar="HOW",
+        help="Compute the matrix products by golden, rtl or fast (default: %(default)s).",
+    )
+    add_seed(parser, default=0)
+    _add_expectations(parser)
+
+
+def add_kernel_options(parser: Any) -> None:
+    """Add the options that say how the kernel in a file becomes a program."""
     parser.add_argument(
         "--entry",
         metavar="NAME",
@@ -59,12 +72,6 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="Run on cores of this kind, or on all kinds together with all (default: the chip's "
         "first).",
-    )
-    parser.add_argument(
-        "--cube",
-        default="golden",
-        metavar="HOW",
-        help="Compute the matrix products by golden, rtl or fast (default: %(default)s).",
     )
     parser.add_argument(
         "--define",
@@ -93,7 +100,6 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         "to 1, or all integers), of the parameter's type or of another, as in normal:fp16:N; a "
         "random array may end in a seed of its own, as in normal:fp16:N:SEED.",
     )
-    add_seed(parser, default=0)
     parser.add_argument(
         "--steps",
         type=at_least(1),
@@ -102,7 +108,6 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         help="Stop a core after this number of calls, intrinsics and loop iterations "
         "(default: 10 million).",
     )
-    _add_expectations(parser)
 
 
 def _add_expectations(parser: argparse.ArgumentParser) -> None:

@@ -2,35 +2,20 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import (
-    Cat,
-    ClockDomain,
-    ClockSignal,
-    Const,
-    DomainRenamer,
-    Module,
-    Mux,
-    ResetSignal,
-    Signal,
-)
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.common.validate import check_int
-from vitruvian.golden.core.encoding import VERSION as ENCODING
 
 from ..bus.bridge import QUIET_BITS, UartBridge
-from ..bus.registers import WORD_BITS
 from ..bus.uart import divisor_of
+from .access import CoreAccess
 from .buffer import BlockMemory
 from .config import CORES, CoreConfig
 from .core import Core
 from .fetch import Fault
-from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS
-from .serial_map import COUNTERS, IDENTITY, MAP, NAME_BYTES, VERSION
-
-_WORD_BYTES = WORD_BITS // 8
-_WORDS = BLOCK_BYTES // _WORD_BYTES
+from .ports import BLOCK_BYTES
 
 
 class SerialCore(wiring.Component):
@@ -101,21 +86,24 @@ class SerialCore(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.bridge = bridge = UartBridge(divisor=self.divisor, quiet_bits=self.quiet_bits)
-        # The core has a domain of its own, which a write to control resets. Memories keep theirs.
+        names = {config: name for name, config in CORES.items()}
+        name = names.get(self.config, "")
+        m.submodules.access = access = CoreAccess(name=name, memory_bytes=self.memory_bytes)
+        wiring.connect(m, bridge.bus, access.bus)
+        # Core and memory have a domain of their own, which a write to control resets.
         m.domains.core = ClockDomain("core", local=True)
-        clear = Signal()
         m.d.comb += [
             ClockSignal("core").eq(ClockSignal()),
-            ResetSignal("core").eq(ResetSignal() | clear),
+            ResetSignal("core").eq(ResetSignal() | access.clear),
         ]
         core: Any = Core(config=self.config)
         m.submodules.core = DomainRenamer("core")(core)
-        blocks = self.memory_bytes // BLOCK_BYTES
-        memory = BlockMemory(blocks=blocks, readers=3, writers=2)
+        memory = BlockMemory(blocks=self.memory_bytes // BLOCK_BYTES, readers=3, writers=2)
         m.submodules.memory = DomainRenamer("core")(memory)
-        wiring.connect(m, core.r, memory.r[0])
-        wiring.connect(m, core.fetch, memory.r[1])
-        wiring.connect(m, core.w, memory.w[0])
+        for port, target in zip((core.r, core.fetch, access.r), memory.r, strict=True):
+            wiring.connect(m, port, target)
+        for port, target in zip((core.w, access.w), memory.w, strict=True):
+            wiring.connect(m, port, target)
         cycles = Signal(32)
         with m.If(core.start):
             m.d.sync += cycles.eq(0)
@@ -125,75 +113,10 @@ class SerialCore(wiring.Component):
             bridge.rx.eq(self.rx),
             self.tx.eq(bridge.tx),
             self.led.eq(bridge.busy | (core.running & (core.fault == Fault.NONE))),
+            core.start.eq(access.start),
+            core.address.eq(access.address),
+            access.running.eq(core.running),
+            access.fault.eq(core.fault),
+            Cat(*access.counters).eq(Cat(cycles, *core.busy)),
         ]
-        values = {
-            "status": Cat(core.running & (core.fault == Fault.NONE), Const(0, 3), core.fault),
-            **dict(zip(COUNTERS, (cycles, *core.busy), strict=True)),
-        }
-        self._build_access(m, bridge.bus, core, memory, values, clear)
         return m
-
-    def _constants(self) -> dict[str, int]:
-        """Return the values of the registers that describe the core."""
-        known = {config: name for name, config in CORES.items()}
-        name = known.get(self.config, "").encode().ljust(NAME_BYTES, b"\0")
-        return {
-            "identity": IDENTITY,
-            "version": VERSION,
-            "encoding": ENCODING,
-            "name_low": int.from_bytes(name[:4], "little"),
-            "name_high": int.from_bytes(name[4:], "little"),
-            "memory_bytes": self.memory_bytes,
-        }
-
-    def _build_access(
-        self, m: Module, bus: Any, core: Any, memory: Any, values: dict[str, Any], clear: Signal
-    ) -> None:
-        """Carry out one access after the other."""
-        request, response = bus.request, bus.response
-        own, host = memory.r[2], memory.w[1]
-        address = Signal(ADDRESS_BITS)
-        word = address[2:PLACE_BITS]
-        write, full, waits = request.payload.write, Signal(), Signal()
-        answer = Signal(WORD_BITS)
-        chosen = {
-            name: request.payload.address == register.address for name, register in MAP.items()
-        }
-        asks = request.valid & ~full & ~waits & ~clear
-        control = asks & write & chosen["control"]
-        reads, writes = asks & chosen["data"] & ~write, asks & chosen["data"] & write
-        m.d.comb += [
-            core.start.eq(control & request.payload.data[0]),
-            core.address.eq(address),
-            own.request.eq(reads),
-            own.address.eq(address[PLACE_BITS:]),
-            host.request.eq(writes),
-            host.address.eq(address[PLACE_BITS:]),
-            host.data.eq(request.payload.data.replicate(_WORDS)),
-            host.enable.eq(((1 << _WORD_BYTES) - 1) << (word << 2)),
-            request.ready.eq(asks & Mux(chosen["data"], Mux(write, host.grant, own.grant), 1)),
-            response.valid.eq(full),
-            response.payload.eq(answer),
-        ]
-        # The bit of control comes one cycle after the write, and no access is taken then.
-        m.d.sync += clear.eq(control & request.payload.data[1])
-        taken = request.valid & request.ready
-        with m.If(taken & chosen["address"] & write):
-            m.d.sync += address.eq(request.payload.data)
-        with m.Elif(taken & chosen["data"]):
-            m.d.sync += [address.eq(address + _WORD_BYTES), waits.eq(~write)]
-        place = Signal(len(word))
-        with m.If(taken):
-            m.d.sync += [full.eq(write | ~chosen["data"]), answer.eq(0), place.eq(word)]
-            with m.If(~write):
-                for name, value in {**self._constants(), **values}.items():
-                    with m.If(chosen[name]):
-                        m.d.sync += answer.eq(value)
-        with m.Elif(own.valid):
-            m.d.sync += [
-                answer.eq(own.data.word_select(place, WORD_BITS)),
-                full.eq(1),
-                waits.eq(0),
-            ]
-        with m.Elif(response.ready):
-            m.d.sync += full.eq(0)

@@ -223,6 +223,7 @@ def _host(options: argparse.Namespace) -> int:
     one_of("accuracy", options.accuracy, [name for name in PRESETS if name != "exact"])
     for module in registered("hosted"):
         if options.problem == module.PROBLEM:
+            module.check(options)
             with connect(options.port, baud=options.baud, timeout=options.timeout) as client:
                 return module.run(options, client)
         if options.file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vitruvian.cli import write_json
-from vitruvian.common.errors import UserError
+from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.progress import Progress
 from vitruvian.wings.ascend.cce import add_kernel_options, cce_program
 
@@ -30,29 +30,37 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_kernel_options(parser.add_argument_group("the kernel of run"))
 
 
+def check(options: argparse.Namespace) -> None:
+    """Raise UserError if there is no kernel to run."""
+    if not options.file:
+        raise UserError("host run must have a kernel: vitruvian host run FILE --port PORT")
+    if not Path(options.file).exists():
+        raise UserError(f"a kernel must be a file that exists, not {options.file!r}")
+
+
 def run(options: argparse.Namespace, client: Any) -> int:
     """Run the kernel on the board behind a client; return 1 if a byte differs.
 
     Raises
     ------
     UserError
-        If the kernel, the board or the image is not fit for the others.
-    WorkError
-        If the board stops answering, or its core stops.
+        If the kernel, the board or the image is not fit for the others, or if the line is cut or
+        the core stops: the exit code 1 says that a byte differs, and nothing else.
     """
     from vitruvian.sim.host.core import CoreOnBoard, run_program
 
-    if not options.file:
-        raise UserError("host run must have a kernel: vitruvian host run FILE --port PORT")
-    board = CoreOnBoard.find(client)
-    image, right = _image(options, board.name)
-    with Progress("run, bytes", after_s=2.0) as progress:
-        done = run_program(
-            board,
-            image.memory,
-            image.words,
-            progress=lambda sent, total: progress.update(done=sent, total=total),
-        )
+    try:
+        board = CoreOnBoard.find(client)
+        image, right = _image(options, board.name)
+        with Progress("run, bytes", after_s=2.0) as progress:
+            done = run_program(
+                board,
+                image.memory,
+                image.words,
+                progress=lambda sent, total: progress.update(done=sent, total=total),
+            )
+    except WorkError as error:
+        raise UserError(str(error)) from None
     outputs = {tensor["name"]: _bytes(done.memory, tensor) for tensor in image.tensors}
     differ = sum(int((data != right[name]).sum()) for name, data in outputs.items() if right)
     traffic = client.traffic

@@ -49,24 +49,29 @@ class Family:
         LUTs inside a carry cell, or that a carry cell displaces.
     before : tuple of str
         Yosys commands that go before the recipe if it ends in an error without them.
+    dense : str
+        Option of the recipe that saves LUTs in designs with many multiplexers.
     """
 
     recipe: str
     cells: dict[str, dict[str, float]]
     carry_luts: int = 0
     before: tuple[str, ...] = ()
+    dense: str = ""
 
-    def commands(self, top: str, *, by_module: bool = False) -> list[str]:
+    def commands(self, top: str, *, by_module: bool = False, dense: bool = False) -> list[str]:
         """Return the Yosys commands that map the module ``top``.
 
         They leave a flat netlist or, with ``by_module``, the hierarchy of modules: equal modules
-        are mapped once, without looking across their borders.
+        are mapped once, without looking across their borders. With ``dense``, they take the
+        option of the recipe that saves LUTs.
         """
+        recipe = f"{self.recipe}{self.dense}" if dense else self.recipe
         if not by_module:
-            return [f"{self.recipe} -top {top}"]
+            return [f"{recipe} -top {top}"]
         flat = " -flatten"  # an option of synth_xilinx; the other recipes have its opposite
-        known = self.recipe.removesuffix(flat)
-        apart = known if self.recipe.endswith(flat) else f"{known} -noflatten"
+        known = recipe.removesuffix(flat)
+        apart = known if recipe.endswith(flat) else f"{known} -noflatten"
         return [f"{apart} -top {top}"]
 
     def count(self, cells: Mapping[str, int]) -> dict[str, int]:
@@ -96,6 +101,7 @@ FAMILIES: dict[str, Family] = {
             "bram": {"DP16KD": 1, "PDPW16KD": 1},
         },
         carry_luts=2,
+        dense=" -nowidelut",
     ),
     "ice40": Family(
         recipe="synth_ice40 -device u -dsp",

@@ -85,6 +85,9 @@ class BoardDesign:
     by_module : bool
         True if the modules are mapped one by one. Yosys would merge equal registers of the elements
         of a flat design, and the only one left would drive wires across the whole chip.
+    dense : bool
+        True if the design would not fit without the option ``Family.dense``, and is mapped in one
+        piece.
     """
 
     name: str
@@ -96,6 +99,7 @@ class BoardDesign:
     own_luts: int
     own_ffs: int
     by_module: bool = False
+    dense: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +160,7 @@ def design(variant: Variant, board: FpgaBoard, *, text: str | None = None) -> Bo
         own_luts=top.own_luts,
         own_ffs=top.own_ffs,
         by_module=getattr(getattr(component, "config", None), "buffered", False),
+        dense=getattr(component, "dense", False),
     )
 
 
@@ -173,12 +178,12 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
     """
     family = mapping.FAMILIES[work.board.family]
     text = f"{work.top_text}\n{work.unit_text}"
-    if not work.by_module:
+    if not (work.by_module or work.dense):
         counts = mapping.apart(text, TOP, work.board.family, cache=cache)
         if counts is not None:
             check_fit(counts, work, factor=HOPELESS)
             work = replace(work, by_module=mapping.is_large(counts, work.board.family))
-    recipe = family.commands(TOP, by_module=work.by_module)
+    recipe = family.commands(TOP, by_module=work.by_module, dense=work.dense)
     recipe += ["flatten", "opt_clean"] if work.by_module else []
     script = [*recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
@@ -187,7 +192,7 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
     if netlist is None:
         task = f"map {work.name}"
         netlist = mapping.run(text, script, "netlist.json", work.board.family, task=task)
-        if work.by_module and work.board.family == "ecp5":
+        if (work.by_module or work.dense) and work.board.family == "ecp5":
             netlist = absorb(netlist, TOP)
         store.put(key, netlist)
     return mapping.Resources(**family.count(_cells(netlist))), netlist

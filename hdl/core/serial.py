@@ -49,6 +49,8 @@ class SerialCore(wiring.Component):
     """
 
     shared = Core.shared
+    #: The flow takes its options for designs that nearly fill a chip.
+    dense = True
 
     if TYPE_CHECKING:
         rx: Signal

@@ -347,6 +347,8 @@ GRAMMARS = (
             "--slots": ("1", "65"),
             "--baud": ("1000000", "7", "3999999"),
             "--clock-hz": ("4000000", "1"),
+            "--core": ("cube", "tin"),
+            "--memory-kib": ("0", "64"),
             "--stop-after": ("0", "0.1", "-1"),
             "--json": _OUTPUTS,
         },
@@ -366,6 +368,12 @@ GRAMMARS = (
             "--seed": _NUMBERS,
             "--json": _OUTPUTS,
         },
+    ),
+    Grammar(
+        ("vitruvian", "host"),
+        (("run", "matmul"), _inputs("good.cce", "junk.bin")),
+        ("--port=/dev/null",),
+        {"--port": ("/no/such", *_inputs()), "--arg": ("n=1", "zzz"), "--chip": _CHIPS},
     ),
     Grammar(
         ("vitruvian", "verilog"),

@@ -60,6 +60,12 @@ def _instructions() -> Iterable[str]:
     return UNITS
 
 
+def _board_cores() -> Iterable[str]:
+    from vitruvian.commands.host import board_options
+
+    return board_options()["core"].samples()
+
+
 def _boards() -> Iterable[str]:
     from vitruvian.flows.fpga.board import board_names
 
@@ -130,6 +136,7 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     **{f"{command} unit": _units for command in ("new", "units")},
     "fpga family": _families,
     "fpga board": _boards,
+    "board unit_core": _board_cores,
     "liberty": _libraries,
     "formal proof": _proofs,
     "probe target": _probed,
@@ -161,10 +168,10 @@ def completed(
     from argcomplete.completers import FilesCompleter
 
     name = action.dest
-    if name.startswith("unit_"):
-        return _values(name.removeprefix("unit_"), parsed_args)
     # A name under its command comes first.
     keys = (f"{getattr(parsed_args, 'command', None)} {name}", name)
+    if name.startswith("unit_") and keys[0] not in _NAMES:
+        return _values(name.removeprefix("unit_"), parsed_args)
     names, files = dict(_NAMES), dict(_FILES)
     for module in registered("completion"):
         names |= module.NAMES

@@ -37,7 +37,7 @@ def _register_board(commands: Any) -> None:
         "Ctrl-C.",
         epilog="Example: vitruvian board --preset cube_4x4x4",
     )
-    for name, option in _options().items():
+    for name, option in board_options().items():
         default = (_CORE.default({}) | _SERIAL.default({}) | _SIMULATED)[name]
         known = "given by the preset" if default is None else default
         parser.add_argument(
@@ -154,7 +154,7 @@ def _seconds(minimum: float) -> Any:
     return read
 
 
-def _options() -> dict[str, Option]:
+def board_options() -> dict[str, Option]:
     """Return the options of the units that a simulated board may have.
 
     ``--core`` names the kind of the matrix unit, or a whole core.
@@ -193,7 +193,7 @@ def _board(options: argparse.Namespace) -> int:
     from vitruvian.sim.board.model import LineModel
     from vitruvian.sim.board.terminal import Terminal
 
-    variant = _simulated({name: getattr(options, f"unit_{name}") for name in _options()})
+    variant = _simulated({name: getattr(options, f"unit_{name}") for name in board_options()})
     variant.check()
     unit = cast(Any, variant).build()
     with compiling("the board"):

@@ -100,6 +100,7 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "cce kind": _kinds,
     "assemble cube": lambda: ("golden", "rtl", "fast"),
     "assemble kind": _kinds,
+    "host kind": _kinds,
     "core": _cores,
     "feed": lambda: ("stream", "riscv"),
     "kernel problem": _kernels,

@@ -13,7 +13,9 @@ BLOCK_BITS = 8 * BLOCK_BYTES
 #: Bits of an address in bytes, and in blocks.
 ADDRESS_BITS = 32
 ROW_BITS = ADDRESS_BITS - PLACE_BITS
-#: Attributes of a memory whose reads may find anything in the cycle in which their word is written.
+#: Attributes of a memory whose reads may find anything in the cycle in which their word is written:
+#: all bytes of a word of 2 or 4, as a block RAM has them. Flags and the stalls of V prevent it for
+#: bytes that are written, but not for their neighbours in a word (docs/decisions/0042-board.md).
 #: Without them, Yosys gives every memory a bypass that keeps the old word for such a read.
 UNCHECKED = MappingProxyType({"no_rw_check": 1})
 

@@ -67,6 +67,7 @@ class StandIn:
             self.resets += 1
             self._running = False
         elif name == "control" and word & 1:
+            assert self._run is not None, "the stand-in was built without a program to run"
             outcome = self._run(self.memory, self._address)
             self._running = outcome is None
             if outcome is not None:

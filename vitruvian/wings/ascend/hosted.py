@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace, client: Any) -> int:
     if right:
         print(f"{count:,} bytes compared with the simulator, {differ:,} differ", file=out)
     if options.json:
-        document = {
+        document: dict[str, Any] = {
             "port": options.port,
             "core": board.name,
             "memory_bytes": board.memory_bytes,
@@ -108,7 +109,13 @@ def _image(options: argparse.Namespace, core: str) -> "tuple[ProgramImage, dict[
     try:
         if Path(options.file).is_dir():
             return ProgramImage.read(Path(options.file)), {}
-        given = {**vars(options), "cube": "golden", "expect": [], "rtol": None, "atol": None}
+        given: dict[str, Any] = {
+            **vars(options),
+            "cube": "golden",
+            "expect": [],
+            "rtol": None,
+            "atol": None,
+        }
         program, _ = cce_program(argparse.Namespace(**given))
         image = image_of(program, core)
         with Progress("simulating", lines=False, counts=False, after_s=2.0):
@@ -131,5 +138,6 @@ def _bytes(memory: np.ndarray, tensor: dict[str, Any]) -> np.ndarray:
     """Return the bytes of a tensor in global memory."""
     from vitruvian.sim.davinci.isa.operands import DTYPES
 
-    count = int(np.prod(tensor["shape"])) * np.dtype(DTYPES[tensor["dtype"]]).itemsize
+    kind: Any = DTYPES[tensor["dtype"]]
+    count = prod(tensor["shape"]) * np.dtype(kind).itemsize
     return memory[tensor["byte"] : tensor["byte"] + count]

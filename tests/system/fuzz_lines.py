@@ -345,17 +345,16 @@ GRAMMARS = (
             "--preset": ("tiny", "nosuch"),
             "--precisions": ("int8", "fp99", "int8-int8"),
             "--slots": ("1", "65"),
+            "--memory-kib": ("0", "64"),
             "--baud": ("1000000", "7", "3999999"),
             "--clock-hz": ("4000000", "1"),
-            "--core": ("cube", "tin"),
-            "--memory-kib": ("0", "64"),
             "--stop-after": ("0", "0.1", "-1"),
             "--json": _OUTPUTS,
         },
     ),
     Grammar(
         ("vitruvian", "host"),
-        (("matmul", "apsp", "digits", "zzz"),),
+        (("matmul", "apsp", "digits", "run", "zzz"),),
         ("--port=/dev/null",),
         {
             "--port": ("/dev/zero", "/no/such", *_inputs()),
@@ -368,12 +367,6 @@ GRAMMARS = (
             "--seed": _NUMBERS,
             "--json": _OUTPUTS,
         },
-    ),
-    Grammar(
-        ("vitruvian", "host"),
-        (("run", "matmul"), _inputs("good.cce", "junk.bin")),
-        ("--port=/dev/null",),
-        {"--port": ("/no/such", *_inputs()), "--arg": ("n=1", "zzz"), "--chip": _CHIPS},
     ),
     Grammar(
         ("vitruvian", "verilog"),

@@ -19,16 +19,15 @@ from amaranth.lib.memory import Memory
 from vitruvian.flows.asic import synth
 from vitruvian.flows.asic.cells import library
 from vitruvian.hdl.core import CORES
-from vitruvian.hdl.core.buffer import BlockMemory
-from vitruvian.hdl.core.config import FRACTAL_BYTES, CoreConfig
+from vitruvian.hdl.core.buffer import BankedMemory, BlockMemory
+from vitruvian.hdl.core.config import CoreConfig
 from vitruvian.hdl.core.core import Core
 from vitruvian.hdl.core.fetch import Fetcher
 from vitruvian.hdl.core.mover import Mover
 from vitruvian.hdl.core.ports import BLOCK_BYTES
 from vitruvian.hdl.core.queue import UnitQueue
 from vitruvian.hdl.core.scalar import ScalarUnit
-from vitruvian.hdl.core.tiles import TileMemory
-from vitruvian.hdl.elaborate import to_rtlil
+from vitruvian.hdl.elaborate import only_described, to_rtlil
 
 #: Memories with more bits than this are macros.
 _MOST_BITS = 8192
@@ -37,35 +36,35 @@ _MOST_BITS = 8192
 def parts(config: CoreConfig) -> dict[str, tuple[int, Callable[[], Any]]]:
     """Return the parts by name: how many of them a core has, and a function that builds one."""
 
-    def buffer(size: int, readers: int, writers: int) -> Callable[[], Any]:
-        return lambda: BlockMemory(blocks=size // BLOCK_BYTES, readers=readers, writers=writers)
+    def mover(*ops: str, blocks: int = 1) -> Callable[[], Any]:
+        return lambda: Mover(ops=ops, ahead=config.ahead, blocks=blocks)
 
-    def mover(*ops: str) -> Callable[[], Any]:
-        return lambda: Mover(ops=ops, ahead=config.ahead)
-
-    tile = config.tile
+    core = only_described(Core(config=config))
     return {
         "fetch and dispatch": (1, Fetcher),
         "queue of a unit": (6, lambda: UnitQueue(depth=config.queue_words)),
-        "MTE1, without Im2Col": (1, mover("copy", "load", "fill")),
+        "MTE1, without Im2Col": (1, mover("copy", "load", "fill", blocks=config.l1_blocks)),
         "MTE2": (1, mover("copy", "nd2nz", "load", "fill")),
         "MTE3, and copies of V": (2, mover("copy")),
         "S, scalars": (1, ScalarUnit),
-        "L1": (1, buffer(config.l1, 1, 2)),
-        "UB": (1, buffer(config.ub, 3, 4)),
-        "L0A": (1, lambda: Core._operands(config.l0a, tile.m, 2 * tile.k)),
-        "L0B": (1, lambda: Core._operands(config.l0b, tile.n, 2 * tile.k)),
-        "L0C": (
+        "L1": (
             1,
-            lambda: TileMemory(
-                fractals=config.l0c // (2 * FRACTAL_BYTES),
-                tile_rows=tile.m,
-                piece_bytes=4 * tile.n,
-                row_bytes=2 * BLOCK_BYTES,
-                readers=1,
-                writers=1,
+            lambda: BlockMemory(
+                blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2, line=config.l1_blocks
             ),
         ),
+        "UB": (
+            1,
+            lambda: BankedMemory(
+                blocks=config.ub // BLOCK_BYTES,
+                banks=config.ub_banks,
+                readers=(1, 1, 1),
+                writers=(1, 1, 1, 1),
+            ),
+        ),
+        "L0A": (1, lambda: core.operands("L0A")),
+        "L0B": (1, lambda: core.operands("L0B")),
+        "L0C": (1, core.sums),
     }
 
 

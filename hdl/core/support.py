@@ -20,19 +20,23 @@ from .lanes import (
 from .ports import BLOCK_BYTES
 
 #: Instructions of units other than V, by unit.
-_MOVES = {
+MOVES = {
     "MTE1": ("copy", "load", "fill", "im2col"),
     "MTE2": ("copy", "nd2nz", "load", "fill"),
     "MTE3": ("copy",),
 }
-_SCALARS = ("scalar", "scalar_load", "scalar_store", "set_mask", "set_control")
-_SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
+SCALARS = ("scalar", "scalar_load", "scalar_store", "set_mask", "set_control")
+SYNCHRONISATION = ("set_flag", "wait_flag", "pipe_barrier")
 #: The buffers that a unit moves to.
-_TARGETS = {
+TARGETS = {
     "MTE1": ("L0A", "L0B", "UB"),
     "MTE2": ("L1", "L0A", "L0B", "UB"),
     "MTE3": ("GM", "L1"),
 }
+#: The buffer that a unit moves from.
+SOURCES = {"MTE1": "L1", "MTE2": "GM", "MTE3": "UB"}
+#: The dtypes of elements that do not have two bytes.
+_SIZES = {1: ("int8", "uint8"), 4: ("fp32", "int32", "uint32"), 8: ("int64", "uint64")}
 _WIDE = ("fp32", "int32", "uint32")
 _ANY_16 = ("fp16", "bf16", "int16", "uint16")
 
@@ -78,17 +82,14 @@ class _Codes:
 
 def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -> Iterator[str]:
     op = encoding.op
-    if op in _SYNCHRONISATION:
+    if op in SYNCHRONISATION:
         if op != "pipe_barrier" and codes.number("register") >= FLAGS:
             yield f"must have a flag of 0 … {FLAGS - 1}"
         return
-    if op in _SCALARS:
-        if op in ("scalar_load", "scalar_store"):
-            operand = codes.operands[0]
-            if codes.buffer(operand) not in ("UB", "GM"):
-                yield f"must be in UB or GM, not in {codes.buffer(operand)}"
+    if op in SCALARS:
+        yield from _scalar(op, unit, codes)
         return
-    if unit in _MOVES:
+    if unit in MOVES:
         yield from _move(op, unit, codes)
     elif op == "mmad":
         yield from _product(config, codes)
@@ -98,11 +99,31 @@ def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -
         yield f"must not be for unit {unit}, which the core lacks"
 
 
+def _scalar(op: str, unit: str, codes: _Codes) -> Iterator[str]:
+    if unit != "S":
+        yield f"must be for unit S, not {unit}"
+    if op not in ("scalar_load", "scalar_store"):
+        return
+    operand = codes.operands[0]
+    if codes.buffer(operand) not in ("UB", "GM"):
+        yield f"must be in UB or GM, not in {codes.buffer(operand)}"
+    size = element_bytes(codes.dtype(operand))
+    if codes.number(operand) % size:
+        yield f"must have an element at a multiple of {size} bytes"
+
+
+def element_bytes(dtype: str) -> int:
+    """Return the bytes of an element."""
+    return next((size for size, names in _SIZES.items() if dtype in names), 2)
+
+
 def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
-    if op not in _MOVES[unit]:
+    if op not in MOVES[unit]:
         yield f"is not an operation of {unit} in this core"
-    elif codes.buffer("dst") not in _TARGETS[unit]:
+    elif codes.buffer("dst") not in TARGETS[unit]:
         yield f"must not move to {codes.buffer('dst')} in {unit}"
+    elif "src" in codes.operands and codes.buffer("src") != SOURCES[unit]:
+        yield f"must move from {SOURCES[unit]} in {unit}, not from {codes.buffer('src')}"
     elif op == "copy" and codes.has("atomic"):
         yield "must not combine elements in global memory"
     elif op == "load" and codes.has("dst_fractal_stride"):
@@ -123,6 +144,9 @@ def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
 
 
 def _product(config: CoreConfig, codes: _Codes) -> Iterator[str]:
+    for name, buffer in (("c", "L0C"), ("a", "L0A"), ("b", "L0B")):
+        if codes.buffer(name) != buffer:
+            yield f"must have {name.upper()} in {buffer}, not in {codes.buffer(name)}"
     precisions = config.tile.precisions
     kinds = {codes.dtype("a"), codes.dtype("b")}
     if len(kinds) > 1 or not kinds <= set(precisions) or codes.dtype("c") != "fp32":
@@ -145,6 +169,7 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
     elif op == "matrix_out":
         yield from _matrix_out(config, codes)
     elif op == "col2im":
+        yield from _buffers(codes)
         if codes.dtype("dst") != "fp16":
             yield f"must be of fp16, not {codes.dtype('dst')}"
         elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:

@@ -5,7 +5,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from vitruvian.flows.formal.harness import ProofHarness, Tracker, arrives, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
 from vitruvian.hdl.bus.core import BusCore
-from vitruvian.hdl.bus.lite import LiteUnit, Reply
+from vitruvian.hdl.bus.lite import LitePort, LiteUnit, Reply
 from vitruvian.hdl.bus.mailbox import Mailbox, _Access
 from vitruvian.hdl.bus.registers import MAP, registers_of
 from vitruvian.hdl.cube.config import MatrixUnitConfig
@@ -300,21 +300,21 @@ PROOFS = (
         mutations=(
             Mutation(
                 name="a response is withdrawn after one cycle",
-                owner=LiteUnit,
+                owner=LitePort,
                 function="_answer",
                 old="m.Elif(ready)",
                 new="m.Elif(valid)",
             ),
             Mutation(
                 name="a write without all strobes is executed",
-                owner=LiteUnit,
+                owner=LitePort,
                 function="elaborate",
                 old="Mux(writes, whole, may_read)",
                 new="Mux(writes, 1, may_read)",
             ),
             Mutation(
                 name="an access may change into another one while it waits",
-                owner=LiteUnit,
+                owner=LitePort,
                 function="elaborate",
                 old="Mux(waits | stalls, chosen,",
                 new="Mux(waits, chosen,",

@@ -1,6 +1,6 @@
 """A matrix unit behind an AXI4-Lite port."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import enum, wiring
@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .clock import CLOCK_PORTS, CLOCKING, use_clock
 from .core import SHARED, BusCore
 from .mailbox import Mailbox
-from .registers import ADDRESS_BITS, WORD_BITS, registers_of
+from .registers import ADDRESS_BITS, WORD_BITS, Register, registers_of
 
 #: Bits of a byte address.
 BYTE_ADDRESS_BITS = ADDRESS_BITS + 2
@@ -22,49 +22,14 @@ class Reply(enum.Enum, shape=2):
     SLVERR = 2
 
 
-class LiteUnit(wiring.Component):
-    """``Mailbox`` behind an AXI4-Lite target with the port names of Vivado.
+class LitePort(wiring.Component):
+    """AXI4-Lite target with the port names of Vivado, in front of a register bus.
 
     Parameters
     ----------
-    core : BusCore
-        The unit.
-
-    Members
-    -------
-    aclk, aresetn : In(1)
-        Clock, and synchronous reset, active low.
-    s_axi_awaddr, s_axi_awvalid, s_axi_awready : In(10), In(1), Out(1)
-        Address of a write. The lowest two bits are ignored.
-    s_axi_wdata, s_axi_wstrb, s_axi_wvalid, s_axi_wready : In(32), In(4), In(1), Out(1)
-        Data of a write. Registers are written as a whole, so all strobes must be set.
-    s_axi_bresp, s_axi_bvalid, s_axi_bready : Out(Reply), Out(1), In(1)
-        Response to a write.
-    s_axi_araddr, s_axi_arvalid, s_axi_arready : In(10), In(1), Out(1)
-        Address of a read.
-    s_axi_rdata, s_axi_rresp, s_axi_rvalid, s_axi_rready : Out(32), Out(Reply), Out(1), In(1)
-        Value of a read.
-
-    Latency
-    -------
-    A response is valid three cycles after the last part of its request was taken. A channel takes
-    the next request when the response to the last one is valid; reads and writes take turns.
-
-    Notes
-    -----
-    All outputs come from registers or depend on registers only. The response is ``SLVERR`` if the
-    address is unknown, if the register cannot be read or written, or if strobes are missing; such
-    an access changes no register but ``errors``. A refused write (see ``Mailbox``) is answered by
-    ``OKAY``, because many processors turn ``SLVERR`` into an exception.
+    **members
+        Further members of the component.
     """
-
-    shared = SHARED
-    #: Lines of the header of emitted Verilog.
-    clocking = CLOCKING
-    notes = (
-        "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the offsets, "
-        "the fields and the codes; docs/units/bus.md describes them.",
-    )
 
     if TYPE_CHECKING:
         aclk: Signal
@@ -87,8 +52,7 @@ class LiteUnit(wiring.Component):
         s_axi_rvalid: Signal
         s_axi_rready: Signal
 
-    def __init__(self, *, core: BusCore):
-        self.core, self.config = core, core.config
+    def __init__(self, **members: Any):
         super().__init__(
             {
                 **CLOCK_PORTS,
@@ -109,14 +73,23 @@ class LiteUnit(wiring.Component):
                 "s_axi_rresp": Out(Reply),
                 "s_axi_rvalid": Out(1),
                 "s_axi_rready": In(1),
+                **members,
             }
         )
+
+    def registers(self) -> tuple[Register, ...]:
+        """Return the registers behind the port."""
+        raise NotImplementedError
+
+    def build_registers(self, m: Module) -> Any:
+        """Make the registers, and return their ``RegisterBus``."""
+        raise NotImplementedError
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         use_clock(m, self.aclk, self.aresetn)
-        m.submodules.mailbox = mailbox = Mailbox(core=self.core)
-        request, response = mailbox.bus.request, mailbox.bus.response
+        bus = self.build_registers(m)
+        request, response = bus.request, bus.response
 
         # Each channel holds one item, until the access that it belongs to is done.
         wrote, read = Signal(), Signal()
@@ -143,7 +116,7 @@ class LiteUnit(wiring.Component):
             request.valid.eq(~waits & Mux(writes, whole, may_read)),
             response.ready.eq(waits),
         ]
-        registers = registers_of(self.core)
+        registers = self.registers()
         writable, readable = (
             Cat(*(request.payload.address == r.address for r in registers if allows(r))).any()
             for allows in (lambda r: r.writable, lambda r: r.readable)
@@ -190,3 +163,59 @@ class LiteUnit(wiring.Component):
             m.d.sync += valid.eq(1)
         with m.Elif(ready):
             m.d.sync += valid.eq(0)
+
+
+class LiteUnit(LitePort):
+    """``Mailbox`` behind an AXI4-Lite target with the port names of Vivado.
+
+    Parameters
+    ----------
+    core : BusCore
+        The unit.
+
+    Members
+    -------
+    aclk, aresetn : In(1)
+        Clock, and synchronous reset, active low.
+    s_axi_awaddr, s_axi_awvalid, s_axi_awready : In(10), In(1), Out(1)
+        Address of a write. The lowest two bits are ignored.
+    s_axi_wdata, s_axi_wstrb, s_axi_wvalid, s_axi_wready : In(32), In(4), In(1), Out(1)
+        Data of a write. Registers are written as a whole, so all strobes must be set.
+    s_axi_bresp, s_axi_bvalid, s_axi_bready : Out(Reply), Out(1), In(1)
+        Response to a write.
+    s_axi_araddr, s_axi_arvalid, s_axi_arready : In(10), In(1), Out(1)
+        Address of a read.
+    s_axi_rdata, s_axi_rresp, s_axi_rvalid, s_axi_rready : Out(32), Out(Reply), Out(1), In(1)
+        Value of a read.
+
+    Latency
+    -------
+    A response is valid three cycles after the last part of its request was taken. A channel takes
+    the next request when the response to the last one is valid; reads and writes take turns.
+
+    Notes
+    -----
+    All outputs come from registers or depend on registers only. The response is ``SLVERR`` if the
+    address is unknown, if the register cannot be read or written, or if strobes are missing; such
+    an access changes no register but ``errors``. A refused write (see ``Mailbox``) is answered by
+    ``OKAY``, because many processors turn ``SLVERR`` into an exception.
+    """
+
+    shared = SHARED
+    #: Lines of the header of emitted Verilog.
+    clocking = CLOCKING
+    notes = (
+        "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the offsets, "
+        "the fields and the codes; docs/units/bus.md describes them.",
+    )
+
+    def __init__(self, *, core: BusCore):
+        self.core, self.config = core, core.config
+        super().__init__()
+
+    def registers(self) -> tuple[Register, ...]:
+        return registers_of(self.core)
+
+    def build_registers(self, m: Module) -> Any:
+        m.submodules.mailbox = mailbox = Mailbox(core=self.core)
+        return mailbox.bus

@@ -1,0 +1,1 @@
+"""Benches of a core behind its buses."""

@@ -9,7 +9,6 @@ from vitruvian.hdl.catalogue import (
     matrix,
     scu,
     serial,
-    serial_core,
     small,
     vector,
 )
@@ -17,7 +16,7 @@ from vitruvian.hdl.catalogue.unit import CataloguedPart, Unit
 
 _ALL = (
     *(*dots.UNITS, *matrix.UNITS, *small.UNITS, *scu.UNITS, *vector.UNITS),
-    *(*serial.UNITS, *serial_core.UNITS, *bus.UNITS, *blocks.UNITS, *machines.UNITS),
+    *(*serial.UNITS, *bus.UNITS, *blocks.UNITS, *machines.UNITS),
     *(unit for module in registered("units") for unit in module.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}

@@ -249,8 +249,9 @@ def _lanewise(signature: Intrinsic) -> Rule | None:
             return None
         letters = {"r": "rint", "a": "round", "f": "floor", "c": "ceil", "z": "trunc", "o": "odd"}
         values["rounding"] = str(ROUNDINGS.index(letters[CONVERSIONS[name][2]]))
+    arguments = {p.name for p in signature.parameters}
     for extra in op.fields:
-        if extra.argument and extra.name != "scalar":
+        if extra.name in arguments and extra.name != "scalar":
             values[extra.name] = extra.name
     if op.has_scalar:
         values["scalar"] = "scalar"

@@ -1,6 +1,7 @@
 """Kernels that are compiled for the RISC-V: words and bytes of the unrolled program."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.cce import build, read_file
 from vitruvian.sim.davinci.machine_code.core import core_product, image_of
 from vitruvian.sim.davinci.machine_code.decode import split
+from vitruvian.sim.davinci.riscv import header
+from vitruvian.sim.davinci.riscv.rules import rule_of
 from vitruvian.sim.davinci.riscv.run import kernel_image, run_model, run_riscv
 from vitruvian.sim.davinci.semantics import Functional
 
@@ -149,6 +152,87 @@ def test_intrinsics_with_numbers_from_the_data(core, tmp_path):
     arguments = {"x": _numbers(4096), "y": np.zeros(2080, np.float16), "n": 3}
     model = _compare(path, arguments, core)
     assert len(model.words) > 250
+
+
+#: Calls of intrinsics, one to a line; i is 1 and 2.
+_CALLS = """
+vdiv(c, a, b, i, 1, 1, 1, 8, 8, 8);
+vsqrt(c, a, i, 1, 1, 8, 8);
+vrec(c, a, i, 1, 1, 8, 8);
+vrsqrt(c, a, i, 1, 1, 8, 8);
+vmla(c, a, b, i, 1, 1, 1, 8, 8, 8);
+vmla(f, a, b, i, 1, 1, 1, 8, 4, 4);
+vaxpy(c, a, (half)i, i, 1, 1, 8, 8);
+vmadd(c, a, b, i, 1, 1, 1, 8, 8, 8);
+vaddrelu(c, a, b, i, 1, 1, 1, 8, 8, 8);
+vlrelu(c, a, (half)0.1f, i, 1, 1, 8, 8);
+vshl(s, s, i, i, 1, 1, 8, 8);
+vshr(s, s, i, i, 1, 1, 8, 8);
+vshr(s, s, i, i, 1, 1, 8, 8, true);
+vadds(s, s, i-2, i, 1, 1, 8, 8);
+vand(s, s, s, i, 1, 1, 1, 8, 8, 8);
+vnot(s, s, i, 1, 1, 8, 8);
+vcopy(s, s, i, 1, 1, 8, 8);
+vconv_f162s32(q, a, i, 1, 1, 8, 4);
+vconv_f162s32f(q, a, i, 1, 1, 8, 4);
+vconv_s322f16(c, q, i, 1, 1, 4, 8);
+vcadd(c, a, i, 1, 1, 8);
+vcpadd(c, a, i, 1, 1, 8);
+vcgadd(c, a, i, 1, 1, 8);
+vcmpvs_gt((__ubuf__ uint8_t*)f, a, (half)0, i, 1, 1, 8, 8);
+vabs(c, a, i, 1, 1, 8, 8);
+vexp(c, a, i, 1, 1, 8, 8);
+copy_ubuf_to_cbuf(l1, a, 0, 1, 64, 0, 0);
+load_cbuf_to_ca(l0a, l1, 0, 2, 1, 0, false, inc);
+load_cbuf_to_ca(l0a, l1, 1, 2, 1, 1, 0, true);
+load_cbuf_to_cb(l0b, l1, 3, 2, 1, 0, 0, false, dec);
+load_cbuf_to_ca_transpose(l0a, l1, 1, 2, 1, 0, inc, 0);
+mad(l0c, l0a, l0b, 16, 16, 16, 0);
+mad(l0c, l0a, l0b, (uint64_t)16|16<<12|16<<24|1ULL<<63);
+copy_gm_to_cbuf_multi_nd2nz_b16(l1, x, 0, 1, 3, 20, 0, 20, 16, 1, 0);
+copy_gm_to_ubuf_align_b16(a, x, 0, 2, 34, 0, 0, i, 6);
+copy_ubuf_to_gm_align_b16(y, a, 0, 2, 34, 0, 0, i, 6);
+copy_matrix_cc_to_ubuf(c, l0c, 0, 1, 1, 0, i, CRMODE_F32toF16_RELU);
+copy_matrix_ubuf_to_cc(l0c, f, 0, 1, 1, 0, 0, CRMODE_NONE);
+set_fmatrix((uint64_t)8|8<<16|1ULL<<32|1ULL<<48); set_padding(0x3c00);
+    img2col_cbuf_to_ca(l0a, l1, 0, 0, -1, -1, 0, 1, 1, 3, 3, 1, 1, 2, 1, i, CSIZE0);
+set_fcol2img((uint64_t)8|8<<16); col2img(c, a, 0, 0, 0, 0, i, 1, 1, 3, 3, 1, 1, 0);
+load_gm_to_ca(l0a, x, 0, 2, 1, 0);
+"""
+_POINTERS = """
+__ubuf__ half *a = (__ubuf__ half *)((uintptr_t)0), *b = a + 4096, *c = b + 4096;
+__ubuf__ float *f = (__ubuf__ float *)((uintptr_t)32768);
+__ubuf__ int16_t *s = (__ubuf__ int16_t *)f;
+__ubuf__ int32_t *q = (__ubuf__ int32_t *)f;
+__cbuf__ half *l1 = (__cbuf__ half *)get_imm(0);
+__ca__ half *l0a = (__ca__ half *)get_imm(0);
+__cb__ half *l0b = (__cb__ half *)get_imm(0);
+__cc__ float *l0c = (__cc__ float *)get_imm(0);
+set_vector_mask((uint64_t)n, (uint64_t)-1);
+"""
+
+
+def test_the_words_of_many_intrinsics(tmp_path):
+    """Forms that no kernel of the project has, in one kernel, so that it is compiled once."""
+    path = _text(tmp_path, f"{_POINTERS} for (int i = 1; i < n; ++i) {{ {_CALLS} }}")
+    with np.errstate(all="ignore"):
+        model = _compare(path, {"x": _numbers(4096), "y": np.zeros(2080, np.float16), "n": 3})
+    assert len(model.words) > 250
+
+
+def test_a_wrong_rule_is_noticed(tmp_path, monkeypatch):
+    """The comparison of words sees a field that an intrinsic fills from another argument."""
+
+    def wrong(signature):
+        rule = rule_of(signature)
+        return rule and replace(rule, values=dict(rule.values) | {"dst_repeat_stride": "src_rep"})
+
+    path = _text(tmp_path, f"{_POINTERS} vrelu(c, a, 1, 1, 1, n + 5, 8);")
+    arguments = {"x": _numbers(16), "y": np.zeros(16, np.float16), "n": 2}
+    _compare(path, arguments)
+    monkeypatch.setattr(header, "rule_of", wrong)
+    with pytest.raises(AssertionError):
+        _compare(path, arguments)
 
 
 def test_scalar_arithmetic_has_the_bits_of_the_simulator(tmp_path):

@@ -156,7 +156,7 @@ def run_words(
     )
     ports: Mapping[str, Any] = {name: _number(port) for name, port in done.ports.items()}
     if ports["fault"]:
-        raise CoreFault(_FAULTS[ports["fault"]])
+        raise CoreFault(_fault(config, ports["fault"]))
     after = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)[: len(memory)]
     busy = {name: ports[f"busy__{n}"] for n, name in enumerate(COUNTED)}
     spans = {
@@ -166,6 +166,14 @@ def run_words(
     return CoreRun(after, ports["cycles"], busy, ports["conflicts"], len(words), spans)
 
 
+def _fault(config: Any, code: int) -> str:
+    if config.scalar == "riscv" and code == _VALUE:
+        return "the core has stopped: S found an unknown instruction or an address of no memory"
+    return _FAULTS[code]
+
+
+#: The fault of a scalar load, or of the program of the RISC-V.
+_VALUE = 3
 #: What the codes of ``hdl.core.fetch.Fault`` say to a user.
 _FAULTS = {
     1: "the core has stopped: a word is for a unit that it lacks",

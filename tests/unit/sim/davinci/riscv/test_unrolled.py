@@ -1,5 +1,7 @@
 """Programs that the RISC-V passes word by word, on golden's hart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from vitruvian.sim.davinci.riscv.header import function_of, header
 from vitruvian.sim.davinci.riscv.run import run_model
 from vitruvian.sim.davinci.riscv.unrolled import image_of_words
 from vitruvian.sim.davinci.semantics import Functional
-from vitruvian.sim.rtl.core import core_config
+from vitruvian.sim.rtl.core import CoreFault, core_config, run_words
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -35,6 +37,14 @@ def test_the_row_of_make_sim_compares():
     (row,) = verify.checks()
     result = row.run(0, 5)
     assert result.vectors > 100_000 and not result.mismatches, result.examples
+
+
+def test_an_unknown_instruction_stops_the_core():
+    image = image_of_words([0]).copy()
+    image.view(np.uint32)[0] = 0
+    config = replace(core_config("tiny"), scalar="riscv")
+    with pytest.raises(CoreFault, match="S found an unknown instruction or an address"):
+        run_words(config, np.zeros(32, np.uint8), image.view(np.uint64))
 
 
 def test_a_scalar_load_is_refused():

@@ -248,3 +248,30 @@ def test_banks_keep_blocks_and_units_take_turns(banks):
                     assert ctx.get(port.data) == memory[row]
 
     _simulate(unit, process)
+
+
+class _OneRow(TileMemory):
+    """A memory whose tiles are read as if a line had one row."""
+
+    def _bank(self, row, column):
+        return (row + column) % self.banks
+
+
+def test_a_wrong_skew_is_noticed(monkeypatch):
+    monkeypatch.setitem(globals(), "TileMemory", _OneRow)
+    test_lines_and_transposed_fractals_become_tiles(8, 16, 1)
+    with pytest.raises(AssertionError):
+        test_lines_and_transposed_fractals_become_tiles(8, 16, 2)
+
+
+class _LowBits(BankedMemory):
+    """A memory whose banks are the low bits of a block."""
+
+    def bank(self, row):
+        return row[: (self.banks - 1).bit_length()]
+
+
+def test_banks_without_the_parity_are_noticed(monkeypatch):
+    monkeypatch.setitem(globals(), "BankedMemory", _LowBits)
+    with pytest.raises(AssertionError):
+        test_banks_keep_blocks_and_units_take_turns(8)

@@ -95,6 +95,9 @@ class Operands(wiring.Component):
         As ``TileMemory`` takes it.
     """
 
+    pieces: Any
+    w: Any
+
     def __init__(self, core: str, *, turns: bool):
         tile = CORES[core].tile
         self.memory = TileMemory(

@@ -177,6 +177,18 @@ class Core(wiring.Component):
             self.running.eq(fetcher.running),
             self.fault.eq(fetcher.fault),
         ]
+        self._build_counters(m, fetcher, queues, units, ub.waits)
+        return m
+
+    def _build_counters(
+        self,
+        m: Module,
+        fetcher: Fetcher,
+        queues: dict[str, UnitQueue],
+        units: dict[str, Any],
+        waits: Value,
+    ) -> None:
+        """Count the busy cycles of each unit, and the cycles in which a port of UB waits."""
         for n, name in enumerate(COUNTED):
             works = self.works[n]
             queue = queues[name]
@@ -190,9 +202,8 @@ class Core(wiring.Component):
                 m.d.sync += self.busy[n].eq(self.busy[n] + 1)
         with m.If(self.start):
             m.d.sync += self.conflicts.eq(0)
-        with m.Elif(ub.waits):
+        with m.Elif(waits):
             m.d.sync += self.conflicts.eq(self.conflicts + 1)
-        return m
 
     def _scalar(self, m: Module, fetcher: Fetcher) -> Any:
         """Return unit S: one that compares what was unrolled, or a processor."""

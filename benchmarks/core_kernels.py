@@ -1,25 +1,35 @@
-"""Kernels on the compiled core: words of machine code, cycles, and bytes that differ.
+"""Kernels on the compiled core: machine code, predicted and measured cycles, bytes that differ.
 
     python benchmarks/core_kernels.py plain
     python benchmarks/core_kernels.py tiny matmul maxpool-im2col
+    python benchmarks/core_kernels.py tiny plain --csv docs/results/core_cycles.csv
+    python benchmarks/core_kernels.py plain --random 100
 
-Every kernel has its default size, on one core. What the core lacks is said in its row.
+Every kernel has its default size, and tiles for the buffers of the core. What the core lacks is
+said in its row. ``--random`` compares predictions with random programs, which no formula was made
+with.
 """
 
 import argparse
+import csv
 from collections.abc import Iterable
+from pathlib import Path
 
-from vitruvian.sim.davinci import load_chip
-from vitruvian.sim.davinci.machine_code.core import core_product, run_on_core
+from vitruvian.sim.davinci.machine_code.chip import core_chip
+from vitruvian.sim.davinci.machine_code.core import core_product, predicted_cycles, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts, encode
+from vitruvian.sim.davinci.machine_code.random_programs import RandomProgram
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.rtl.core import core_names
 
+_COLUMNS = ("core", "kernel", "instructions", "words", "predicted", "RTL", "error in %")
 
-def measure(names: Iterable[str], core: str) -> None:
-    """Print a row for each kernel that the chip has, and the sums."""
-    chip, ratios, equal, refused = load_chip("ascend310"), [], 0, 0
+
+def measure(names: Iterable[str], core: str) -> list[tuple[object, ...]]:
+    """Print a row for each kernel that the chip has, and the sums; return those that ran."""
+    chip, ratios, errors, equal, refused = core_chip(core), [], [], 0, 0
+    rows: list[tuple[object, ...]] = []
     for name in names:
         try:
             program = KERNELS[name].build(chip=chip, cores=1).program
@@ -40,15 +50,55 @@ def measure(names: Iterable[str], core: str) -> None:
         functional.run()
         wrong = sum(done.differing(dict(functional.tensors())).values())
         equal += not wrong
-        row = f"{done.run.cycles:9,} cycles, {wrong} bytes differ"
-        print(f"{name:28} {ratios[-1]:5.2f} words each {row}", flush=True)
+        cycles, predicted = done.run.cycles, predicted_cycles(program, core)
+        errors.append(100 * (predicted / cycles - 1))
+        row = f"{predicted:9,} predicted {cycles:9,} cycles {errors[-1]:+6.2f} %"
+        print(f"{name:28} {ratios[-1]:5.2f} words each {row}, {wrong} bytes differ", flush=True)
+        rows.append((core, name, count, words, predicted, cycles, f"{errors[-1]:+.2f}"))
     low, high = min(ratios), max(ratios)
     print(f"{equal} equal, {refused} refused; {low:.1f} to {high:.1f} words an instruction")
+    _summary(errors)
+    return rows
+
+
+def random_programs(core: str, count: int) -> None:
+    """Print how well the cycles of random programs are predicted."""
+    errors = []
+    for seed in range(7000, 7000 + count):
+        program = RandomProgram(seed, core).program
+        cycles = run_on_core(program, core).run.cycles
+        errors.append(100 * (predicted_cycles(program, core) / cycles - 1))
+    _summary(errors)
+
+
+def _summary(errors: list[float]) -> None:
+    sizes = [abs(error) for error in errors]
+    if sizes:
+        exact = sum(size == 0 for size in sizes)
+        mean, largest = sum(sizes) / len(sizes), max(sizes)
+        print(f"{exact} of {len(sizes)} exact; mean error {mean:.3f} %, largest {largest:.2f} %")
+
+
+def main() -> None:
+    """Measure what the arguments name."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="+", help="Cores, and kernels (default: all kernels).")
+    parser.add_argument("--csv", metavar="FILE", help="Write the rows to this file too.")
+    parser.add_argument("--random", type=int, metavar="N", help="Run N random programs instead.")
+    options = parser.parse_args()
+    cores = [name for name in options.names if name in core_names()]
+    kernels = [name for name in options.names if name not in cores] or list(KERNELS)
+    rows = []
+    for core in cores:
+        print(core)
+        if options.random:
+            random_programs(core, options.random)
+        else:
+            rows += measure(kernels, core)
+    if options.csv:
+        with Path(options.csv).open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([_COLUMNS, *rows])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("core", choices=core_names(), help="Run on this core.")
-    parser.add_argument("kernel", nargs="*", help="Run these kernels (default: all).")
-    options = parser.parse_args()
-    measure(options.kernel or KERNELS, options.core)
+    main()

@@ -17,7 +17,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 #: Version of the encoding; a program says which one it is in.
-VERSION = 1
+VERSION = 2
 
 WORD_BITS = 64
 OPCODE_BITS, UNIT_BITS, LENGTH_BITS = 8, 3, 5

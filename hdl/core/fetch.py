@@ -13,7 +13,7 @@ from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
 from .record import QUEUED, is_op, length, unit
 
 #: Blocks that are read ahead.
-_AHEAD = 4
+AHEAD = 4
 _WORDS = BLOCK_BITS // WORD_BITS
 
 
@@ -152,11 +152,11 @@ class Fetcher(wiring.Component):
         self, m: Module, word: Signal, there: Signal, taken: Signal, ended: Signal
     ) -> tuple[list[Value], list[Any]]:
         """Read the program ahead; return when no block is left, and what a start resets."""
-        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=_AHEAD)
+        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=AHEAD)
         row = Signal(ADDRESS_BITS - PLACE_BITS)
-        on_way = Signal(range(_AHEAD + 1))
+        on_way = Signal(range(AHEAD + 1))
         m.d.comb += [
-            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < _AHEAD)),
+            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < AHEAD)),
             self.r.address.eq(row),
             blocks.w_data.eq(self.r.data),
             blocks.w_en.eq(self.r.valid & self.running),

@@ -104,3 +104,19 @@ class VectorConfig:
         if format is Format.FP32:
             lanes, per_block = lanes // 2, per_block // 2
         return (min(lanes, per_block) if block else lanes).bit_length() - 1
+
+    def cycles(self, operation: Operation, format: Format) -> int:
+        """Return the cycles of a repeat, from its start to that of the next one.
+
+        Parameters
+        ----------
+        format : Format
+            Format of the source.
+        """
+        levels = {Operation.SUM_PAIR: 1}
+        for op in (Operation.SUM, Operation.LARGEST, Operation.SMALLEST):
+            levels[op] = self.levels(format)
+            block = Operation[f"{op.name}_BLOCK"]
+            levels[block] = self.levels(format, block=True)
+        search = self.stages if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
+        return self.stages * (levels.get(operation, 1) - 1) + search + 1

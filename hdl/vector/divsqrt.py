@@ -41,6 +41,14 @@ class RootOperand:
     exponent: Value
 
 
+def block_cycles(engines: int, wide: bool) -> int:
+    """Return the cycles of a block of FP32 (``wide``) or FP16 elements."""
+    lanes = BLOCK_BYTES // (4 if wide else 2)
+    steps = STEPS["fp32" if wide else "fp16"]
+    # A lane leaves its recurrence and the next one enters it in the cycle behind the last step.
+    return lanes // engines * (steps + 1) + engines + 2
+
+
 class DivSqrt(wiring.Component):
     """Unit that finds quotients and roots of the lanes of a block, a few at a time.
 
@@ -92,10 +100,7 @@ class DivSqrt(wiring.Component):
 
     def cycles(self, wide: bool) -> int:
         """Return the cycles of a block of FP32 or FP16 elements."""
-        lanes = BLOCK_BYTES // (4 if wide else 2)
-        steps = STEPS["fp32" if wide else "fp16"]
-        # A lane leaves its recurrence and the next one enters it in the cycle behind the last step.
-        return lanes // self.engines * (steps + 1) + self.engines + 2
+        return block_cycles(self.engines, wide)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.common.validate import one_of
 
 from ..fp.parts.multiply import check_multiplier
-from .divsqrt import BLOCK_BITS, DivSqrt
-from .fused import FusedLanes
+from .divsqrt import BLOCK_BITS, DivSqrt, block_cycles
+from .fused import LATENCY, FusedLanes
 from .integer import AMOUNT_BITS, IntegerWord
 
 
@@ -77,6 +77,17 @@ class ExtensionConfig:
     def operations(self) -> tuple[Extra, ...]:
         """The operations that the extension has."""
         return tuple(op for group in self.groups for op in EXTRA_GROUPS[group])
+
+    def cycles(self, operation: Extra, *, wide: bool) -> tuple[int, int]:
+        """Return the cycles from a block to its result, and from one block to the next.
+
+        The first number is 0 if the next block is taken behind the result.
+        """
+        if operation in EXTRA_GROUPS["divide"]:
+            return 0, block_cycles(self.engines, wide)
+        if operation in EXTRA_GROUPS["fused"]:
+            return LATENCY, 2
+        return 1, 1
 
 
 def extension_layout() -> data.StructLayout:

@@ -16,6 +16,8 @@ BLOCK_BITS = 8 * BLOCK_BYTES
 _HALF = BLOCK_BITS // 2
 #: Register ranks of a multiply-add.
 _RANKS = 2
+#: Cycles from a block to its result.
+LATENCY = 2 + _RANKS
 
 
 class FusedLanes(wiring.Component):

@@ -74,21 +74,8 @@ class VectorUnit(wiring.Component):
         )
 
     def cycles(self, operation: Operation, format: Format) -> int:
-        """Return the cycles of a repeat, from its start to that of the next one.
-
-        Parameters
-        ----------
-        format : Format
-            Format of the source.
-        """
-        levels = {Operation.SUM_PAIR: 1}
-        for op in (Operation.SUM, Operation.LARGEST, Operation.SMALLEST):
-            levels[op] = self.config.levels(format)
-            block = Operation[f"{op.name}_BLOCK"]
-            levels[block] = self.config.levels(format, block=True)
-        stages = self.config.stages
-        search = stages if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
-        return stages * (levels.get(operation, 1) - 1) + search + 1
+        """Return ``VectorConfig.cycles``."""
+        return self.config.cycles(operation, format)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

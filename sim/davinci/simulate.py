@@ -11,6 +11,8 @@ from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.machine_code.chip import core_chip
+from vitruvian.sim.davinci.machine_code.core import run_on_core
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import EngineTimes, run
@@ -22,6 +24,7 @@ def simulate(
     chip: Chip | str | None = None,
     cube: Any = "golden",
     *,
+    core: Any = None,
     checks: bool = True,
     strict: bool = False,
     offsets_s: Mapping[tuple[str, int], float] | None = None,
@@ -40,6 +43,10 @@ def simulate(
         own. Data are computed only if the program has any; None computes times alone. If the
         product has a method ``period_s(instruction, chip)``, that method returns the seconds that
         an mmad takes, or None to use the chip's time.
+    core : str or CoreConfig, optional
+        A core in hardware ("tiny", "plain", or its parameters). Its RTL, compiled, then computes
+        the data and counts the cycles of ``Report.core``, and the times are those that the engine
+        predicts for it. ``chip`` and ``cube`` must be left out.
     checks : bool
         If True, look for races and the other mistakes of ``sim.davinci.checks.check`` and put the
         findings into the report. Data are not computed if an operand is out of bounds.
@@ -62,9 +69,11 @@ def simulate(
     ------
     Deadlock
         If the program never ends; the message contains the cycle of waits.
+    CoreFault
+        If the core stops with a fault.
     ValueError
-        If the chip cannot run the program, or the data cannot be computed; the message contains
-        the file and line.
+        If the chip or core cannot run the program, or the data cannot be computed; the message
+        contains the file and line.
 
     Examples
     --------
@@ -75,6 +84,10 @@ def simulate(
     >>> report.total_s > 0 and not report.findings
     True
     """
+    if core is not None:
+        if chip is not None or cube != "golden":
+            raise ValueError("core must come without chip and cube, which it has itself")
+        chip, cube = core_chip(core), None
     chip = program.chip if chip is None else load_chip(chip) if isinstance(chip, str) else chip
     if cube == "rtl":
         from .semantics import CUBES
@@ -94,6 +107,10 @@ def simulate(
     tell("timing", 0, 1)
     times = run(lowered, streams, block_bytes=block_bytes)
     report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)
+    if core is not None and all(f.check != "bounds" for f in findings):
+        tell("running the core", 0, 1)
+        done = run_on_core(program, core)
+        report.core, report.outputs = done.run, done.outputs
     if cube is not None and program.data and all(f.check != "bounds" for f in findings):
         report.outputs = _data(program, lowered, times, cube, tell)
     return report

@@ -74,6 +74,13 @@ def core_config(core: Any) -> Any:
     return CORES[core]
 
 
+def core_facts(core: Any) -> dict[str, dict[str, int]]:
+    """Return the numbers that the times of a core follow from (``hdl.core.facts``)."""
+    from vitruvian.hdl.core.facts import core_facts as facts
+
+    return facts(core_config(core))
+
+
 def refusal_of(config: Any, op: str, unit: str, words: tuple[int, ...]) -> str | None:
     """Return why a core lacks an instruction, in words that follow its name; None if it has it."""
     from vitruvian.golden.core.encoding import ENCODINGS

@@ -14,7 +14,7 @@ _LEAST, _MOST, _DIGITS = Decimal("1e-6"), Decimal("1e9"), 30
 #: The largest number of cores or registers, side of the Cube, and length of a list.
 _COUNT = 1024
 
-TABLES = "name description chip core path bus cache vector cube scalar cross".split()
+TABLES = "name description chip core path bus cache vector cube scalar cross hardware".split()
 
 #: The keys of all tables; a key of this set is never taken for a misspelling of another.
 _KEYS = frozenset(

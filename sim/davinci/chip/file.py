@@ -12,6 +12,8 @@ from typing import Any
 from vitruvian.common.toml_reader import TomlReader
 from vitruvian.common.toml_table import TABLES, TomlTable
 from vitruvian.common.validate import nearest
+from vitruvian.sim.davinci.chip.hardware import MEMORY, Hardware
+from vitruvian.sim.davinci.chip.hardware_table import read_hardware
 from vitruvian.sim.davinci.chip.interlocks import read_units
 from vitruvian.sim.davinci.chip.model import GM, Chip, CoreKind
 from vitruvian.sim.davinci.chip.parts import (
@@ -139,6 +141,7 @@ class _ChipReader(TomlReader):
             scalar=self.scalar(top.table("scalar")),
             cross_s=cross_s,
             cache=self.cache(top.table("cache", needed=False)),
+            hardware=self.hardware(top.table("hardware", needed=False)),
             sources=MappingProxyType(self.sources),
             **settings,
         )
@@ -226,6 +229,12 @@ class _ChipReader(TomlReader):
         cache = Cache(nbytes, table.number("latency_ns", scale=_NS), table.word("bus", self.buses))
         table.done()
         return cache
+
+    def hardware(self, table: TomlTable | None) -> Hardware | None:
+        found = read_hardware(table)
+        if found is not None and MEMORY not in self.buses:
+            self.fail(("hardware",), f"bus.{MEMORY} must be there beside hardware")
+        return found
 
     def latency(self, table: TomlTable) -> Fraction:
         """Return ``latency_s`` of a path or a vector operation, given in cycles or in ns."""

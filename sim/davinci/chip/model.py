@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitruvian.common.validate import one_of
+from vitruvian.sim.davinci.chip.hardware import MEMORY, PORTS, Hardware
 from vitruvian.sim.davinci.chip.parts import Buffer, Bus, Cache, Cube, Route, VectorTiming
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit, Work
 from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
@@ -80,6 +81,8 @@ class ChipTiming:
     drain : int
         Time from the end of the instruction, when its unit is free for the next one, until its
         results are there. Flags and barriers of the unit wait for that.
+    ports : tuple of float
+        If the bus is a memory of several ports, the part of ``data`` in which each is needed.
     """
 
     init: int
@@ -87,6 +90,7 @@ class ChipTiming:
     rate: Fraction = Fraction(0)
     bus: str | None = None
     drain: int = 0
+    ports: tuple[float, ...] = ()
 
     @property
     def period(self) -> int:
@@ -130,6 +134,9 @@ class Chip:
         The second-level cache; None if the chip file describes none. Transfers then never miss.
     sources : mapping of str to str
         The source of each table of numbers.
+    hardware : Hardware or None
+        How the core is built, for a core in hardware. Its cycles then replace the times of paths,
+        vector unit, Cube and S.
     """
 
     name: str
@@ -148,6 +155,7 @@ class Chip:
     cross_s: Fraction | None
     sources: Mapping[str, str]
     cache: Cache | None = None
+    hardware: Hardware | None = None
     _known: dict = field(default_factory=dict, repr=False)
 
     def kind(self, name: str | None = None) -> CoreKind:
@@ -193,6 +201,9 @@ class Chip:
             If the chip lacks the path, operation or dtype, or the time is 4.6 s or more.
         """
         work, op = instruction.work, instruction.op
+        if self.hardware is not None:
+            timing = self._in_hardware(self.hardware, instruction)
+            return self._known.setdefault(timing, timing)
         # Programs have millions of instructions, but few distinct times.
         key = (op, instruction.kind, instruction.path, instruction.unit, work, _dtypes(instruction))
         if op == "scalar":
@@ -203,6 +214,21 @@ class Chip:
         if key not in self._known:
             self._known[key] = self._timing(instruction)
         return self._known[key]
+
+    def _in_hardware(self, hardware: Hardware, instruction: Instruction) -> ChipTiming:
+        """Return the times of an instruction on a core in hardware."""
+        cycle = 1 / self.clock_hz
+        if instruction.kind != Kind.NORMAL:
+            return ChipTiming(_atto(cycle), ports=(0.0,) * len(PORTS))
+        took = hardware.occupied(instruction)
+        moving = took.moving
+        # The unit takes the instruction in the first cycle.
+        before = took.cycles - moving + (instruction.unit != Unit.S)
+        ports = tuple(took.ports.get(name, 0) / max(moving, 1) for name in PORTS)
+        if not moving:
+            return ChipTiming(_atto(before * cycle), ports=ports)
+        rate = self.buses[MEMORY].total(1)
+        return ChipTiming(_atto(before * cycle), _atto(moving * cycle), rate, MEMORY, ports=ports)
 
     def _timing(self, instruction: Instruction) -> ChipTiming:
         work, op = instruction.work, instruction.op

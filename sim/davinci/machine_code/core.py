@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.semantics.matrix import Product, spec_product
+from vitruvian.sim.davinci.timing.engine import run
+from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.rtl.core import CoreRun, core_config, refusal_of, run_words
 
+from .chip import core_chip
 from .encode import EncodingError, Texts, encode
 from .image import ProgramImage
 
@@ -128,12 +132,33 @@ def run_image(
     """
     from vitruvian.sim.davinci.semantics import Functional
 
-    run = run_words(config, Functional(program).gm, words, latency=latency, counts=counts)
+    done = run_words(config, Functional(program).gm, words, latency=latency, counts=counts)
     outputs = {}
     for name, view in program.tensors.items():
-        raw = run.memory[view.offset : view.offset + view.nbytes]
+        raw = done.memory[view.offset : view.offset + view.nbytes]
         outputs[name] = raw.view(DTYPES[view.dtype]).reshape(view.shape).copy()
-    return ProgramRun(outputs, run)
+    return ProgramRun(outputs, done)
+
+
+def predicted_cycles(program: Program, core: Any = "tiny", *, latency: int = 1) -> int:
+    """Return the cycles that the event engine predicts for a program on a core.
+
+    Parameters
+    ----------
+    core, latency
+        As ``run_on_core`` takes them.
+
+    Raises
+    ------
+    Deadlock
+        If the program never ends on this core, whose queues are finite.
+    ValueError
+        If there is no such core, or it lacks an instruction.
+    """
+    only_core(program)
+    chip = core_chip(core, memory_latency=latency)
+    lowered, streams = lower(program, chip)
+    return round(run(lowered, streams).total * chip.clock_hz / ATTO)
 
 
 def core_product(core: Any) -> Product:

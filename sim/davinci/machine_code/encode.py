@@ -11,14 +11,13 @@ from vitruvian.golden.core.encoding import (
     Member,
 )
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.lanes import lanes_of, prefix
 from vitruvian.sim.davinci.isa.operands import View
+from vitruvian.sim.davinci.isa.words import mask_words
 
 from .elements import code_of
 
 #: Letters of ``golden.vector`` that are shorter names of rounding modes.
 _LETTERS = {"r": "rint", "a": "round", "f": "floor", "c": "ceil", "z": "trunc", "o": "odd"}
-_MASK_BITS = 64
 
 
 class EncodingError(ValueError):
@@ -79,7 +78,7 @@ def _codes(
             values[f"{member.name}?"] = 1
     tail = ()
     if encoding.tail == "mask":
-        tail = _mask(instruction)
+        tail = mask_words(instruction)
     elif encoding.tail == "views":
         views = [*instruction.fields["dst"], *instruction.fields["src"]]
         places = {(view.buffer, view.dtype) for view in views}
@@ -146,23 +145,3 @@ def _code(member: Member, value: Any, instruction: Instruction, texts: Texts) ->
     if not low <= number <= high:
         raise ValueError(f"{member.name} of {instruction.op} must be {low} … {high}, not {number}")
     return number
-
-
-def _mask(instruction: Instruction) -> tuple[int, ...]:
-    mask = instruction.fields["mask"]
-    if instruction.op != "set_mask" and mask == prefix(lanes_of(*lane_views(instruction))):
-        return ()
-    count = max(1, -(-mask.bit_length() // _MASK_BITS))
-    return tuple(mask >> _MASK_BITS * i & (1 << _MASK_BITS) - 1 for i in range(count))
-
-
-def lane_views(instruction: Instruction) -> list[View]:
-    """Return the operands whose dtypes decide how many lanes a repeat has."""
-    operands = dict(instruction.operands)
-    operands.pop("bits", None)
-    op = instruction.op
-    if op == "vgather":
-        return [operands["dst"]]
-    if op.startswith(("vcmpv", "vc")) and op != "vconv":  # bits and results have no lanes
-        operands.pop("dst", None)
-    return list(operands.values())

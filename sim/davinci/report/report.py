@@ -16,6 +16,7 @@ from vitruvian.sim.davinci.report.work import operations, path_bytes
 from vitruvian.sim.davinci.timing.engine import EngineTimes
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.predecessors import predecessors
+from vitruvian.sim.rtl.core import CoreRun
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Report:
         The final contents of the tensors in global memory, if data have been computed.
     sources : mapping of str to str
         The source texts of a kernel by file name; other files are read when they are needed.
+    core : CoreRun, optional
+        What the program did on the RTL, with the counters of its units.
     """
 
     name: str
@@ -117,6 +120,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    core: CoreRun | None = None
 
     @property
     def total_s(self) -> float:

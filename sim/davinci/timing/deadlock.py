@@ -23,6 +23,9 @@ def _blocked(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> dict[tupl
                 heads[c, unit] = i
             if psq:  # the program queue (PSQ) is blocked here, so nothing later has been issued
                 break
+            if lowered.words is not None and issued[i] < 0:  # no room for its words
+                heads[c, Unit.S] = i
+                break
     return heads
 
 
@@ -49,6 +52,8 @@ def cycle(lowered: Lowered, end: np.ndarray, issued: np.ndarray) -> tuple[list[i
         if lowered.kind[i] == Kind.BARRIER_ALL:
             # A barrier of all units waits for every other queue of its core that is not empty.
             return [q for q in heads if q[0] == queue[0] and q != queue]
+        if queue[1] == Unit.S and lowered.unit[i] != Unit.S:  # it waits for room in a queue
+            return [(queue[0], Unit(int(lowered.unit[i])))]
         needs = lowered.need[lowered.need_first[i] : lowered.need_first[i + 1]].tolist()
         if NEVER in needs:
             return []
@@ -108,6 +113,8 @@ def explain(
             continue
         instr = streams[c].instructions[i - lowered.first[c]]
         on = f"{instr.unit.name} of {streams[c]}" if len(streams) > 1 else instr.unit.name
+        if lowered.words is not None and issued[i] < 0:
+            on = f"S, as the queue of {on} is full"
         shown.append(f"{instr} at {instr.position} on {on}")
     chain = ", which waits for ".join(shown)
     if closed:

@@ -12,6 +12,8 @@ from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.timing import engine_compiled
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
+from vitruvian.sim.davinci.timing.queues_compiled import gang_lists, queues
+from vitruvian.sim.davinci.timing.words import NO_WORDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +27,15 @@ class EngineTimes:
         reaches it and ends when the flag is set. At its end an instruction leaves its unit.
     drained : (n,) ndarray of int64
         The time at which the results of each instruction are there, −1 if it never ended.
+    finished : int
+        The attosecond at which the program is over for the unit that dispatches it.
     """
 
     start: np.ndarray
     end: np.ndarray
     issued: np.ndarray
     drained: np.ndarray
+    finished: int = 0
 
     @property
     def complete(self) -> bool:
@@ -40,7 +45,7 @@ class EngineTimes:
     @property
     def total(self) -> int:
         """The attosecond at which all instructions have ended and drained; 0 if there are none."""
-        return int(self.drained.max(initial=0))
+        return max(int(self.drained.max(initial=0)), self.finished)
 
 
 def run(
@@ -86,33 +91,56 @@ def run(
     bound += lowered.init.sum(dtype=float) + lowered.lag.sum(dtype=float)
     bound += slowdown * lowered.data.sum(dtype=float) + lowered.drain.sum(dtype=float)
     bound += float(lowered.handover) * len(lowered.begin)
+    if lowered.words is not None:
+        bound += lowered.words.longest()
     if bound > 2.0**62:
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
-    program = engine_compiled.Instructions(
-        lowered.first,
-        lowered.unit,
-        lowered.kind,
-        lowered.init,
-        lowered.data,
-        lowered.drain,
-        lowered.bus,
-        lowered.rate,
-        lowered.need_first,
-        lowered.need,
-        lowered.lag,
-        lowered.begin,
-        lowered.totals,
-        lowered.dispatch,
-        lowered.gang,
-        lowered.places,
-        lowered.handover,
-        lowered.producer,
-        lowered.posted if len(lowered.posted) else np.zeros(len(lowered), np.bool_),
-        block_bytes,
-    )
+    words = lowered.words or NO_WORDS
     # A short program runs as plain Python, because Numba takes longer to load than it saves.
+    find_queues, find_gangs = (fitting(find, len(lowered)) for find in (queues, gang_lists))
+    queue_first, order, wake_first, wake = find_queues(
+        lowered.first, lowered.unit, lowered.need_first, lowered.need
+    )
+    gang_first, gang_cores = find_gangs(lowered.gang)
+    program = engine_compiled.Instructions(
+        first=lowered.first,
+        unit=lowered.unit,
+        kind=lowered.kind,
+        init=lowered.init,
+        data=lowered.data,
+        drain=lowered.drain,
+        bus=lowered.bus,
+        rate=lowered.rate,
+        need_first=lowered.need_first,
+        need=lowered.need,
+        lag=lowered.lag,
+        begin=lowered.begin,
+        totals=lowered.totals,
+        dispatch=lowered.dispatch,
+        gang=lowered.gang,
+        places=lowered.places,
+        handover=lowered.handover,
+        producer=lowered.producer,
+        posted=lowered.posted if len(lowered.posted) else np.zeros(len(lowered), np.bool_),
+        issue=words.issue,
+        prepare=words.prepare,
+        room=words.room,
+        room_lag=words.room_lag,
+        arrive=words.arrive,
+        demand=lowered.ports,
+        queue_first=queue_first,
+        order=order,
+        wake_first=wake_first,
+        wake=wake,
+        gang_first=gang_first,
+        gang_cores=gang_cores,
+        block=block_bytes,
+    )
     start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
-    times = EngineTimes(start, end, issued, np.where(end < 0, -1, end + lowered.drain))
+    finished = 0
+    if lowered.words is not None:
+        finished = lowered.words.finished(lowered.first, lowered.unit, end, issued)
+    times = EngineTimes(start, end, issued, np.where(end < 0, -1, end + lowered.drain), finished)
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))
     return times

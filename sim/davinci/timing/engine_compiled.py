@@ -25,7 +25,7 @@ _IDLE, _COMING, _MOVING = 0, 1, 2
 
 
 class Instructions(NamedTuple):
-    """The fields of ``Lowered``, and the bytes of a block of bus arbitration (0 for none)."""
+    """The fields of ``Lowered``, those of ``queues_compiled``, and the bytes of a block (or 0)."""
 
     first: np.ndarray
     unit: np.ndarray
@@ -46,6 +46,18 @@ class Instructions(NamedTuple):
     handover: int
     producer: np.ndarray
     posted: np.ndarray
+    issue: np.ndarray
+    prepare: np.ndarray
+    room: np.ndarray
+    room_lag: np.ndarray
+    arrive: int
+    demand: np.ndarray
+    queue_first: np.ndarray
+    order: np.ndarray
+    wake_first: np.ndarray
+    wake: np.ndarray
+    gang_first: np.ndarray
+    gang_cores: np.ndarray
     block: int
 
 
@@ -63,28 +75,15 @@ def run(program):
     start, end, issued : (n,) ndarray of int64
         Attoseconds, −1 if the instruction was never started, ended or issued.
     """
-    (
-        first,
-        unit,
-        kind,
-        init,
-        data,
-        drain,
-        bus,
-        rate,
-        need_first,
-        need,
-        lag,
-        begin,
-        totals,
-        dispatch,
-        gang,
-        places,
-        handover,
-        producer,
-        posted,
-        block,
-    ) = program
+    first, unit, kind, init = program.first, program.unit, program.kind, program.init
+    data, drain, bus, rate = program.data, program.drain, program.bus, program.rate
+    need_first, need, lag, begin = program.need_first, program.need, program.lag, program.begin
+    totals, dispatch, gang, places = program.totals, program.dispatch, program.gang, program.places
+    handover, producer, posted = program.handover, program.producer, program.posted
+    issue, prepare, room, room_lag = program.issue, program.prepare, program.room, program.room_lag
+    arrive, demand, queue_first = program.arrive, program.demand, program.queue_first
+    order, wake_first, wake, block = program.order, program.wake_first, program.wake, program.block
+    gang_first, gang_cores = program.gang_first, program.gang_cores
     n, cores = len(unit), len(begin)
     queues = cores * QUEUES
     on = unit.astype(
@@ -96,7 +95,6 @@ def run(program):
 
     # Queue q has the instructions order[queue_first[q] : queue_first[q + 1]]; order[head[q]] is
     # the first that has not ended, and order[tail[q]] the first that has not been issued.
-    queue_first, order, wake_first, wake = _queues(first, on, need_first, need)
     head, tail = queue_first[:-1].copy(), queue_first[:-1].copy()
     free = np.empty(queues, np.int64)  # the time at which the last instruction of a queue ended
     for q in range(queues):
@@ -108,6 +106,12 @@ def run(program):
     interlocked = len(producer) > 0
     drained_at = np.empty(len(producer), np.int64)
     following = first[:-1].copy()  # the next instruction of each program queue
+    # With queues of words, when each instruction was taken by its unit, the last such time of each
+    # queue, and the cores whose program queue waits for room.
+    worded = len(prepare) > 0
+    taken = np.full(len(prepare), -1, np.int64)
+    last_taken = np.full(queues, -1, np.int64)
+    stuck = np.zeros(cores, np.bool_)
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
     # Transfers: at most one of each queue; ``live`` holds the queues that have one, ascending.
@@ -124,6 +128,7 @@ def run(program):
     member = np.empty(queues, np.int64)
     limit = np.empty(queues, np.float64)
     share = np.empty(queues, np.float64)
+    pace = np.empty((queues, demand.shape[1]), np.float64)
 
     # The worklist: queues that may be able to continue, each at most once.
     stack = np.empty(queues, np.int64)
@@ -133,7 +138,6 @@ def run(program):
     # Gangs of cores: those numbered below ``places`` begin at once, and each of the others when a
     # gang has ended. ``present`` holds the cores that have begun and have not ended.
     gangs = gang.max() + 1 if cores else 0
-    gang_first, gang_cores = _gangs(gang, gangs)
     begun = np.zeros(cores, np.bool_)
     present = np.empty(cores, np.int64)
     presents = 0
@@ -166,10 +170,22 @@ def run(program):
                 while following[c] < first[c + 1]:
                     i = following[c]
                     u = on[i]
+                    if worded and u != 0 and kind[i] != _BARRIER_ALL:
+                        # The words of an instruction need room in the queue of its unit.
+                        time = free[q] + issue[i]
+                        stuck[c] = room[i] >= 0 and taken[room[i]] < 0
+                        if stuck[c]:
+                            break
+                        if room[i] >= 0 and taken[room[i]] + room_lag[i] > time:
+                            time = taken[room[i]] + room_lag[i]
+                        free[q] = time
+                        issued[i] = time + arrive
                     # A barrier or wait that cannot end yet is tried again, but was issued at its
                     # first try.
                     if issued[i] < 0:
                         issued[i] = free[q]
+                        if worded:
+                            free[q] += issue[i]
                     if u != 0 and kind[i] != _BARRIER_ALL:
                         tail[q + u] += 1
                         p = q + u  # as in ``_push``; see above
@@ -180,8 +196,8 @@ def run(program):
                         free[q] += dispatch
                         following[c] += 1
                         continue
-                    start[i] = issued[i]
                     time = free[q]
+                    start[i] = time
                     if kind[i] == _BARRIER_ALL:
                         time = _drained(head, tail, free, queue_drained_at, q, time)
                         drains[c] = time < 0
@@ -197,8 +213,12 @@ def run(program):
                 continue
             while head[q] < tail[q] and phase[q] == _IDLE:
                 i = order[head[q]]
-                time = free[q] if free[q] > issued[i] else issued[i]
                 what = kind[i]
+                # With words, a queue waits for a flag while its unit still works.
+                early = worded and what == _WAIT
+                time = free[q] if free[q] > issued[i] and not early else issued[i]
+                if worded and last_taken[q] >= 0 and last_taken[q] + prepare[i] > time:
+                    time = last_taken[q] + prepare[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
                 if what == _NORMAL:
                     if interlocked and producer[i] >= 0 and drained_at[producer[i]] > time:
@@ -210,6 +230,11 @@ def run(program):
                     time = _ready(need_first, need, end, lag, i, time)
                     if time < 0:
                         break
+                if worded:
+                    last_taken[q] = time
+                    taken[i] = time if time > free[q] else free[q]
+                    if stuck[c]:
+                        depth = _push(stack, inside, depth, c * QUEUES)
                 time += init[i]
                 if bus[i] >= 0:
                     phase[q] = _COMING
@@ -217,7 +242,7 @@ def run(program):
                     lives = _insert(live, lives, q)
                     break
                 end[i] = time
-                free[q] = time
+                free[q] = free[q] if early and free[q] > time else time
                 head[q] += 1
                 if what == _NORMAL:
                     if time + drain[i] > queue_drained_at[q]:
@@ -307,6 +332,9 @@ def run(program):
             for k in range(active):
                 share[k] = -1.0
             unshared = active
+            if demand.shape[1]:  # a memory with several ports
+                _share_ports(demand, order, head, member, limit, share, pace, active)
+                unshared = 0
             while unshared:
                 equal = spare / unshared
                 fixed = 0
@@ -374,41 +402,55 @@ def run(program):
         lives = kept
 
 
-def _queues(first, on, need_first, need):
-    """Return the instructions of each queue, and the queues that wait for each set.
+def _share_ports(demand, order, head, member, limit, share, pace, active):
+    """Share the ports of a memory with the operations of ``reference.port_shares``.
 
-    Returns
-    -------
-    queue_first, order : (queues + 1,), (n,) ndarray of int64
-        Queue q has the instructions order[queue_first[q] : queue_first[q + 1]].
-    wake_first, wake : (n + 1,), (…,) ndarray of int64
-        The queues wake[wake_first[i] : wake_first[i + 1]] wait for set i.
+    ``pace`` is the part of its full speed that each port leaves to a transfer.
     """
-    n, cores = len(on), len(first) - 1
-    queue_first = np.zeros(cores * QUEUES + 1, np.int64)
-    wake_first = np.zeros(n + 1, np.int64)
-    for c in range(cores):
-        for i in range(first[c], first[c + 1]):
-            queue_first[c * QUEUES + on[i] + 1] += 1
-            for k in range(need_first[i], need_first[i + 1]):
-                if need[k] >= 0:
-                    wake_first[need[k] + 1] += 1
-    queue_first = np.cumsum(queue_first)
-    wake_first = np.cumsum(wake_first)
-    order = np.empty(n, np.int64)
-    wake = np.empty(wake_first[n], np.int64)
-    order_end = queue_first[:-1].copy()
-    wake_end = wake_first[:-1].copy()
-    for c in range(cores):
-        for i in range(first[c], first[c + 1]):
-            q = c * QUEUES + on[i]
-            order[order_end[q]] = i
-            order_end[q] += 1
-            for k in range(need_first[i], need_first[i + 1]):
-                if need[k] >= 0:
-                    wake[wake_end[need[k]]] = q
-                    wake_end[need[k]] += 1
-    return queue_first, order, wake_first, wake
+    ports = demand.shape[1]
+    for k in range(active):
+        for p in range(ports):
+            pace[k, p] = 1.0
+    for _ in range(2):
+        for p in range(ports):
+            spare = 1.0
+            unshared = 0
+            for k in range(active):
+                share[k] = 0.0
+                if demand[order[head[member[k]]], p] > 0.0:
+                    share[k] = -1.0
+                    unshared += 1
+            while unshared:
+                equal = spare / unshared
+                fixed = 0
+                for k in range(active):
+                    if share[k] >= 0.0:
+                        continue
+                    need = 1.0
+                    for other in range(ports):
+                        if other != p and pace[k, other] < need:
+                            need = pace[k, other]
+                    need *= demand[order[head[member[k]]], p]
+                    if need <= equal:
+                        share[k] = need
+                        spare -= need
+                        fixed += 1
+                if fixed == 0:
+                    for k in range(active):
+                        if share[k] < 0.0:
+                            share[k] = equal
+                    break
+                unshared -= fixed
+            for k in range(active):
+                need = demand[order[head[member[k]]], p]
+                if need > 0.0:
+                    pace[k, p] = min(share[k] / need, 1.0)
+    for k in range(active):
+        least = 1.0
+        for p in range(ports):
+            if pace[k, p] < least:
+                least = pace[k, p]
+        share[k] = least * limit[k]
 
 
 def _push(stack, inside, depth, q):
@@ -460,20 +502,6 @@ def _ended(following, first, head, tail, free, queue_drained_at, c):
         return -1
     q = c * QUEUES
     return _drained(head, tail, free, queue_drained_at, q, free[q])
-
-
-def _gangs(gang, gangs):
-    """Return the cores of all gangs in ascending order, and where those of each gang begin."""
-    first = np.zeros(gangs + 1, np.int64)
-    for g in gang:
-        first[g + 1] += 1
-    first = np.cumsum(first)
-    at = first[:-1].copy()
-    cores = np.empty(len(gang), np.int64)
-    for c in range(len(gang)):
-        cores[at[gang[c]]] = c
-        at[gang[c]] += 1
-    return first, cores
 
 
 def _insert(live, lives, q):

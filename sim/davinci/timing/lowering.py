@@ -19,6 +19,7 @@ from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.davinci.timing.buses import BusNumbers
 from vitruvian.sim.davinci.timing.interlocks import no_producers, producers
 from vitruvian.sim.davinci.timing.matching_compiled import match
+from vitruvian.sim.davinci.timing.words import WordTimes, times_of_words
 
 #: The kinds of instructions that a flag joins.
 _FLAGS = (Kind.SET, Kind.WAIT)
@@ -75,6 +76,11 @@ class Lowered:
     posted : (n,) ndarray of bool
         True for a set_flag that its unit's queue does not wait for: the next instruction starts
         while results are on their way, and the flag is set when they are there.
+    words : WordTimes or None
+        What words in finite queues add on a core in hardware; None for queues without end.
+    ports : (n, p) ndarray of float64
+        If a bus is a memory of p ports: the part of the cycles in which an instruction needs each
+        port while it has the bus for itself. (0, 0) for buses of one port.
     """
 
     first: np.ndarray
@@ -96,6 +102,8 @@ class Lowered:
     handover: int = 0
     producer: np.ndarray = field(default_factory=no_producers)
     posted: np.ndarray = field(default_factory=lambda: np.zeros(0, np.bool_))
+    words: WordTimes | None = None
+    ports: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float64))
 
     def __len__(self) -> int:
         return len(self.unit)
@@ -270,6 +278,8 @@ def lower(
         handover=round(chip.block_s * ATTO) if places else 0,
         producer=producers(parts, drain),
         posted=_posted([chip.kind(core.kind.name) for core in cores], first, unit, kind),
+        words=times_of_words(chip, instrs, np.arange(len(instrs)), first, unit, kind),
+        ports=_by_port(spread([t.ports for t in distinct], np.float64)),
     )
     return lowered, [CoreStream(*_key(core), core.instructions, places > 0) for core in cores]
 
@@ -325,6 +335,11 @@ def _posted(
     for core, begin, end in zip(kinds, first[:-1], first[1:], strict=True):
         posted[begin:end] &= np.isin(unit[begin:end], core.posted)
     return posted
+
+
+def _by_port(demands: np.ndarray) -> np.ndarray:
+    """Return ``Lowered.ports``; without instructions, there are no ports."""
+    return demands if len(demands) else np.zeros((0, 0), np.float64)
 
 
 def _init(init: np.ndarray, mmad_periods_s: Mapping[int, float]) -> np.ndarray:
@@ -444,6 +459,8 @@ def lower_sequences(
         gang=np.arange(len(parts)),
         producer=producers(locked, drain),
         posted=_posted([chip.kind(stream.kind) for stream in streams], first, unit, kind),
+        words=times_of_words(chip, table, flat, first, unit, kind),
+        ports=_by_port(spread([t.ports for t in timings], np.float64)),
     )
     return lowered, streams
 

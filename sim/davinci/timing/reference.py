@@ -61,6 +61,38 @@ def shares(rates: list, totals: list) -> list:
     return got
 
 
+def port_shares(demands: list[list], one: Any) -> list:
+    """Share the ports of a memory among transfers of which each needs some of them.
+
+    Each port is shared as a bus is; a transfer needs no more of a port than the other ports let it
+    use. Two rounds over the ports are enough for two transfers that meet at one port or two.
+
+    Parameters
+    ----------
+    demands : list of list of number
+        For each transfer, the part of the cycles in which it needs each port at full speed.
+    one : number
+        The number 1.
+
+    Returns
+    -------
+    list of number
+        The speed of each transfer, as a part of its full speed.
+    """
+    count = range(len(demands))
+    paces = [[one for _ in row] for row in demands]
+    for _ in range(2):
+        for p in range(len(demands[0]) if demands else 0):
+            users = [k for k in count if demands[k][p] > 0]
+            needs = [
+                min([one, *(x for q, x in enumerate(paces[k]) if q != p)]) * demands[k][p]
+                for k in users
+            ]
+            for k, share in zip(users, shares(needs, [one]) if users else [], strict=True):
+                paces[k][p] = min(share / demands[k][p], one)
+    return [min(row) for row in paces]
+
+
 _Queue = tuple[int, int]  # core and unit
 
 
@@ -122,6 +154,9 @@ class _Simulation:
         self.drain = lowered.drain.tolist()
         self.producer = lowered.producer.tolist() or [-1] * len(lowered)
         self.posted = lowered.posted.tolist() or [False] * len(lowered)
+        self.words = lowered.words
+        ported = lowered.ports.shape[1] > 0
+        self.ports = [[self.number(x) for x in row] for row in lowered.ports.tolist() if ported]
         n, cores = len(lowered), len(lowered.begin)
         self.start: list[Any] = [None] * n
         self.end: list[Any] = [None] * n
@@ -139,6 +174,9 @@ class _Simulation:
         self.free: list[Any] = [int(t) if c in begun else None for c, t in enumerate(lowered.begin)]
         self.queues: dict[_Queue, deque] = {(c, u): deque() for c in range(cores) for u in Unit}
         self.idle_since: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
+        # when units took instructions, and the last one of each
+        self.taken: list[Any] = [None] * n
+        self.last_taken: dict[_Queue, Any] = {}
         # when all results of the instructions that have left a unit are there
         self.queue_drained_at: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         # the instruction that keeps a unit busy, without bus, and the time at which it leaves it
@@ -222,11 +260,21 @@ class _Simulation:
             return False
         i = self.program[c][0]
         kind = self.kind[i]
+        scalar = kind == Kind.BARRIER_ALL or self.unit[i] == Unit.S
+        if self.words is not None and not scalar:
+            at = self._issued_with_words(c, i)
+            if at is None:
+                return False
+            self.free[c], self.issued[i] = at, at + self.words.arrive
         if self.issued[i] is None:
             self.issued[i] = self.free[c]
-        if kind == Kind.BARRIER_ALL or self.unit[i] == Unit.S:
+            if self.words is not None:
+                self.free[c] += int(self.words.issue[i])
+        if scalar:
             if self.start[i] is None:
                 self.start[i] = self.free[c]
+            if self.free[c] > self.now:
+                return False
             busy = any(
                 self._busy((c, u)) or self.queues[c, u] or self.queue_drained_at[c, u] > self.now
                 for u in Unit
@@ -241,13 +289,29 @@ class _Simulation:
         self.program[c].popleft()
         return True
 
+    def _issued_with_words(self, c: int, i: int) -> Any:
+        """Return when all words of an instruction are in its queue; None if that is not known."""
+        assert self.words is not None
+        time = self.free[c] + int(self.words.issue[i])
+        room = int(self.words.room[i])
+        if room < 0:
+            return time
+        if self.taken[room] is None:
+            return None
+        return max(time, self.taken[room] + int(self.words.room_lag[i]))
+
     def _begin(self, q: _Queue) -> bool:
         """Start the next instruction of a unit if that is possible now."""
         if not self.queues[q] or self._busy(q):
             return False
         i = self.queues[q][0]
         if self.start[i] is None:
-            self.start[i] = max(self.idle_since[q], self.issued[i])
+            # With words, a queue waits for a flag while its unit still works.
+            early = self.words is not None and self.kind[i] == Kind.WAIT
+            self.start[i] = max(self.issued[i], 0 if early else self.idle_since[q])
+            if self.words is not None and q in self.last_taken:
+                prepared = self.last_taken[q] + int(self.words.prepare[i])
+                self.start[i] = max(self.start[i], prepared)
             if self.kind[i] in (Kind.SET, Kind.BARRIER) and not self.posted[i]:
                 self.start[i] = max(self.start[i], self.queue_drained_at[q])
             elif self.producer[i] >= 0:  # the queue interlocks
@@ -257,11 +321,15 @@ class _Simulation:
         if self.start[i] > self.now:
             return False
         self.queues[q].popleft()
+        now = self.now
+        if self.words is not None and self.kind[i] == Kind.WAIT:
+            now = max(self.start[i], self._arrives(i))
+        self.taken[i], self.last_taken[q] = max(now, self.idle_since[q]), now
         if self.bus[i] < 0:
-            leaves = self.end[i] = self.now + self.init[i]
+            leaves = self.end[i] = now + self.init[i]
             if self.posted[i]:  # the flag is set when the results are there
                 self.end[i] = max(leaves, self.queue_drained_at[q])
-            self.running[q] = leaves, i
+            self.running[q] = max(leaves, self.now), i
         else:
             self.waiting[q] = (self.now + self.init[i], i)
         return True
@@ -286,7 +354,11 @@ class _Simulation:
             if not self.block_bytes:
                 t.left = max(t.left - (self.now - t.at) * t.speed, self.number(0))
                 t.at = self.now
-        got = shares([t.rate for t in active], self.totals[bus])
+        if self.ports:
+            speeds = port_shares([self.ports[t.number] for t in active], self.number(1))
+            got = [speed * t.rate for speed, t in zip(speeds, active, strict=True)]
+        else:
+            got = shares([t.rate for t in active], self.totals[bus])
         for t, share in zip(active, got, strict=True):
             if not self.block_bytes:
                 t.speed = share / t.rate

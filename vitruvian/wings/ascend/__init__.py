@@ -20,6 +20,7 @@ WING = Wing(
         "network": _command(
             "network", "time the layers of a whole network on DaVinci cores", main=True
         ),
+        "core": _command("core", "describe a core in hardware as a chip of the simulator"),
         "assemble": _command("core", "translate a kernel to machine code of the core"),
         "disassemble": _command("core", "print machine code as text"),
         "digits": _command("digits", "classify handwritten digits on the core in hardware"),

@@ -1,4 +1,4 @@
-"""Programs on the core in hardware, and the commands ``assemble`` and ``disassemble``."""
+"""Programs on the core in hardware: the commands ``core``, ``assemble`` and ``disassemble``."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
-from vitruvian.commands.options import add_json
+from vitruvian.commands.options import add_json, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import open_whole, output_path
 from vitruvian.common.progress import Progress
@@ -27,9 +27,54 @@ _DISASSEMBLE = """Print machine code as text, one instruction in a line with the
 word; `vitruvian assemble` reads the text again."""
 
 
+_CORE = """Write the chip file of a core in hardware. Its times follow from the parameters of the
+core, so that `vitruvian kernel --chip FILE` predicts the cycles of the RTL."""
+
+
 def register(name: str, commands: Any) -> None:
-    """Add the command ``assemble`` or ``disassemble`` to the parser."""
-    {"assemble": _register_assemble, "disassemble": _register_disassemble}[name](commands)
+    """Add the command ``core``, ``assemble`` or ``disassemble`` to the parser."""
+    {
+        "core": _register_core,
+        "assemble": _register_assemble,
+        "disassemble": _register_disassemble,
+    }[name](commands)
+
+
+def _register_core(commands: Any) -> None:
+    parser = commands.add_parser(
+        "core",
+        description=_CORE,
+        epilog="Example: vitruvian core describe tiny --out tiny.toml",
+    )
+    parser.add_argument(
+        "action", choices=("describe",), metavar="ACTION", help="Describe a core as a chip."
+    )
+    parser.add_argument(
+        "core", type=core_name, metavar="CORE", help="Describe this core: tiny or plain."
+    )
+    parser.add_argument(
+        "--out",
+        type=output_path(".toml"),
+        metavar="FILE",
+        help="Write the chip file to this file (.toml; default: standard output).",
+    )
+    parser.add_argument(
+        "--memory-latency",
+        type=at_least(1, 1000),
+        default=1,
+        metavar="N",
+        help="Read global memory in N cycles, 1 to 1000 (default: %(default)s, block RAM).",
+    )
+    parser.add_argument(
+        "--clock-mhz",
+        type=at_least(1, 10_000),
+        default=50,
+        metavar="MHZ",
+        help="Give times at this clock, 1 to 10000 (default: %(default)s); cycles do not depend "
+        "on it.",
+    )
+    add_json(parser, "the sizes and cycles")
+    parser.set_defaults(run=_describe)
 
 
 def _register_assemble(commands: Any) -> None:
@@ -125,7 +170,8 @@ def on_core(
     UserError
         If the core lacks something that the program needs, or stops with a fault.
     """
-    from vitruvian.sim.davinci.machine_code.core import run_on_core
+    from vitruvian.sim.davinci import Deadlock
+    from vitruvian.sim.davinci.machine_code.core import predicted_cycles, run_on_core
     from vitruvian.sim.rtl.core import CoreFault
 
     riscv = getattr(options, "feed", "stream") == "riscv"
@@ -133,22 +179,41 @@ def on_core(
         with Progress(
             f"running on the core {options.core}", lines=False, counts=False, after_s=2.0
         ):
+            predicted = 0 if riscv else predicted_cycles(program, options.core)
             done = run_on_riscv(options, program) if riscv else run_on_core(program, options.core)
-    except (ValueError, CoreFault) as error:
+    except (ValueError, CoreFault, Deadlock) as error:
         raise UserError(str(error)) from None
     wrong = done.differing(report.outputs)
     busy = ", ".join(f"{unit} {cycles:,}" for unit, cycles in done.run.busy.items() if cycles)
     count = sum(array.nbytes for array in done.outputs.values())
     code = "the RISC-V's image" if riscv else "machine code"
     console.print(
-        f"core {options.core}: {done.run.cycles:,} cycles ({busy}); {done.run.words:,} words of "
+        f"core {options.core}: {done.run.cycles:,} cycles"
+        f"{'' if riscv else f', {predicted:,} predicted'} ({busy}); {done.run.words:,} words of "
         f"{code}; {count:,} bytes compared with the simulator: {sum(wrong.values()):,} differ",
         markup=False,
         soft_wrap=True,
     )
-    figures: dict[str, Any] = {"feed": "riscv"} if riscv else {}
+    figures: dict[str, Any] = {"feed": "riscv"} if riscv else {"predicted": predicted}
     figures |= {"cycles": done.run.cycles, "busy": done.run.busy, "words": done.run.words}
     return {"name": options.core, **figures, "bytes": count, "differ": sum(wrong.values())}
+
+
+def _describe(options: argparse.Namespace) -> int:
+    from vitruvian.sim.davinci.machine_code.chip import core_chip_text
+    from vitruvian.sim.rtl.core import core_facts
+
+    text = core_chip_text(
+        options.core, memory_latency=options.memory_latency, clock_mhz=options.clock_mhz
+    )
+    if options.json:
+        write_json(options.json, {"name": options.core, **core_facts(options.core)})
+    if options.out:
+        with open_whole(options.out) as file:
+            file.write(text.encode())
+    elif options.json != "-":
+        print(text, end="")
+    return 0
 
 
 def _assemble(options: argparse.Namespace) -> int:

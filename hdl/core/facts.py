@@ -1,0 +1,73 @@
+"""The numbers of a core that its times follow from, for a chip file."""
+
+from ..vector.extension import EXTRA_GROUPS
+from ..vector.operations import Format, Operation
+from .config import FLAGS, CoreConfig
+from .fetch import AHEAD
+from .lanes import EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
+
+_FLOATS = ("fp16", "fp32")
+
+
+def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
+    """Return tables of numbers by name.
+
+    Returns
+    -------
+    dict
+        "buffers": bytes. "settings" and "tile": the keys of ``hardware`` and ``hardware.tile`` of a
+        chip file, without the memory, and "flags". "blocks": cycles of a block that takes longer
+        than its reads, by operation and dtype. "latencies": cycles from a block to its result,
+        where these are not the stages of the vector unit.
+    """
+    tile, vector = config.tile, config.vector
+    blocks, latencies = _extension(config)
+    return {
+        "buffers": config.buffers,
+        "settings": {
+            "queue_words": config.queue_words,
+            "ahead": config.ahead,
+            "fetch_blocks": AHEAD,
+            "stages": vector.stages,
+        },
+        "flags": {"count": FLAGS},
+        "tile": {
+            "m": tile.m,
+            "n": tile.n,
+            "k": tile.k,
+            "slots": tile.slot_count,
+            "again": tile.pipeline + 1 - tile.addend_cycles,
+            "latency": tile.latency_cycles,
+            "occupied": tile.occupied_cycles,
+            # A buffered unit offers a result at most every second cycle.
+            "results": 2 if tile.buffered else 1,
+            # A tile of C is read, queued and taken before the next one is read.
+            "addends": 3 + tile.buffered,
+        },
+        "blocks": _reductions(config) | blocks,
+        "latencies": latencies,
+    }
+
+
+def _reductions(config: CoreConfig) -> dict[str, int]:
+    vector = config.vector
+    return {
+        f"{op} {dtype}": vector.cycles(operation, Format[dtype.upper()])
+        for op, operation in REDUCTIONS.items()
+        for dtype in _FLOATS
+        if operation in vector.operations and operation is not Operation.SUM_PAIR
+    }
+
+
+def _extension(config: CoreConfig) -> tuple[dict[str, int], dict[str, int]]:
+    blocks, latencies = {}, {}
+    for op, extra in (*EXTRA_OPS.items(), *INTEGER_OPS.items()):
+        operation = extra.operation
+        if operation not in config.extension.operations:
+            continue
+        for dtype in INTEGERS if operation in EXTRA_GROUPS["integer"] else _FLOATS:
+            latency, block = config.extension.cycles(operation, wide=dtype.endswith("32"))
+            latencies[f"{op} {dtype}"] = latency
+            if block > 2:  # a multiply-add reads two blocks or three
+                blocks[f"{op} {dtype}"] = block
+    return blocks, latencies

@@ -1,0 +1,231 @@
+"""The cycles of instructions on a core in hardware (``hdl.core``), from its widths and depths.
+
+Every time here follows from how the core is built: how many blocks a port moves in a cycle, and how
+many registers lie between a request and the write of its result. No time is measured or fitted; a
+test compares all of them with the RTL.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from vitruvian.sim.davinci.chip.beats import BLOCKS, waiting_cycles
+from vitruvian.sim.davinci.chip.products import TileTiming, product_cycles
+from vitruvian.sim.davinci.isa.instruction import Instruction, Unit
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, Span
+from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+
+#: Rows of a fractal, and elements of a row.
+_ROWS = 16
+#: The ports of buffers that several units use, and the bus that stands for all of them.
+PORTS = ("UB.read", "UB.write", "L1.write", "L0A.write", "L0B.write")
+MEMORY = "buffers"
+#: Cycles from the grant of a block of a buffer to its data.
+_BUFFER = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Occupied:
+    """The time for which an instruction occupies its unit, in cycles.
+
+    Attributes
+    ----------
+    cycles : int
+        All cycles, if no other unit uses its memories.
+    moving : int
+        Those in which it uses ports of buffers; 0 if it uses none that others use, too.
+    ports : mapping of str to int
+        Blocks that it moves at each port of ``PORTS``.
+    """
+
+    cycles: int
+    moving: int = 0
+    ports: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """A core in hardware with its global memory.
+
+    Attributes
+    ----------
+    queue_words : int
+        Words that fit into the queue of a unit.
+    ahead : int
+        Blocks that a move reads ahead of its writes.
+    fetch_blocks : int
+        Blocks of four words that the fetch reads ahead.
+    memory_latency : int
+        Cycles from a read of global memory to its data.
+    stages : int
+        Register ranks of the vector unit.
+    blocks : mapping of str to int
+        Cycles of a block in operations of V that take several, by operation and dtype of the
+        source ("vcadd fp16").
+    latencies : mapping of str to int
+        Cycles from the operands of a block to its result where these are not ``stages``.
+    tile : TileTiming
+    """
+
+    queue_words: int
+    ahead: int
+    fetch_blocks: int
+    memory_latency: int
+    stages: int
+    blocks: Mapping[str, int]
+    latencies: Mapping[str, int]
+    tile: TileTiming
+
+    @property
+    def first_word(self) -> int:
+        """Cycles from the start of a program until its first word is handed over."""
+        return self.memory_latency + 2
+
+    @property
+    def word_cycles(self) -> Fraction:
+        """Cycles from one word of the program to the next."""
+        # A place for a block is free again when its last word has left.
+        turn = Fraction(self.memory_latency + 3, 4 * self.fetch_blocks)
+        return max(Fraction(1), turn)
+
+    def occupied(self, instruction: Instruction) -> Occupied:
+        """Return the time of an instruction other than flags and barriers.
+
+        Raises
+        ------
+        ValueError
+            If the core has no such instruction.
+        """
+        unit, op = instruction.unit, instruction.op
+        if unit == Unit.S:
+            return Occupied(cycles=self._scalar(instruction))
+        if unit == Unit.M:
+            f = instruction.fields
+            cycles = product_cycles(self.tile, f["m"], f["k"], f["n"], f["init"] == "accumulate")
+            return Occupied(cycles=cycles + 4)
+        if op == "col2im":  # a row of the image and one of the fractal, by one port
+            rows = _ROWS * instruction.fields["repeat"]
+            ports = {"UB.read": 2 * rows, "UB.write": rows}
+            return Occupied(cycles=2 * rows + 5, moving=2 * rows, ports=ports)
+        if op == "im2col":
+            rows = _ROWS * instruction.fields["repeat"]
+            return Occupied(cycles=rows + 6, moving=rows, ports=_ports(instruction, 0, rows))
+        if op in ("copy", "load", "nd2nz", "fill"):
+            return self._moved(instruction)
+        return self._lanes(instruction)
+
+    def _scalar(self, instruction: Instruction) -> int:
+        """Return the cycles behind those of the words."""
+        if instruction.op == "scalar_store":
+            return 2
+        if instruction.op == "scalar_load" and instruction.fields.get("expected") is not None:
+            in_memory = instruction.operands["src"].buffer == "GM"
+            return 2 + (self.memory_latency if in_memory else _BUFFER)
+        return 1
+
+    def _moved(self, instruction: Instruction) -> Occupied:
+        op = instruction.op
+        if op == "fill":
+            count = _blocks_of(instruction.operands["dst"].span)
+            return Occupied(cycles=count + 1, moving=count, ports=_ports(instruction, 0, count))
+        count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction)
+        source = instruction.operands["src"].buffer
+        latency = self.memory_latency if source == "GM" else _BUFFER
+        # A place in the queue of pieces is taken for the latency, and two cycles around it.
+        turn = latency + 2
+        cycles = count
+        if turn > self.ahead:
+            cycles = (count - 1) // self.ahead * turn + (count - 1) % self.ahead + 1
+        ports = _ports(instruction, count, count)
+        return Occupied(cycles=cycles + latency + 1, moving=cycles if ports else 0, ports=ports)
+
+    def _lanes(self, instruction: Instruction) -> Occupied:
+        """Return the time of an instruction that works on blocks of UB or L0C."""
+        op, operands = instruction.op, instruction.operands
+        if op == "matrix_out":
+            f = instruction.fields
+            beats = 2 * f["m"] * (-(-f["n"] // _ROWS))
+            passes = operands["dst"].dtype == operands["src"].dtype
+            return Occupied(
+                cycles=beats + (3 if passes else self.stages + 3),
+                moving=beats,
+                ports=_ports(instruction, beats, beats),
+            )
+        sources = [v for name, v in operands.items() if name not in ("dst", "bits")]
+        key = f"{op} {sources[0].dtype}" if sources else ""
+        latency = self.latencies.get(key, self.stages)
+        reads = len(sources) + VECTOR_OPS[op].reads_dst if op in VECTOR_OPS else len(sources)
+        repeat = instruction.fields["repeat"]
+        beats = BLOCKS * repeat
+        ports = {"UB.read": reads * beats, "UB.write": beats}
+        if key in self.blocks:
+            block = self.blocks[key]
+            moving = beats * block
+            if op in ("vcadd", "vcmax", "vcmin"):  # the results of the blocks are combined
+                moving += repeat * (block + self.stages)
+                ports["UB.write"] = repeat
+            return Occupied(cycles=moving + reads + latency + 2, moving=moving, ports=ports)
+        moving = beats * max(reads, 1) + waiting_cycles(instruction, latency)
+        # A selection loads its bits first, and nothing is read before the first result of vdup.
+        more = {"vsel": 1, "vdup": -1}.get(op, 0)
+        if op == "vcmp":
+            ports["UB.write"] = 0
+        return Occupied(cycles=moving + latency + 3 + more, moving=moving, ports=ports)
+
+
+def _ports(instruction: Instruction, reads: int, writes: int) -> dict[str, int]:
+    """Return the blocks that a move reads and writes at ports that others use."""
+    names = {f"{instruction.operands['dst'].buffer}.write": writes}
+    if "src" in instruction.operands:
+        names[f"{instruction.operands['src'].buffer}.read"] = reads
+    return {name: count for name, count in names.items() if name in PORTS and count}
+
+
+def _pieces(run: int, source: int, target: int) -> int:
+    """Return into how many pieces a run is cut, at the borders of blocks on both sides."""
+    source, target = source % BLOCK_BYTES, target % BLOCK_BYTES
+    count = 1 + (source + run - 1) // BLOCK_BYTES
+    if source != target:
+        count += (target + run - 1) // BLOCK_BYTES
+    return count
+
+
+def _copied(instruction: Instruction) -> int:
+    f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
+    steps = f["src_stride"], f["dst_stride"]
+    return sum(
+        _pieces(f["burst_bytes"], src.offset + i * steps[0], dst.offset + i * steps[1])
+        for i in range(f["bursts"])
+    )
+
+
+def _in_fractals(instruction: Instruction) -> int:
+    f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
+    nbytes = f["columns"] * DTYPES[src.dtype].itemsize
+    count = 0
+    for matrix in range(f["matrices"]):
+        for row in range(f["rows"]):
+            begin = src.offset + matrix * f["src_matrix_stride"] + row * f["src_row_stride"]
+            for block in range(0, nbytes, BLOCK_BYTES):
+                run = min(BLOCK_BYTES, nbytes - block)
+                count += _pieces(run, begin + block, dst.offset)
+    return count
+
+
+def _loaded(instruction: Instruction) -> int:
+    f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
+    if f["transpose"]:  # element by element
+        return _ROWS * _ROWS * f["repeat"]
+    steps = f["src_stride"], f["dst_stride"]
+    return sum(
+        _pieces(_ROWS * BLOCK_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1])
+        for i in range(f["repeat"])
+    )
+
+
+def _blocks_of(span: Span) -> int:
+    """Return into how many pieces a span is cut at the borders of blocks."""
+    starts = [span.start]
+    for count, stride in span.levels:
+        starts = [start + i * stride for start in starts for i in range(count)]
+    return sum(1 + (start % BLOCK_BYTES + span.run - 1) // BLOCK_BYTES for start in starts)

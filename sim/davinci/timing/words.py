@@ -1,0 +1,153 @@
+"""Instructions as words in finite queues: what that adds to the times of a core.
+
+In a core in hardware, an instruction is a few words. The program queue hands over one word after
+the other, and needs room for each in the queue of its unit; that queue puts the words together, and
+does so for the next instruction while the unit works on the last one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from vitruvian.sim.davinci.chip.model import ATTO, Chip
+from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
+from vitruvian.sim.davinci.isa.words import word_count
+
+
+@dataclass(frozen=True, eq=False)
+class WordTimes:
+    """The times that words take, of n instructions as in ``Lowered``; times in attoseconds.
+
+    Attributes
+    ----------
+    issue : (n,) ndarray of int64
+        Time from the first word that the program queue hands over until the last one is in the
+        queue of the unit; for unit S, until the instruction can be carried out.
+    prepare : (n,) ndarray of int64
+        Least time from the point at which a unit took the instruction before in its queue to the
+        point at which it takes this one.
+    room : (n,) ndarray of int64
+        The instruction of the same queue that must have been taken before the last word fits into
+        the queue; −1 for none.
+    room_lag : (n,) ndarray of int64
+        Time from there until the last word is in the queue.
+    arrive : int
+        Time from then until a unit that waits takes the instruction.
+    last : int
+        Time from the last instruction that is handed over to the end of the program.
+    """
+
+    issue: np.ndarray
+    prepare: np.ndarray
+    room: np.ndarray
+    room_lag: np.ndarray
+    arrive: int = 0
+    last: int = 0
+
+    def finished(
+        self, first: np.ndarray, unit: np.ndarray, end: np.ndarray, issued: np.ndarray
+    ) -> int:
+        """Return when the program queues of all cores have ended, given times of the engine."""
+        found = 0
+        for last in (first[1:] - 1).tolist():
+            # The end follows the last word; that of a barrier waits itself.
+            at = issued[last] - self.arrive
+            if unit[last] == Unit.S:
+                at = at + self.issue[last] if self.issue[last] else end[last]
+            found = max(found, int(at) + self.last)
+        return found
+
+    def longest(self) -> float:
+        """Return an upper bound on the time that all this adds."""
+        times = (self.issue, self.prepare, self.room_lag)
+        return sum(each.sum(dtype=float) for each in times) + self.arrive * len(self.issue)
+
+
+_NONE = np.zeros(0, np.int64)
+#: Of chips whose queues have no end, and whose instructions are dispatched at once.
+NO_WORDS = WordTimes(_NONE, _NONE, _NONE, _NONE)
+
+
+def times_of_words(
+    chip: Chip,
+    table: Sequence[Instruction],
+    which: np.ndarray,
+    first: np.ndarray,
+    unit: np.ndarray,
+    kind: np.ndarray,
+) -> WordTimes | None:
+    """Return the times on a chip, given distinct instructions and the index of each one.
+
+    Returns
+    -------
+    WordTimes or None
+        None if the chip is not a core in hardware.
+    """
+    hardware = chip.hardware
+    if hardware is None:
+        return None
+    counts = np.array([word_count(instr) for instr in table], np.int64)
+    cycle = ATTO / chip.clock_hz
+    return word_times(
+        *(first, unit, kind, counts[which]),
+        queue_words=hardware.queue_words,
+        fetch_blocks=hardware.fetch_blocks,
+        word=round(hardware.word_cycles * cycle),
+        cycle=round(cycle),
+    )
+
+
+def word_times(
+    first: np.ndarray,
+    unit: np.ndarray,
+    kind: np.ndarray,
+    words: np.ndarray,
+    *,
+    queue_words: int,
+    fetch_blocks: int,
+    word: int,
+    cycle: int,
+) -> WordTimes:
+    """Return the times of instructions.
+
+    A word that is handed over in one cycle leaves the queue in the next one at the earliest, and an
+    instruction is taken at the earliest in the cycle behind its last word.
+
+    Parameters
+    ----------
+    first, unit, kind : ndarray
+        As in ``Lowered``.
+    words : (n,) ndarray of int64
+        Number of words of each instruction.
+    queue_words : int
+        WordTimes that fit into a queue.
+    fetch_blocks : int
+        Blocks that the fetch has read ahead, and drops one by one behind the end of the program.
+    word, cycle : int
+        Attoseconds from one word of the program to the next, and of a cycle.
+    """
+    count = len(words)
+    room, lag = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    scalar = (unit == Unit.S) | (kind == Kind.BARRIER_ALL)
+    for begin, end in pairwise(first.tolist()):
+        for queue in np.unique(unit[begin:end]):
+            mine = begin + np.flatnonzero((unit[begin:end] == queue) & ~scalar[begin:end])
+            if not len(mine):
+                continue
+            ends = np.cumsum(words[mine])
+            # The last word takes the place of the word that many before it, which its instruction
+            # takes out of the queue after the instruction before that one was taken.
+            old = ends - 1 - queue_words
+            owner = np.searchsorted(ends, old, side="right")
+            waits = (old >= 0) & (owner > 0)
+            before = mine[np.maximum(owner - 1, 0)]
+            room[mine] = np.where(waits, before, -1)
+            begins = (ends - words[mine])[owner]
+            lag[mine] = np.where(waits, (ends - queue_words - begins + 2) * cycle, 0)
+    barrier = kind == Kind.BARRIER_ALL
+    issue = words * word
+    issue[scalar] += cycle  # through the queue of S, which hands over nothing until it is empty
+    issue[barrier] = 0  # the dispatcher carries it out itself
+    return WordTimes(issue, (words + 1) * cycle, room, lag, cycle, (fetch_blocks + 1) * cycle)

@@ -12,6 +12,11 @@ _FLOATS = ("fp16", "fp32")
 def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
     """Return tables of numbers by name.
 
+    Raises
+    ------
+    ValueError
+        If the core moves several blocks in a cycle: their conflicts at banks have no times yet.
+
     Returns
     -------
     dict
@@ -21,6 +26,10 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
         where these are not the stages of the vector unit.
     """
     tile, vector = config.tile, config.vector
+    if max(config.l1_blocks, config.ub_banks, config.lane_blocks) > 1:
+        raise ValueError(
+            "core must move one block in a cycle, as tiny and plain do, for predicted cycles"
+        )
     blocks, latencies = _extension(config)
     return {
         "buffers": config.buffers,
@@ -41,8 +50,8 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "occupied": tile.occupied_cycles,
             # A buffered unit offers a result at most every second cycle.
             "results": 2 if tile.buffered else 1,
-            # A tile of C is read, queued and taken before the next one is read.
-            "addends": 3 + tile.buffered,
+            # Tiles of C are read ahead.
+            "addends": 1,
         },
         "blocks": _reductions(config) | blocks,
         "latencies": latencies,

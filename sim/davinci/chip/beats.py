@@ -87,8 +87,26 @@ def _waits(
     written: dict[int, int] = {}  # when the latest result for a block comes
     now = result = 0
     for target, *sources in zip(targets.tolist(), *(each.tolist() for each in rows), strict=True):
-        for row in sources:
-            now = max(now + 1, written.get(row, 0) + 1)
+        now = _read(now, [written.get(row, 0) + 1 for row in sources])
         result = max(result + 1, now + latency + _AROUND)
         written[target] = result
     return now - len(rows) * len(targets)
+
+
+def _read(now: int, ready: list[int]) -> int:
+    """Return when the last block of a beat is read, one in each cycle behind ``now``.
+
+    Parameters
+    ----------
+    ready : list of int
+        When the block of each source can be read: the first and the second one in any order, and
+        that of the target behind the first one.
+    """
+    open_ = set(range(len(ready)))
+    target = len(ready) - 1 if len(ready) > 2 else -1
+    while open_:
+        free = [o for o in open_ if o != target or 0 not in open_]
+        first = min(free, key=lambda o: (max(ready[o], now + 1), o))
+        now = max(now + 1, ready[first])
+        open_.remove(first)
+    return now

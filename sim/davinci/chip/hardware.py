@@ -128,7 +128,12 @@ class Hardware:
         if op == "fill":
             count = _blocks_of(instruction.operands["dst"].span)
             return Occupied(cycles=count + 1, moving=count, ports=_ports(instruction, 0, count))
-        count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction)
+        if op == "load" and instruction.fields["transpose"]:
+            # A column of a fractal goes to as many rows at a time as the target has banks.
+            banks = self.tile.m if instruction.operands["dst"].buffer == "L0A" else self.tile.n
+            count = _ROWS * _ROWS // banks * instruction.fields["repeat"]
+        else:
+            count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction)
         source = instruction.operands["src"].buffer
         latency = self.memory_latency if source == "GM" else _BUFFER
         # A place in the queue of pieces is taken for the latency, and two cycles around it.
@@ -214,8 +219,6 @@ def _in_fractals(instruction: Instruction) -> int:
 
 def _loaded(instruction: Instruction) -> int:
     f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
-    if f["transpose"]:  # element by element
-        return _ROWS * _ROWS * f["repeat"]
     steps = f["src_stride"], f["dst_stride"]
     return sum(
         _pieces(_ROWS * BLOCK_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1])

@@ -171,7 +171,7 @@ def on_core(
         If the core lacks something that the program needs, or stops with a fault.
     """
     from vitruvian.sim.davinci import Deadlock
-    from vitruvian.sim.davinci.machine_code.core import predicted_cycles, run_on_core
+    from vitruvian.sim.davinci.machine_code.core import run_on_core
     from vitruvian.sim.rtl.core import CoreFault
 
     riscv = getattr(options, "feed", "stream") == "riscv"
@@ -179,7 +179,7 @@ def on_core(
         with Progress(
             f"running on the core {options.core}", lines=False, counts=False, after_s=2.0
         ):
-            predicted = 0 if riscv else predicted_cycles(program, options.core)
+            predicted = None if riscv else _predicted(program, options.core)
             done = run_on_riscv(options, program) if riscv else run_on_core(program, options.core)
     except (ValueError, CoreFault, Deadlock) as error:
         raise UserError(str(error)) from None
@@ -187,25 +187,43 @@ def on_core(
     busy = ", ".join(f"{unit} {cycles:,}" for unit, cycles in done.run.busy.items() if cycles)
     count = sum(array.nbytes for array in done.outputs.values())
     code = "the RISC-V's image" if riscv else "machine code"
+    known = "" if predicted is None else f", {predicted:,} predicted"
     console.print(
-        f"core {options.core}: {done.run.cycles:,} cycles"
-        f"{'' if riscv else f', {predicted:,} predicted'} ({busy}); {done.run.words:,} words of "
+        f"core {options.core}: {done.run.cycles:,} cycles{known} ({busy}); "
+        f"{done.run.words:,} words of "
         f"{code}; {count:,} bytes compared with the simulator: {sum(wrong.values()):,} differ",
         markup=False,
         soft_wrap=True,
     )
-    figures: dict[str, Any] = {"feed": "riscv"} if riscv else {"predicted": predicted}
+    figures: dict[str, Any] = {"feed": "riscv"} if riscv else {}
+    if predicted is not None:
+        figures["predicted"] = predicted
     figures |= {"cycles": done.run.cycles, "busy": done.run.busy, "words": done.run.words}
     return {"name": options.core, **figures, "bytes": count, "differ": sum(wrong.values())}
+
+
+def _predicted(program: Any, core: str) -> int | None:
+    """Return the predicted cycles, or None if the core has no times."""
+    from vitruvian.sim.davinci.machine_code.chip import core_chip
+    from vitruvian.sim.davinci.machine_code.core import predicted_cycles
+
+    try:
+        core_chip(core)
+    except ValueError:
+        return None
+    return predicted_cycles(program, core)
 
 
 def _describe(options: argparse.Namespace) -> int:
     from vitruvian.sim.davinci.machine_code.chip import core_chip_text
     from vitruvian.sim.rtl.core import core_facts
 
-    text = core_chip_text(
-        options.core, memory_latency=options.memory_latency, clock_mhz=options.clock_mhz
-    )
+    try:
+        text = core_chip_text(
+            options.core, memory_latency=options.memory_latency, clock_mhz=options.clock_mhz
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
     if options.json:
         write_json(options.json, {"name": options.core, **core_facts(options.core)})
     if options.out:

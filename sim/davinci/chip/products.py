@@ -5,6 +5,9 @@ from functools import lru_cache
 
 from vitruvian.common.validate import ceil_div
 
+#: Tiles of C that are on their way to the matrix unit.
+_READ_AHEAD = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class TileTiming:
@@ -25,7 +28,7 @@ class TileTiming:
     results : int
         Cycles from one result to the next.
     addends : int
-        Cycles from a beat that reads C to the next such beat.
+        Cycles from a beat that reads C to the third such beat behind it.
     """
 
     m: int
@@ -59,7 +62,7 @@ def product_cycles(tile: TileTiming, m: int, k: int, n: int, adds: bool) -> int:
     steps = ceil_div(k, tile.k)
     free = [0] * tile.slots  # when a slot can take the first beat of a tile
     now = 0  # when the next beat can be taken
-    opened = -tile.addends  # when the last tile began
+    opened = [-tile.addends] * _READ_AHEAD  # when the last tiles began
     result = -tile.results
     while count:
         group = min(count, tile.slots)
@@ -68,9 +71,9 @@ def product_cycles(tile: TileTiming, m: int, k: int, n: int, adds: bool) -> int:
         for slot in range(group):
             at = max(now, free[slot])
             if adds:
-                at = max(at, opened + tile.addends)
+                at = max(at, opened[0] + tile.addends)
             first.append(at)
-            opened = at
+            opened = [*opened[1:], at]
             now = at + 1
         last = first
         if steps > 1:

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from vitruvian.hdl.core import CORES
-from vitruvian.hdl.core.config import CoreConfig
+from vitruvian.hdl.core.config import NO_EXTENSION, CoreConfig
 from vitruvian.hdl.core.core import Core
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 from vitruvian.hdl.vector.config import VectorConfig
@@ -20,6 +20,7 @@ def _config(m, n, k, lanes, l1_blocks, ub_banks=1):
         CORES["plain"],
         tile=MatrixUnitConfig(m=m, n=n, k=k, precisions=("fp16",)),
         vector=VectorConfig(lanes=lanes, groups=_GROUPS),
+        extension=NO_EXTENSION,
         l1_blocks=l1_blocks,
         ub_banks=ub_banks,
     )
@@ -70,6 +71,7 @@ def test_the_memories_of_every_allowed_core_exist(point):
         ("ub", 1000, "ub must be"),
         ("vector", VectorConfig(lanes=8, groups=_GROUPS), "16 to 128 lanes, not 8"),
         ("vector", VectorConfig(lanes=256, groups=_GROUPS), "16 to 128 lanes, not 256"),
+        ("vector", VectorConfig(lanes=32, groups=_GROUPS), "extension must have no groups"),
     ],
 )
 def test_other_parameters_are_refused(name, value, message):

@@ -18,7 +18,7 @@ FREE = {
 }  # fmt: skip
 #: Options whose names come from the input: a new name, a column, a function, a cell, a step.
 FROM_INPUT = {
-    "new name", "cce entry", "assemble entry", "graph weight", "sparse weight", "area driving_cell",
+    "new name", "cce entry", "assemble entry", "host entry", "graph weight", "sparse weight", "area driving_cell",
     "timing driving_cell", "roofline step",
 }  # fmt: skip
 #: Options that a command needs before it reads the word, by command or by option.
@@ -38,7 +38,7 @@ NEEDED = {
 #: Options whose words are read only behind a file, which the test does not have.
 BEHIND_A_FILE = {
     "silicon input", "silicon preset", "cce chip", "cce kind", "host precision", "probe input",
-    "assemble chip", "assemble kind",
+    "assemble chip", "assemble kind", "host chip", "host kind",
 }  # fmt: skip
 
 

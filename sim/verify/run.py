@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from types import ModuleType
 
-from vitruvian.common.extras import missing_library
+from vitruvian.common.extras import MissingLibraryError, missing_library
 from vitruvian.common.validate import refusal
 from vitruvian.common.wings import registered_names
 from vitruvian.common.workers import Call, WorkerKilled, Workers, listening
@@ -70,6 +70,8 @@ def _providers() -> Iterator[ModuleType]:
     for name in (*PROVIDERS, *registered_names("checks")):
         try:
             module = importlib.import_module(name)
+        except MissingLibraryError:
+            continue
         except ModuleNotFoundError as error:
             if missing_library(error) is None:
                 raise

@@ -321,6 +321,7 @@ GRAMMARS = (
         {"--out": ("program.s", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(("vitruvian", "digits"), (), ("--images=1",), {"--core": ("tin", "")}),
+    Grammar(("vitruvian", "core"), (("describe",), ("tin", "tiny")), (), {"--out": _OUTPUTS}),
     Grammar(
         ("vitruvian", "tune"),
         (("matmul", "zzz"),),

@@ -40,6 +40,28 @@ def hardware(tiles: int = _TILES) -> list[Span]:
     ]
 
 
+def simulator(tiles: int = _TILES) -> list[Span]:
+    """Return the instructions of the kernel as the event engine predicts them."""
+    from vitruvian.sim.davinci.chip.model import ATTO
+    from vitruvian.sim.davinci.isa.instruction import Kind, Unit
+    from vitruvian.sim.davinci.machine_code.chip import core_chip
+    from vitruvian.sim.davinci.timing.engine import run
+    from vitruvian.sim.davinci.timing.lowering import lower
+
+    chip = core_chip("tiny")
+    lowered, _ = lower(_program(tiles), chip)
+    times = run(lowered)
+    cycle = ATTO / chip.clock_hz
+    # A unit takes an instruction in the first cycle, and works from the next one on.
+    return [
+        (Unit(unit).name, round(begin / cycle) + 1, round(end / cycle))
+        for unit, kind, begin, end in zip(
+            *(x.tolist() for x in (lowered.unit, lowered.kind, times.start, times.end)), strict=True
+        )
+        if kind == Kind.NORMAL and unit != Unit.S
+    ]
+
+
 def _program(tiles: int) -> Any:
     import numpy as np
 
@@ -121,7 +143,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.out:
-        write_figure(options.out, timeline({"RTL": hardware()}), 7.2, 2.6)
+        write_figure(options.out, timeline({"RTL": hardware(), "simulator": simulator()}), 7.2, 3.8)
     if options.area:
         write_figure(options.area, area(options.table), 7.2, 3.4, layout=None)
 

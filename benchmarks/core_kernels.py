@@ -2,7 +2,7 @@
 
     python benchmarks/core_kernels.py plain
     python benchmarks/core_kernels.py tiny matmul maxpool-im2col
-    python benchmarks/core_kernels.py tiny plain --csv docs/results/core_cycles.csv
+    python benchmarks/core_kernels.py tiny plain --csv docs/results/data/core_cycles.csv
     python benchmarks/core_kernels.py plain --random 100
 
 Every kernel has its default size, and tiles for the buffers of the core. What the core lacks is

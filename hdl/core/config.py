@@ -87,9 +87,6 @@ class CoreConfig:
         one_of("ub_banks", self.ub_banks, (1, 2, 4, 8, 16))
         if not BLOCK_BYTES // 2 <= self.vector.lanes <= REPEAT_BYTES // 2:
             raise ValueError(f"vector must have 16 to 128 lanes, not {self.vector.lanes}")
-        if self.extension.groups and self.lane_blocks > 1:
-            # With more lanes, programs have stopped for ever; see docs/decisions/0044-wide-core.md.
-            raise ValueError("extension must have no groups with more than 16 lanes")
         tile = self.tile
         for name in ("m", "n"):
             if getattr(tile, name) not in (2, 4, 8, 16):
@@ -145,6 +142,7 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
         "small": CoreConfig(
             tile=MatrixUnitConfig(m=8, n=8, k=8, precisions=("fp16",)),
             vector=VectorConfig(lanes=64),
+            extension=ExtensionConfig(),
             l1=512 * _KIB,
             l0a=32 * _KIB,
             l0b=32 * _KIB,

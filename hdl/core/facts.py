@@ -12,11 +12,6 @@ _FLOATS = ("fp16", "fp32")
 def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
     """Return tables of numbers by name.
 
-    Raises
-    ------
-    ValueError
-        If the core moves several blocks in a cycle: their conflicts at banks have no times yet.
-
     Returns
     -------
     dict
@@ -26,10 +21,6 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
         where these are not the stages of the vector unit.
     """
     tile, vector = config.tile, config.vector
-    if max(config.l1_blocks, config.ub_banks, config.lane_blocks) > 1:
-        raise ValueError(
-            "core must move one block in a cycle, as tiny and plain do, for predicted cycles"
-        )
     blocks, latencies = _extension(config)
     return {
         "buffers": config.buffers,
@@ -38,6 +29,9 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "ahead": config.ahead,
             "fetch_blocks": AHEAD,
             "stages": vector.stages,
+            "line_blocks": config.l1_blocks,
+            "lane_blocks": config.lane_blocks,
+            "ub_banks": config.ub_banks,
         },
         "flags": {"count": FLAGS},
         "tile": {

@@ -316,16 +316,19 @@ class LaneFeeder(wiring.Component):
             m.d.sync += s.loaded.eq(loads)
 
     def _build_extra(self, m: Module, s: Any) -> None:
-        """Give the blocks of a beat to the extensions, which all take theirs at once."""
+        """Give the blocks of a beat to the extensions, which all take theirs at once.
+
+        All have equal states, as no operand changes the cycles of an operation. So none waits for
+        the others, which some are ready for only while they have a block in front of them.
+        """
         now = s.now
         ready = Cat(*(extension.i.ready for extension in s.extensions))
         m.d.comb += s.extended.eq(s.ready & now.extra & ready.all())
         names = ("wide", "relu", "arithmetic", "nearest", "amount", "from_scalar", "scalar")
         for j, extension in enumerate(s.extensions):
             i = extension.i
-            others = Cat(*(ready[k] for k in range(self.blocks) if k != j)).all()
             m.d.comb += [
-                i.valid.eq(s.ready & now.extra & (others if self.blocks > 1 else 1)),
+                i.valid.eq(s.ready & now.extra),
                 i.payload.a.eq(s.sources[0][j].r_data),
                 i.payload.b.eq(s.sources[1][j].r_data),
                 i.payload.c.eq(s.third[j].r_data),

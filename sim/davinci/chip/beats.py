@@ -1,7 +1,8 @@
-"""How long unit V of a core in hardware waits for its own results: ``hdl.core.LaneFeeder``.
+"""The reads of unit V of a core in hardware: ``hdl.core.LaneFeeder``.
 
-An instruction is a sequence of beats of a block. A block of UB that an earlier beat of the same
-instruction still has to write is read after that.
+An instruction is a sequence of beats of some blocks. In a cycle, each bank of UB gives a block, so
+blocks of a beat in the same bank are read one after the other. A block of UB that an earlier beat
+of the same instruction still has to write is read after that.
 """
 
 from dataclasses import dataclass
@@ -20,93 +21,133 @@ _AROUND = 2
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Where the beats of an instruction read or write, in bytes: a start and a step a level.
+class Blocks:
+    """Where the beats of an instruction read or write, in bytes.
 
-    The levels are repeats, blocks, and the halves of a block where dtypes of 16 and 32 bits meet.
+    Attributes
+    ----------
+    start : int
+    steps : tuple of (int, int)
+        Numbers and steps of the levels: repeats, beats, and the halves of a block where dtypes of
+        16 and 32 bits meet in beats of one block.
+    within : tuple of (int, int)
+        Number and step of the blocks of a beat.
     """
 
     start: int
-    steps: tuple[int, int, int]
+    steps: tuple[tuple[int, int], ...]
+    within: tuple[int, int] = (1, 0)
 
-    def rows(self, counts: tuple[int, int, int]) -> np.ndarray:
-        """Return the number of the block of UB of each beat."""
+    def rows(self) -> np.ndarray:
+        """Return the numbers of the blocks of UB as an array of beats and blocks."""
         at = np.full((1,), self.start, np.int64)
-        for count, step in zip(counts, self.steps, strict=True):
+        for count, step in self.steps:
             at = (at[:, None] + step * np.arange(count)).reshape(-1)
-        return at // BLOCK_BYTES
+        count, step = self.within
+        return (at[:, None] + step * np.arange(count)) // BLOCK_BYTES
 
 
-def waiting_cycles(instruction: Instruction, latency: int) -> int:
-    """Return the cycles in which an instruction waits for its own results.
+def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, banks: int = 1) -> int:
+    """Return the cycles from the first to the last read of an instruction.
 
     Parameters
     ----------
     latency : int
-        Cycles from the operands of a block to its result.
+        Cycles from the operands of a beat to its result.
+    blocks : int
+        Blocks of a beat.
+    banks : int
+        Banks of UB.
     """
     operands, f = instruction.operands, instruction.fields
     dst = operands.get("dst")
     names = [name for name in ("src0", "src1", "src") if name in operands]
-    sources = [operands[name] for name in names if operands[name].buffer == "UB"]
-    if dst is None or dst.buffer != "UB" or len(sources) < len(names) or not names:
-        return 0
-    wide = [DTYPES[view.dtype].itemsize == 4 for view in (dst, sources[0])]
+    views = [view for view in (dst, operands[names[0]]) if view is not None]
+    wide = [DTYPES[view.dtype].itemsize == 4 for view in views]
     halves = instruction.op == "vconv" and wide[0] != wide[1]
-    counts = f["repeat"], BLOCKS // 2 if halves else BLOCKS, 2 if halves else 1
+    repeat = f["repeat"]
 
-    def steps(name: str, splits: bool) -> Steps:
-        repeat, block = (BLOCK_BYTES * f[f"{name}_{what}_stride"] for what in ("repeat", "block"))
-        if splits:  # a block has two beats
-            return Steps(operands[name].offset, (repeat, block, BLOCK_BYTES // 2))
-        if halves:
-            return Steps(operands[name].offset, (repeat, 2 * block, block))
-        return Steps(operands[name].offset, (repeat, block, 0))
+    def steps(name: str, shorter: bool) -> Blocks:
+        """Return the blocks of an operand; a ``shorter`` one has half as many as the other one."""
+        start = operands[name].offset
+        far, near = (BLOCK_BYTES * f[f"{name}_{what}_stride"] for what in ("repeat", "block"))
+        if blocks > 1:
+            own = blocks // 2 if shorter else blocks
+            return Blocks(start, ((repeat, far), (BLOCKS // blocks, own * near)), (own, near))
+        if not halves:
+            return Blocks(start, ((repeat, far), (BLOCKS, near)))
+        if shorter:  # a block has two beats
+            return Blocks(start, ((repeat, far), (BLOCKS // 2, near), (2, BLOCK_BYTES // 2)))
+        return Blocks(start, ((repeat, far), (BLOCKS // 2, 2 * near), (2, near)))
 
-    if instruction.op in VECTOR_OPS and VECTOR_OPS[instruction.op].reads_dst:
-        names = [*names, "dst"]
-    reads = tuple(steps(name, halves and wide[0]) for name in names)
-    if "dst_block_stride" in f:
+    reads, third = [steps(name, halves and wide[0]) for name in names], False
+    if dst is None:
+        writes = None
+    elif "dst_block_stride" in f:
         writes = steps("dst", halves and wide[1])
+        if instruction.op in VECTOR_OPS and VECTOR_OPS[instruction.op].reads_dst:
+            reads, third = [*reads, writes], True
     elif "dst_repeat_bytes" in f:  # a result for each block, in elements
         size = BLOCK_BYTES // 2 if instruction.op == "vcpadd" else DTYPES[dst.dtype].itemsize
-        writes = Steps(dst.offset, (f["dst_repeat_bytes"], size, 0))
+        writes = Blocks(
+            dst.offset, ((repeat, f["dst_repeat_bytes"]), (BLOCKS // blocks, size * blocks))
+        )
     else:  # bits
-        size = BLOCK_BYTES // DTYPES[sources[0].dtype].itemsize // 8
-        writes = Steps(dst.offset, (BLOCKS * size, size, 0))
-    return _waits(reads, writes, counts, latency)
+        size = BLOCK_BYTES // DTYPES[operands[names[0]].dtype].itemsize // 8
+        writes = Blocks(dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks)))
+    return _cycles(tuple(reads), writes, third, latency, banks)
 
 
 @lru_cache(4096)
-def _waits(
-    reads: tuple[Steps, ...], writes: Steps, counts: tuple[int, int, int], latency: int
+def _cycles(
+    reads: tuple[Blocks, ...], writes: Blocks | None, third: bool, latency: int, banks: int
 ) -> int:
-    rows, targets = [each.rows(counts) for each in reads], writes.rows(counts)
-    if not any(np.isin(each, targets).any() for each in rows):
-        return 0
+    rows = [each.rows() for each in reads]
+    targets = np.zeros((len(rows[0]), 0), np.int64) if writes is None else writes.rows()
+    if banks == 1 and not any(np.isin(each, targets).any() for each in rows):
+        return sum(each.size for each in rows)
     written: dict[int, int] = {}  # when the latest result for a block comes
     now = result = 0
-    for target, *sources in zip(targets.tolist(), *(each.tolist() for each in rows), strict=True):
-        now = _read(now, [written.get(row, 0) + 1 for row in sources])
+    for k in range(len(targets)):
+        now = _read(now, [each[k].tolist() for each in rows], third, written, banks)
         result = max(result + 1, now + latency + _AROUND)
-        written[target] = result
-    return now - len(rows) * len(targets)
-
-
-def _read(now: int, ready: list[int]) -> int:
-    """Return when the last block of a beat is read, one in each cycle behind ``now``.
-
-    Parameters
-    ----------
-    ready : list of int
-        When the block of each source can be read: the first and the second one in any order, and
-        that of the target behind the first one.
-    """
-    open_ = set(range(len(ready)))
-    target = len(ready) - 1 if len(ready) > 2 else -1
-    while open_:
-        free = [o for o in open_ if o != target or 0 not in open_]
-        first = min(free, key=lambda o: (max(ready[o], now + 1), o))
-        now = max(now + 1, ready[first])
-        open_.remove(first)
+        for row in targets[k].tolist():
+            written[row] = result
     return now
+
+
+def _read(now: int, rows: list[list[int]], third: bool, written: dict[int, int], banks: int) -> int:
+    """Return when the last block of a beat is read, at the earliest in the cycle behind ``now``.
+
+    The blocks of the first and the second source can be read in any order. With ``third``, those
+    of the target come last, each behind that of the first source, as they share a port.
+    """
+    used: set[tuple[int, int]] = set()  # banks and cycles in which they give a block
+
+    def give(row: int, ready: int) -> int:
+        bank, at = bank_of(row, banks), max(ready, now + 1, written.get(row, 0) + 1)
+        while (bank, at) in used:
+            at += 1
+        used.add((bank, at))
+        return at
+
+    sources = rows[:-1] if third else rows
+    # Requests that can be granted earlier come first.
+    order = sorted(
+        (max(written.get(row, 0), now), o, j)
+        for o, own in enumerate(sources)
+        for j, row in enumerate(own)
+    )
+    times = {(o, j): give(sources[o][j], 0) for _, o, j in order}
+    end = max(times.values(), default=now + 1)
+    if third:
+        end = max([end, *(give(row, times[0, j] + 1) for j, row in enumerate(rows[-1]))])
+    return end
+
+
+def bank_of(row: int, banks: int) -> int:
+    """Return the bank of a block of UB: its low bits, and the parity of all others."""
+    low = banks.bit_length() - 2
+    if low < 0:
+        return 0
+    return row & (1 << low) - 1 | ((row >> low).bit_count() & 1) << low

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from vitruvian.sim.davinci.chip.beats import BLOCKS, waiting_cycles
+from vitruvian.sim.davinci.chip.beats import BLOCKS, read_cycles
 from vitruvian.sim.davinci.chip.products import TileTiming, product_cycles
 from vitruvian.sim.davinci.isa.instruction import Instruction, Unit
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, Span
@@ -59,6 +59,12 @@ class Hardware:
         Cycles from a read of global memory to its data.
     stages : int
         Register ranks of the vector unit.
+    line_blocks : int
+        Blocks of 32 bytes that MTE1 moves in a cycle.
+    lane_blocks : int
+        Blocks of a beat of V.
+    ub_banks : int
+        Banks of UB, each of which gives and takes a block in a cycle.
     blocks : mapping of str to int
         Cycles of a block in operations of V that take several, by operation and dtype of the
         source ("vcadd fp16").
@@ -72,6 +78,9 @@ class Hardware:
     fetch_blocks: int
     memory_latency: int
     stages: int
+    line_blocks: int
+    lane_blocks: int
+    ub_banks: int
     blocks: Mapping[str, int]
     latencies: Mapping[str, int]
     tile: TileTiming
@@ -126,14 +135,17 @@ class Hardware:
     def _moved(self, instruction: Instruction) -> Occupied:
         op = instruction.op
         if op == "fill":
-            count = _blocks_of(instruction.operands["dst"].span)
-            return Occupied(cycles=count + 1, moving=count, ports=_ports(instruction, 0, count))
+            line = BLOCK_BYTES * (self.line_blocks if instruction.unit == Unit.MTE1 else 1)
+            count = _blocks_of(instruction.operands["dst"].span, line)
+            ports = self._of_banks(_ports(instruction, 0, count))
+            return Occupied(cycles=count + 1, moving=count, ports=ports)
         if op == "load" and instruction.fields["transpose"]:
             # A column of a fractal goes to as many rows at a time as the target has banks.
             banks = self.tile.m if instruction.operands["dst"].buffer == "L0A" else self.tile.n
-            count = _ROWS * _ROWS // banks * instruction.fields["repeat"]
+            count = _ROWS * _ROWS // (banks * self.line_blocks) * instruction.fields["repeat"]
         else:
-            count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction)
+            line = BLOCK_BYTES * (self.line_blocks if instruction.unit == Unit.MTE1 else 1)
+            count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction, line)
         source = instruction.operands["src"].buffer
         latency = self.memory_latency if source == "GM" else _BUFFER
         # A place in the queue of pieces is taken for the latency, and two cycles around it.
@@ -141,41 +153,59 @@ class Hardware:
         cycles = count
         if turn > self.ahead:
             cycles = (count - 1) // self.ahead * turn + (count - 1) % self.ahead + 1
-        ports = _ports(instruction, count, count)
+        ports = self._of_banks(_ports(instruction, count, count))
         return Occupied(cycles=cycles + latency + 1, moving=cycles if ports else 0, ports=ports)
 
     def _lanes(self, instruction: Instruction) -> Occupied:
         """Return the time of an instruction that works on blocks of UB or L0C."""
-        op, operands = instruction.op, instruction.operands
-        if op == "matrix_out":
-            f = instruction.fields
-            beats = 2 * f["m"] * (-(-f["n"] // _ROWS))
+        op, operands, f = instruction.op, instruction.operands, instruction.fields
+        per = self.lane_blocks
+        if op == "matrix_out":  # a row of 16 FP32 is two blocks
+            rows = f["m"] * (-(-f["n"] // _ROWS))
+            beats = 2 * rows if per == 1 else -(-f["m"] // (per // 2)) * (-(-f["n"] // _ROWS))
             passes = operands["dst"].dtype == operands["src"].dtype
             return Occupied(
                 cycles=beats + (3 if passes else self.stages + 3),
                 moving=beats,
-                ports=_ports(instruction, beats, beats),
+                ports=self._of_banks(_ports(instruction, 2 * rows, 2 * rows if passes else rows)),
             )
         sources = [v for name, v in operands.items() if name not in ("dst", "bits")]
         key = f"{op} {sources[0].dtype}" if sources else ""
         latency = self.latencies.get(key, self.stages)
         reads = len(sources) + VECTOR_OPS[op].reads_dst if op in VECTOR_OPS else len(sources)
-        repeat = instruction.fields["repeat"]
-        beats = BLOCKS * repeat
-        ports = {"UB.read": reads * beats, "UB.write": beats}
+        repeat = f["repeat"]
+        beats = BLOCKS // per * repeat
+        ports = {"UB.read": reads * BLOCKS * repeat, "UB.write": BLOCKS * repeat}
+        moving = beats
+        if sources:
+            moving = read_cycles(instruction, latency, blocks=per, banks=self.ub_banks)
         if key in self.blocks:
             block = self.blocks[key]
+            first = moving // beats if beats else 0
             moving = beats * block
-            if op in ("vcadd", "vcmax", "vcmin"):  # the results of the blocks are combined
+            if op in ("vcadd", "vcmax", "vcmin") and per < BLOCKS:
+                # The results of the beats are combined.
                 moving += repeat * (block + self.stages)
                 ports["UB.write"] = repeat
-            return Occupied(cycles=moving + reads + latency + 2, moving=moving, ports=ports)
-        moving = beats * max(reads, 1) + waiting_cycles(instruction, latency)
+            return Occupied(
+                cycles=moving + first + latency + 2, moving=moving, ports=self._of_banks(ports)
+            )
         # A selection loads its bits first, and nothing is read before the first result of vdup.
         more = {"vsel": 1, "vdup": -1}.get(op, 0)
         if op == "vcmp":
             ports["UB.write"] = 0
-        return Occupied(cycles=moving + latency + 3 + more, moving=moving, ports=ports)
+        return Occupied(
+            cycles=moving + latency + 3 + more, moving=moving, ports=self._of_banks(ports)
+        )
+
+    def _of_banks(self, ports: dict[str, int]) -> dict[str, int]:
+        """Return the cycles in which ports are in use, given blocks; all banks work at a time."""
+        if self.ub_banks == 1:
+            return ports
+        return {
+            name: -(-count // self.ub_banks) if name.startswith("UB") else count
+            for name, count in ports.items()
+        }
 
 
 def _ports(instruction: Instruction, reads: int, writes: int) -> dict[str, int]:
@@ -186,25 +216,25 @@ def _ports(instruction: Instruction, reads: int, writes: int) -> dict[str, int]:
     return {name: count for name, count in names.items() if name in PORTS and count}
 
 
-def _pieces(run: int, source: int, target: int) -> int:
-    """Return into how many pieces a run is cut, at the borders of blocks on both sides."""
-    source, target = source % BLOCK_BYTES, target % BLOCK_BYTES
-    count = 1 + (source + run - 1) // BLOCK_BYTES
+def _pieces(run: int, source: int, target: int, line: int = BLOCK_BYTES) -> int:
+    """Return into how many pieces a run is cut, at the borders of lines on both sides."""
+    source, target = source % line, target % line
+    count = 1 + (source + run - 1) // line
     if source != target:
-        count += (target + run - 1) // BLOCK_BYTES
+        count += (target + run - 1) // line
     return count
 
 
-def _copied(instruction: Instruction) -> int:
+def _copied(instruction: Instruction, line: int) -> int:
     f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
     steps = f["src_stride"], f["dst_stride"]
     return sum(
-        _pieces(f["burst_bytes"], src.offset + i * steps[0], dst.offset + i * steps[1])
+        _pieces(f["burst_bytes"], src.offset + i * steps[0], dst.offset + i * steps[1], line)
         for i in range(f["bursts"])
     )
 
 
-def _in_fractals(instruction: Instruction) -> int:
+def _in_fractals(instruction: Instruction, line: int) -> int:
     f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
     nbytes = f["columns"] * DTYPES[src.dtype].itemsize
     count = 0
@@ -213,22 +243,22 @@ def _in_fractals(instruction: Instruction) -> int:
             begin = src.offset + matrix * f["src_matrix_stride"] + row * f["src_row_stride"]
             for block in range(0, nbytes, BLOCK_BYTES):
                 run = min(BLOCK_BYTES, nbytes - block)
-                count += _pieces(run, begin + block, dst.offset)
+                count += _pieces(run, begin + block, dst.offset, line)
     return count
 
 
-def _loaded(instruction: Instruction) -> int:
+def _loaded(instruction: Instruction, line: int) -> int:
     f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
     steps = f["src_stride"], f["dst_stride"]
     return sum(
-        _pieces(_ROWS * BLOCK_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1])
+        _pieces(_ROWS * BLOCK_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1], line)
         for i in range(f["repeat"])
     )
 
 
-def _blocks_of(span: Span) -> int:
-    """Return into how many pieces a span is cut at the borders of blocks."""
+def _blocks_of(span: Span, line: int) -> int:
+    """Return into how many pieces a span is cut at the borders of lines."""
     starts = [span.start]
     for count, stride in span.levels:
         starts = [start + i * stride for start in starts for i in range(count)]
-    return sum(1 + (start % BLOCK_BYTES + span.run - 1) // BLOCK_BYTES for start in starts)
+    return sum(1 + (start % line + span.run - 1) // line for start in starts)

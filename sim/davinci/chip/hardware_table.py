@@ -10,7 +10,10 @@ from vitruvian.sim.davinci.chip.products import TileTiming
 #: The largest number of words or blocks of a queue, or cycles of a latency.
 _MOST = 1 << 16
 #: Keys of the table and of its table ``tile``.
-SETTINGS = ("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages")
+SETTINGS = (
+    *("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages"),
+    *("line_blocks", "lane_blocks", "ub_banks"),
+)
 TILE = ("m", "n", "k", "slots", "again", "latency", "occupied", "results", "addends")
 
 

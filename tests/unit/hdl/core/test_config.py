@@ -71,7 +71,6 @@ def test_the_memories_of_every_allowed_core_exist(point):
         ("ub", 1000, "ub must be"),
         ("vector", VectorConfig(lanes=8, groups=_GROUPS), "16 to 128 lanes, not 8"),
         ("vector", VectorConfig(lanes=256, groups=_GROUPS), "16 to 128 lanes, not 256"),
-        ("vector", VectorConfig(lanes=32, groups=_GROUPS), "extension must have no groups"),
     ],
 )
 def test_other_parameters_are_refused(name, value, message):

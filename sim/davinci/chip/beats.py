@@ -5,6 +5,7 @@ blocks of a beat in the same bank are read one after the other. A block of UB th
 of the same instruction still has to write is read after that.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -48,7 +49,7 @@ class Blocks:
 
 
 def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, banks: int = 1) -> int:
-    """Return the cycles from the first to the last read of an instruction.
+    """Return the cycles of the reads of an instruction, or of its writes if these take longer.
 
     Parameters
     ----------
@@ -110,10 +111,12 @@ def _cycles(
     now = result = 0
     for k in range(len(targets)):
         now = _read(now, [each[k].tolist() for each in rows], third, written, banks)
-        result = max(result + 1, now + latency + _AROUND)
-        for row in targets[k].tolist():
-            written[row] = result
-    return now
+        own = targets[k].tolist()
+        # Blocks of a result in the same bank are written one after the other.
+        most = max(Counter(bank_of(row, banks) for row in own).values(), default=1)
+        result = max(result + 1, now + latency + _AROUND) + most - 1
+        written.update(dict.fromkeys(own, result))
+    return max(now, result - latency - _AROUND)
 
 
 def _read(now: int, rows: list[list[int]], third: bool, written: dict[int, int], banks: int) -> int:

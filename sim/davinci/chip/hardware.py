@@ -118,6 +118,8 @@ class Hardware:
             return Occupied(cycles=2 * rows + 5, moving=2 * rows, ports=ports)
         if op == "im2col":
             rows = _ROWS * instruction.fields["repeat"]
+            if instruction.operands["dst"].buffer == "UB":  # a write of UB takes a line's cycles
+                rows *= self.line_blocks
             return Occupied(cycles=rows + 6, moving=rows, ports=_ports(instruction, 0, rows))
         if op in ("copy", "load", "nd2nz", "fill"):
             return self._moved(instruction)
@@ -135,8 +137,7 @@ class Hardware:
     def _moved(self, instruction: Instruction) -> Occupied:
         op = instruction.op
         if op == "fill":
-            line = BLOCK_BYTES * (self.line_blocks if instruction.unit == Unit.MTE1 else 1)
-            count = _blocks_of(instruction.operands["dst"].span, line)
+            count = _blocks_of(instruction.operands["dst"].span, self._line_bytes(instruction))
             ports = self._of_banks(_ports(instruction, 0, count))
             return Occupied(cycles=count + 1, moving=count, ports=ports)
         if op == "load" and instruction.fields["transpose"]:
@@ -144,7 +145,7 @@ class Hardware:
             banks = self.tile.m if instruction.operands["dst"].buffer == "L0A" else self.tile.n
             count = _ROWS * _ROWS // (banks * self.line_blocks) * instruction.fields["repeat"]
         else:
-            line = BLOCK_BYTES * (self.line_blocks if instruction.unit == Unit.MTE1 else 1)
+            line = self._line_bytes(instruction)
             count = {"copy": _copied, "nd2nz": _in_fractals, "load": _loaded}[op](instruction, line)
         source = instruction.operands["src"].buffer
         latency = self.memory_latency if source == "GM" else _BUFFER
@@ -155,6 +156,13 @@ class Hardware:
             cycles = (count - 1) // self.ahead * turn + (count - 1) % self.ahead + 1
         ports = self._of_banks(_ports(instruction, count, count))
         return Occupied(cycles=cycles + latency + 1, moving=cycles if ports else 0, ports=ports)
+
+    def _line_bytes(self, instruction: Instruction) -> int:
+        """Return the bytes of a line of a move; L0A and L0B take several blocks in a cycle."""
+        wide = (
+            instruction.operands["dst"].buffer in ("L0A", "L0B") and instruction.unit == Unit.MTE1
+        )
+        return BLOCK_BYTES * (self.line_blocks if wide else 1)
 
     def _lanes(self, instruction: Instruction) -> Occupied:
         """Return the time of an instruction that works on blocks of UB or L0C."""

@@ -12,6 +12,7 @@ from vitruvian.sim.davinci.machine_code import core as on_core
 from vitruvian.sim.davinci.machine_code.chip import core_chip, core_chip_text
 from vitruvian.sim.davinci.machine_code.core import core_product, predicted_cycles, run_on_core
 from vitruvian.sim.davinci.machine_code.random_programs import RandomProgram
+from vitruvian.sim.davinci.machine_code.verify import compare_program
 from vitruvian.sim.davinci.timing.engine import run
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.davinci.timing.reference import as_arrays, run_reference
@@ -170,6 +171,22 @@ def test_random_programs_are_predicted_within_one_per_cent(core):
     """No formula was made with these programs."""
     errors = [error(RandomProgram(seed, core).program, core) for seed in range(5000, 5004)]
     assert max(map(abs, errors)) <= 0.01
+
+
+@pytest.mark.long
+def test_a_wide_core_is_right_and_predicted():
+    """The model of ``small`` takes minutes to build. Units meet at banks as often as on average."""
+    for part in (*PARTS.values(), _extension):
+        make = Maker()
+        part(make)
+        assert error(make.program, "small") == 0, part.__name__
+    for seed in range(5000, 5010):
+        program = RandomProgram(seed, "small").program
+        assert not compare_program(program, "small").mismatches
+        assert abs(error(program, "small")) <= 0.03
+    for name in ("maxpool-im2col", "avgpool-direct", "softmax", "cube"):
+        program = KERNELS[name].build(chip=core_chip("small"), cores=1).program
+        assert abs(error(program, "small")) <= 0.03, name
 
 
 @pytest.mark.parametrize("key", ["stages", "queue_words", "ahead"])

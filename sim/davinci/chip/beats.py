@@ -15,14 +15,14 @@ from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
-#: Blocks of a repeat.
+#: BeatBlocks of a repeat.
 BLOCKS = 8
 #: Cycles from the last read of a beat to the write of its result, besides the vector unit's.
 _AROUND = 2
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BeatBlocks:
     """Where the beats of an instruction read or write, in bytes.
 
     Attributes
@@ -56,7 +56,7 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
     latency : int
         Cycles from the operands of a beat to its result.
     blocks : int
-        Blocks of a beat.
+        BeatBlocks of a beat.
     banks : int
         Banks of UB.
     """
@@ -68,18 +68,18 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
     halves = instruction.op == "vconv" and wide[0] != wide[1]
     repeat = f["repeat"]
 
-    def steps(name: str, shorter: bool) -> Blocks:
+    def steps(name: str, shorter: bool) -> BeatBlocks:
         """Return the blocks of an operand; a ``shorter`` one has half as many as the other one."""
         start = operands[name].offset
         far, near = (BLOCK_BYTES * f[f"{name}_{what}_stride"] for what in ("repeat", "block"))
         if blocks > 1:
             own = blocks // 2 if shorter else blocks
-            return Blocks(start, ((repeat, far), (BLOCKS // blocks, own * near)), (own, near))
+            return BeatBlocks(start, ((repeat, far), (BLOCKS // blocks, own * near)), (own, near))
         if not halves:
-            return Blocks(start, ((repeat, far), (BLOCKS, near)))
+            return BeatBlocks(start, ((repeat, far), (BLOCKS, near)))
         if shorter:  # a block has two beats
-            return Blocks(start, ((repeat, far), (BLOCKS // 2, near), (2, BLOCK_BYTES // 2)))
-        return Blocks(start, ((repeat, far), (BLOCKS // 2, 2 * near), (2, near)))
+            return BeatBlocks(start, ((repeat, far), (BLOCKS // 2, near), (2, BLOCK_BYTES // 2)))
+        return BeatBlocks(start, ((repeat, far), (BLOCKS // 2, 2 * near), (2, near)))
 
     reads, third = [steps(name, halves and wide[0]) for name in names], False
     if dst is None:
@@ -90,18 +90,18 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
             reads, third = [*reads, writes], True
     elif "dst_repeat_bytes" in f:  # a result for each block, in elements
         size = BLOCK_BYTES // 2 if instruction.op == "vcpadd" else DTYPES[dst.dtype].itemsize
-        writes = Blocks(
+        writes = BeatBlocks(
             dst.offset, ((repeat, f["dst_repeat_bytes"]), (BLOCKS // blocks, size * blocks))
         )
     else:  # bits
         size = BLOCK_BYTES // DTYPES[operands[names[0]].dtype].itemsize // 8
-        writes = Blocks(dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks)))
+        writes = BeatBlocks(dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks)))
     return _cycles(tuple(reads), writes, third, latency, banks)
 
 
 @lru_cache(4096)
 def _cycles(
-    reads: tuple[Blocks, ...], writes: Blocks | None, third: bool, latency: int, banks: int
+    reads: tuple[BeatBlocks, ...], writes: BeatBlocks | None, third: bool, latency: int, banks: int
 ) -> int:
     rows = [each.rows() for each in reads]
     targets = np.zeros((len(rows[0]), 0), np.int64) if writes is None else writes.rows()
@@ -112,7 +112,7 @@ def _cycles(
     for k in range(len(targets)):
         now = _read(now, [each[k].tolist() for each in rows], third, written, banks)
         own = targets[k].tolist()
-        # Blocks of a result in the same bank are written one after the other.
+        # BeatBlocks of a result in the same bank are written one after the other.
         most = max(Counter(bank_of(row, banks) for row in own).values(), default=1)
         result = max(result + 1, now + latency + _AROUND) + most - 1
         written.update(dict.fromkeys(own, result))

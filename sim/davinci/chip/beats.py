@@ -95,7 +95,9 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
         )
     else:  # bits
         size = BLOCK_BYTES // DTYPES[operands[names[0]].dtype].itemsize // 8
-        writes = BeatBlocks(dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks)))
+        writes = BeatBlocks(
+            dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks))
+        )
     return _cycles(tuple(reads), writes, third, latency, banks)
 
 

@@ -61,7 +61,7 @@ def _instructions() -> Iterable[str]:
 
 
 def _board_cores() -> Iterable[str]:
-    from vitruvian.commands.host import board_options
+    from vitruvian.commands.board_options import board_options
 
     return board_options()["core"].samples()
 

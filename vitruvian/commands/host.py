@@ -5,17 +5,17 @@ import sys
 from typing import Any, cast
 
 from vitruvian.cli import write_json
+from vitruvian.commands.board_options import CORE as _CORE
+from vitruvian.commands.board_options import SERIAL as _SERIAL
+from vitruvian.commands.board_options import board_options
 from vitruvian.commands.options import add_json, add_seed, add_size, at_least, compiling
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import nearest, shortened
 from vitruvian.common.wings import registered
-from vitruvian.hdl.catalogue import serial, serial_core
-from vitruvian.hdl.catalogue.unit import Option, Variant, named
+from vitruvian.hdl.catalogue.unit import Option, Variant
 from vitruvian.sim.host.problems import PROBLEMS
 
-# Each of these catalogues has one unit.
-(_SERIAL,), (_CORE,) = serial.UNITS, serial_core.UNITS
 #: A bit of the simulated board takes the fewest possible clock cycles, so that it runs fast.
 _SIMULATED = {"clock_hz": 4_000_000, "baud": 1_000_000}
 # The usual USB bridges reach a million bits a second; an answer takes milliseconds, unless a byte
@@ -152,16 +152,6 @@ def _seconds(minimum: float) -> Any:
         return value
 
     return read
-
-
-def board_options() -> dict[str, Option]:
-    """Return the options of the units that a simulated board may have.
-
-    ``--core`` names the kind of the matrix unit, or a whole core.
-    """
-    kinds = [*_SERIAL.options["core"].samples(), *_CORE.options["preset"].samples()]
-    memory = _CORE.options["memory_kib"]
-    return {**_SERIAL.options, "core": named("core", kinds), "memory_kib": memory}
 
 
 def _simulated(values: dict[str, Any]) -> Variant:

@@ -97,11 +97,10 @@ def run(
         raise ValueError(f"times must stay below 4.6 s, not reach up to {bound / 1e18:.3g} s")
     words = lowered.words or NO_WORDS
     # A short program runs as plain Python, because Numba takes longer to load than it saves.
-    find_queues, find_gangs = (fitting(find, len(lowered)) for find in (queues, gang_lists))
-    queue_first, order, wake_first, wake = find_queues(
+    queue_first, order, wake_first, wake = fitting(queues, len(lowered))(
         lowered.first, lowered.unit, lowered.need_first, lowered.need
     )
-    gang_first, gang_cores = find_gangs(lowered.gang)
+    gang_first, gang_cores = fitting(gang_lists, len(lowered))(lowered.gang)
     program = engine_compiled.Instructions(
         first=lowered.first,
         unit=lowered.unit,

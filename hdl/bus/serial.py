@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .bridge import QUIET_BITS, UartBridge
 from .core import SHARED, BusCore
 from .mailbox import Mailbox
-from .uart import divisor_of
+from .uart import divisor_of, line_note
 
 
 class SerialUnit(wiring.Component):
@@ -67,8 +67,7 @@ class SerialUnit(wiring.Component):
     def notes(self) -> list[str]:
         """Lines of the header of emitted Verilog: the line and the registers."""
         return [
-            f"Line: {self.divisor} clock cycles for a bit ({self.baud} baud at {self.clock_hz} Hz)"
-            ", 8 data bits, no parity, 1 stop bit; docs/units/serial.md describes the frames.",
+            line_note(self.divisor, self.clock_hz, self.baud),
             "Registers: MODULE_registers.h and MODULE_registers.py beside this file have the "
             "offsets, the fields and the codes; docs/units/bus.md describes them.",
         ]

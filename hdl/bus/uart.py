@@ -17,6 +17,14 @@ LEAST_DIVISOR = 4
 _MOST_THOUSANDTHS = 10
 
 
+def line_note(divisor: int, clock_hz: int, baud: int) -> str:
+    """Return the line about a serial line in the header of emitted Verilog."""
+    return (
+        f"Line: {divisor} clock cycles for a bit ({baud} baud at {clock_hz} Hz), 8 data bits, no "
+        "parity, 1 stop bit; docs/units/serial.md describes the frames."
+    )
+
+
 def divisor_of(clock_hz: int, baud: int) -> int:
     """Return the clock cycles of a bit, rounded to the nearest whole number.
 

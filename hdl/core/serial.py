@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.common.validate import check_int
 
 from ..bus.bridge import QUIET_BITS, UartBridge
-from ..bus.uart import divisor_of
+from ..bus.uart import divisor_of, line_note
 from .access import CoreAccess
 from .buffer import BlockMemory
 from .config import CORES, CoreConfig
@@ -80,8 +80,7 @@ class SerialCore(wiring.Component):
     def notes(self) -> list[str]:
         """Lines of the header of emitted Verilog: the line and the registers."""
         return [
-            f"Line: {self.divisor} clock cycles for a bit ({self.baud} baud at {self.clock_hz} Hz)"
-            ", 8 data bits, no parity, 1 stop bit; docs/units/serial.md describes the frames.",
+            line_note(self.divisor, self.clock_hz, self.baud),
             "Registers: docs/units/core.md describes them.",
         ]
 

@@ -11,8 +11,6 @@ from vitruvian.sim.davinci.checks.check import check_lowered
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Unit
-from vitruvian.sim.davinci.machine_code.chip import core_chip
-from vitruvian.sim.davinci.machine_code.core import run_on_core
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import EngineTimes, run
@@ -87,6 +85,8 @@ def simulate(
     if core is not None:
         if chip is not None or cube != "golden":
             raise ValueError("core must come without chip and cube, which it has itself")
+        from .machine_code.chip import core_chip
+
         chip, cube = core_chip(core), None
     chip = program.chip if chip is None else load_chip(chip) if isinstance(chip, str) else chip
     if cube == "rtl":
@@ -108,6 +108,8 @@ def simulate(
     times = run(lowered, streams, block_bytes=block_bytes)
     report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)
     if core is not None and all(f.check != "bounds" for f in findings):
+        from .machine_code.core import run_on_core
+
         tell("running the core", 0, 1)
         done = run_on_core(program, core)
         report.core, report.outputs = done.run, done.outputs

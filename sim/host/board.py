@@ -12,7 +12,7 @@ from vitruvian.hdl.cube import MatrixUnitConfig
 from vitruvian.hdl.cube.choices import PRECISIONS
 from vitruvian.hdl.simd2.intconfig import IntConfig
 
-from .client import Client, NoAnswerError
+from .client import Client, recognise
 
 _DESCRIBING = 8  # registers from ``identity`` on that describe the unit
 
@@ -42,23 +42,8 @@ class Board:
             If nothing answers, if what answers is not such a board, or if its registers have
             another version.
         """
-        try:
-            words = client.start("identity", _DESCRIBING)
-        except NoAnswerError as error:
-            raise UserError(f"port must lead to a board that answers: {error}") from None
         names = [register.name for register in MAP.values()][:_DESCRIBING]
-        values = dict(zip(names, words, strict=True))
-        if values["identity"] != IDENTITY:
-            raise UserError(
-                f"board must have the identity {IDENTITY:#010x}, not {values['identity']:#010x} "
-                f"({client.name})"
-            )
-        # The upper half is the major version; the lower one counts additions.
-        if values["version"] >> 16 != VERSION >> 16:
-            raise UserError(
-                f"board must have registers of version {VERSION >> 16}, "
-                f"not {values['version'] >> 16} ({client.name})"
-            )
+        values = recognise(client, names, identity=IDENTITY, version=VERSION)
         # A reset of the unit, as an earlier program may have left a half of a beat.
         client.write("control", [1])
         client.write("errors", [0xFFFFFFFF])

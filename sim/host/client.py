@@ -215,3 +215,42 @@ def connect(port: str, *, baud: int = BAUD, timeout: float = TIMEOUT_S) -> Clien
     if not 0 < timeout < 3600:
         raise UserError(f"timeout must be more than 0 and less than 3600 s, not {timeout!r}")
     return Client(SerialPort(port, baud), timeout=timeout, name=f"{port} at {baud} baud")
+
+
+def recognise(
+    client: Client, registers: Sequence[str], *, identity: int, version: int, a_core: bool = False
+) -> dict[str, int]:
+    """Return the registers that describe a board, from ``identity`` and ``version`` on.
+
+    Parameters
+    ----------
+    registers : sequence of str
+        Names of the registers, in the order of their offsets.
+    identity, version : int
+        What the first two must be; the lower half of the version counts additions.
+    a_core : bool
+        The board must have a core, not a matrix unit.
+
+    Raises
+    ------
+    UserError
+        If nothing answers, if the board is another one, or if its registers have another version.
+    """
+    try:
+        words = client.start("identity", len(registers))
+    except NoAnswerError as error:
+        raise UserError(f"port must lead to a board that answers: {error}") from None
+    values = dict(zip(registers, words, strict=True))
+    if values["identity"] != identity:
+        must = "be a core with" if a_core else "have"
+        hint = "; `vitruvian board --core tiny` is one" if a_core else ""
+        raise UserError(
+            f"board must {must} the identity {identity:#010x}, not {values['identity']:#010x} "
+            f"({client.name}){hint}"
+        )
+    if values["version"] >> 16 != version >> 16:
+        raise UserError(
+            f"board must have registers of version {version >> 16}, "
+            f"not {values['version'] >> 16} ({client.name})"
+        )
+    return values

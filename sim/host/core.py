@@ -11,7 +11,7 @@ from vitruvian.golden.core.encoding import VERSION as ENCODING
 from vitruvian.hdl.core.fetch import Fault
 from vitruvian.hdl.core.serial_map import COUNTERS, IDENTITY, MAP, VERSION
 
-from .client import Client, NoAnswerError
+from .client import Client, recognise
 from .frames import MOST_WORDS
 
 _DESCRIBING = 6  # registers from ``identity`` on that describe the core
@@ -54,21 +54,8 @@ class CoreOnBoard:
             If nothing answers, if what answers is not a core, or if its registers or its machine
             code have another version.
         """
-        try:
-            words = client.start("identity", _DESCRIBING)
-        except NoAnswerError as error:
-            raise UserError(f"port must lead to a board that answers: {error}") from None
-        values = dict(zip(MAP, words, strict=False))
-        if values["identity"] != IDENTITY:
-            raise UserError(
-                f"board must be a core with the identity {IDENTITY:#010x}, not "
-                f"{values['identity']:#010x} ({client.name}); `vitruvian board --core tiny` is one"
-            )
-        if values["version"] >> 16 != VERSION >> 16:
-            raise UserError(
-                f"board must have registers of version {VERSION >> 16}, "
-                f"not {values['version'] >> 16} ({client.name})"
-            )
+        names = list(MAP)[:_DESCRIBING]
+        values = recognise(client, names, identity=IDENTITY, version=VERSION, a_core=True)
         if values["encoding"] != ENCODING:
             raise UserError(
                 f"board must run machine code of version {ENCODING}, not {values['encoding']} "

@@ -12,11 +12,11 @@ from functools import lru_cache
 import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
 #: BeatBlocks of a repeat.
-BLOCKS = 8
+BLOCKS = REPEAT_BYTES // BLOCK_BYTES
 #: Cycles from the last read of a beat to the write of its result, besides the vector unit's.
 _AROUND = 2
 
@@ -114,7 +114,7 @@ def _cycles(
     for k in range(len(targets)):
         now = _read(now, [each[k].tolist() for each in rows], third, written, banks)
         own = targets[k].tolist()
-        # BeatBlocks of a result in the same bank are written one after the other.
+        # Blocks of a result in the same bank are written one after the other.
         most = max(Counter(bank_of(row, banks) for row in own).values(), default=1)
         result = max(result + 1, now + latency + _AROUND) + most - 1
         written.update(dict.fromkeys(own, result))

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.chip.beats import BLOCKS, read_cycles
 from vitruvian.sim.davinci.chip.products import TileTiming, product_cycles
 from vitruvian.sim.davinci.isa.instruction import Instruction, Unit
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, Span
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, Span
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
 #: Rows of a fractal, and elements of a row.
@@ -84,11 +85,6 @@ class Hardware:
     blocks: Mapping[str, int]
     latencies: Mapping[str, int]
     tile: TileTiming
-
-    @property
-    def first_word(self) -> int:
-        """Cycles from the start of a program until its first word is handed over."""
-        return self.memory_latency + 2
 
     @property
     def word_cycles(self) -> Fraction:
@@ -169,8 +165,9 @@ class Hardware:
         op, operands, f = instruction.op, instruction.operands, instruction.fields
         per = self.lane_blocks
         if op == "matrix_out":  # a row of 16 FP32 is two blocks
-            rows = f["m"] * (-(-f["n"] // _ROWS))
-            beats = 2 * rows if per == 1 else -(-f["m"] // (per // 2)) * (-(-f["n"] // _ROWS))
+            columns = ceil_div(f["n"], _ROWS)
+            rows = f["m"] * columns
+            beats = 2 * rows if per == 1 else ceil_div(f["m"], per // 2) * columns
             passes = operands["dst"].dtype == operands["src"].dtype
             return Occupied(
                 cycles=beats + (3 if passes else self.stages + 3),
@@ -211,7 +208,7 @@ class Hardware:
         if self.ub_banks == 1:
             return ports
         return {
-            name: -(-count // self.ub_banks) if name.startswith("UB") else count
+            name: ceil_div(count, self.ub_banks) if name.startswith("UB") else count
             for name, count in ports.items()
         }
 
@@ -259,7 +256,7 @@ def _loaded(instruction: Instruction, line: int) -> int:
     f, src, dst = instruction.fields, instruction.operands["src"], instruction.operands["dst"]
     steps = f["src_stride"], f["dst_stride"]
     return sum(
-        _pieces(_ROWS * BLOCK_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1], line)
+        _pieces(FRACTAL_BYTES, src.offset + i * steps[0], dst.offset + i * steps[1], line)
         for i in range(f["repeat"])
     )
 

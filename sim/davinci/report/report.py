@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from vitruvian.sim.davinci.report.work import operations, path_bytes
 from vitruvian.sim.davinci.timing.engine import EngineTimes
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.predecessors import predecessors
-from vitruvian.sim.rtl.core import CoreRun
+
+if TYPE_CHECKING:
+    from vitruvian.sim.rtl.core import CoreRun
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
-    core: CoreRun | None = None
+    core: "CoreRun | None" = None
 
     @property
     def total_s(self) -> float:

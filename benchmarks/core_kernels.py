@@ -4,10 +4,11 @@
     python benchmarks/core_kernels.py tiny matmul maxpool-im2col
     python benchmarks/core_kernels.py tiny plain --csv docs/results/data/core_cycles.csv
     python benchmarks/core_kernels.py plain --random 100
+    python benchmarks/core_kernels.py tiny --latency 40
 
 Every kernel has its default size, and tiles for the buffers of the core. What the core lacks is
 said in its row. ``--random`` compares predictions with random programs, which no formula was made
-with.
+with. ``--latency`` gives a global memory whose blocks come so many cycles behind their request.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from vitruvian.sim.rtl.core import core_names
 _COLUMNS = ("core", "kernel", "instructions", "words", "predicted", "RTL", "error in %")
 
 
-def measure(names: Iterable[str], core: str) -> list[tuple[object, ...]]:
+def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object, ...]]:
     """Print a row for each kernel that the chip has, and the sums; return those that ran."""
     chip, ratios, errors, equal, refused = core_chip(core), [], [], 0, 0
     rows: list[tuple[object, ...]] = []
@@ -41,7 +42,7 @@ def measure(names: Iterable[str], core: str) -> list[tuple[object, ...]]:
         words = sum(len(encode(instr, texts)) for instr in only.instructions)
         ratios.append(words / count)
         try:
-            done = run_on_core(program, core)
+            done = run_on_core(program, core, latency=latency)
         except EncodingError as error:
             refused += 1
             print(f"{name:28} {ratios[-1]:5.2f} words each  refused: {error}", flush=True)
@@ -50,7 +51,7 @@ def measure(names: Iterable[str], core: str) -> list[tuple[object, ...]]:
         functional.run()
         wrong = sum(done.differing(dict(functional.tensors())).values())
         equal += not wrong
-        cycles, predicted = done.run.cycles, predicted_cycles(program, core)
+        cycles, predicted = done.run.cycles, predicted_cycles(program, core, latency=latency)
         errors.append(100 * (predicted / cycles - 1))
         row = f"{predicted:9,} predicted {cycles:9,} cycles {errors[-1]:+6.2f} %"
         print(f"{name:28} {ratios[-1]:5.2f} words each {row}, {wrong} bytes differ", flush=True)
@@ -61,13 +62,13 @@ def measure(names: Iterable[str], core: str) -> list[tuple[object, ...]]:
     return rows
 
 
-def random_programs(core: str, count: int) -> None:
+def random_programs(core: str, count: int, latency: int) -> None:
     """Print how well the cycles of random programs are predicted."""
     errors = []
     for seed in range(7000, 7000 + count):
         program = RandomProgram(seed, core).program
-        cycles = run_on_core(program, core).run.cycles
-        errors.append(100 * (predicted_cycles(program, core) / cycles - 1))
+        cycles = run_on_core(program, core, latency=latency).run.cycles
+        errors.append(100 * (predicted_cycles(program, core, latency=latency) / cycles - 1))
     _summary(errors)
 
 
@@ -85,6 +86,9 @@ def main() -> None:
     parser.add_argument("names", nargs="+", help="Cores, and kernels (default: all kernels).")
     parser.add_argument("--csv", metavar="FILE", help="Write the rows to this file too.")
     parser.add_argument("--random", type=int, metavar="N", help="Run N random programs instead.")
+    parser.add_argument(
+        "--latency", type=int, default=1, metavar="N", help="Cycles of global memory (default: 1)."
+    )
     options = parser.parse_args()
     cores = [name for name in options.names if name in core_names()]
     kernels = [name for name in options.names if name not in cores] or list(KERNELS)
@@ -92,9 +96,9 @@ def main() -> None:
     for core in cores:
         print(core)
         if options.random:
-            random_programs(core, options.random)
+            random_programs(core, options.random, options.latency)
         else:
-            rows += measure(kernels, core)
+            rows += measure(kernels, core, options.latency)
     if options.csv:
         with Path(options.csv).open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([_COLUMNS, *rows])

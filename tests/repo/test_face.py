@@ -126,7 +126,7 @@ def test_pyright_knows_the_types_of_the_face(root, tmp_path):
         shared = name.count(".") and not name.startswith(
             (
                 *("vitruvian.sim.", "vitruvian.hdl.", "vitruvian.flows.", "vitruvian.torch"),
-                *("vitruvian.commands.hardware", "vitruvian.jax"),
+                *("vitruvian.commands.hardware", "vitruvian.commands.board", "vitruvian.jax"),
             )
         )
         assert symbol["isTypeKnown"] or not shared or not symbol["isExported"], symbol

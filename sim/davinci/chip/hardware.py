@@ -7,7 +7,6 @@ test compares all of them with the RTL.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.chip.beats import BLOCKS, read_cycles
@@ -87,11 +86,9 @@ class Hardware:
     tile: TileTiming
 
     @property
-    def word_cycles(self) -> Fraction:
-        """Cycles from one word of the program to the next."""
-        # A place for a block is free again when its last word has left.
-        turn = Fraction(self.memory_latency + 3, 4 * self.fetch_blocks)
-        return max(Fraction(1), turn)
+    def block_turn(self) -> int:
+        """Cycles from the last word of a block of the program to the next block in its place."""
+        return self.memory_latency + 2
 
     def occupied(self, instruction: Instruction) -> Occupied:
         """Return the time of an instruction other than flags and barriers.

@@ -11,6 +11,7 @@ import numpy as np
 from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.timing import engine_compiled
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
+from vitruvian.sim.davinci.timing.engine_program import Instructions
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.queues_compiled import gang_lists, queues
 from vitruvian.sim.davinci.timing.words import NO_WORDS
@@ -101,7 +102,7 @@ def run(
         lowered.first, lowered.unit, lowered.need_first, lowered.need
     )
     gang_first, gang_cores = fitting(gang_lists, len(lowered))(lowered.gang)
-    program = engine_compiled.Instructions(
+    program = Instructions(
         first=lowered.first,
         unit=lowered.unit,
         kind=lowered.kind,
@@ -121,7 +122,11 @@ def run(
         handover=lowered.handover,
         producer=lowered.producer,
         posted=lowered.posted if len(lowered.posted) else np.zeros(len(lowered), np.bool_),
-        issue=words.issue,
+        word_at=words.at,
+        word_count=words.count,
+        word_cycle=words.cycle,
+        turn=words.turn,
+        ahead=words.ahead,
         prepare=words.prepare,
         room=words.room,
         room_lag=words.room_lag,
@@ -135,11 +140,10 @@ def run(
         gang_cores=gang_cores,
         block=block_bytes,
     )
-    start, end, issued = fitting(engine_compiled.run, len(lowered))(program)
-    finished = 0
-    if lowered.words is not None:
-        finished = lowered.words.finished(lowered.first, lowered.unit, end, issued)
-    times = EngineTimes(start, end, issued, np.where(end < 0, -1, end + lowered.drain), finished)
+    start, end, issued, handed, spent = fitting(engine_compiled.run, len(lowered))(program)
+    over = words.over(lowered.first, handed, spent) if lowered.words is not None else 0
+    drained = np.where(end < 0, -1, end + lowered.drain)
+    times = EngineTimes(start, end, issued, drained, over)
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))
     return times

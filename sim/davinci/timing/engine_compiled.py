@@ -10,7 +10,6 @@ changes of this file alone, so the loops must not depend on other modules.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,45 +19,11 @@ QUEUES = 8
 # Kinds of instructions, as in ``sim.davinci.isa.instruction``.
 _NORMAL, _SET, _WAIT, _BARRIER_ALL = 0, 1, 2, 4
 
+# Words of a block of the program.
+_WORDS = 4
+
 # Phases of a queue's transfer: none, in its initialisation, on the bus.
 _IDLE, _COMING, _MOVING = 0, 1, 2
-
-
-class Instructions(NamedTuple):
-    """The fields of ``Lowered``, those of ``queues_compiled``, and the bytes of a block (or 0)."""
-
-    first: np.ndarray
-    unit: np.ndarray
-    kind: np.ndarray
-    init: np.ndarray
-    data: np.ndarray
-    drain: np.ndarray
-    bus: np.ndarray
-    rate: np.ndarray
-    need_first: np.ndarray
-    need: np.ndarray
-    lag: np.ndarray
-    begin: np.ndarray
-    totals: np.ndarray
-    dispatch: int
-    gang: np.ndarray
-    places: int
-    handover: int
-    producer: np.ndarray
-    posted: np.ndarray
-    issue: np.ndarray
-    prepare: np.ndarray
-    room: np.ndarray
-    room_lag: np.ndarray
-    arrive: int
-    demand: np.ndarray
-    queue_first: np.ndarray
-    order: np.ndarray
-    wake_first: np.ndarray
-    wake: np.ndarray
-    gang_first: np.ndarray
-    gang_cores: np.ndarray
-    block: int
 
 
 def run(program):
@@ -74,13 +39,17 @@ def run(program):
     -------
     start, end, issued : (n,) ndarray of int64
         Attoseconds, −1 if the instruction was never started, ended or issued.
+    handed : (cores,) ndarray of int64
+    spent : (cores, ahead) ndarray of int64
+        With words, the time of the last one, and of the last ones of blocks of the program.
     """
     first, unit, kind, init = program.first, program.unit, program.kind, program.init
     data, drain, bus, rate = program.data, program.drain, program.bus, program.rate
     need_first, need, lag, begin = program.need_first, program.need, program.lag, program.begin
     totals, dispatch, gang, places = program.totals, program.dispatch, program.gang, program.places
     handover, producer, posted = program.handover, program.producer, program.posted
-    issue, prepare, room, room_lag = program.issue, program.prepare, program.room, program.room_lag
+    word_at, word_count, word_cycle = program.word_at, program.word_count, program.word_cycle
+    turn, prepare, room, room_lag = program.turn, program.prepare, program.room, program.room_lag
     arrive, demand, queue_first = program.arrive, program.demand, program.queue_first
     order, wake_first, wake, block = program.order, program.wake_first, program.wake, program.block
     gang_first, gang_cores = program.gang_first, program.gang_cores
@@ -112,6 +81,9 @@ def run(program):
     taken = np.full(len(prepare), -1, np.int64)
     last_taken = np.full(queues, -1, np.int64)
     stuck = np.zeros(cores, np.bool_)
+    # The time of the last word, and of the last words of the blocks that the fetch has given.
+    handed = begin.copy()
+    spent = np.zeros((cores, max(program.ahead, 1)), np.int64)
     drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
 
     # Transfers: at most one of each queue; ``live`` holds the queues that have one, ascending.
@@ -172,20 +144,26 @@ def run(program):
                     u = on[i]
                     if worded and u != 0 and kind[i] != _BARRIER_ALL:
                         # The words of an instruction need room in the queue of its unit.
-                        time = free[q] + issue[i]
                         stuck[c] = room[i] >= 0 and taken[room[i]] < 0
                         if stuck[c]:
                             break
-                        if room[i] >= 0 and taken[room[i]] + room_lag[i] > time:
-                            time = taken[room[i]] + room_lag[i]
-                        free[q] = time
+                        time = taken[room[i]] + room_lag[i] if room[i] >= 0 else free[q]
+                        count = word_count[i]
+                        time = _hand(free[q], time, word_at[i], count, word_cycle, turn, spent, c)
+                        free[q] = handed[c] = time
                         issued[i] = time + arrive
                     # A barrier or wait that cannot end yet is tried again, but was issued at its
                     # first try.
                     if issued[i] < 0:
                         issued[i] = free[q]
                         if worded:
-                            free[q] += issue[i]
+                            time, count = free[q], word_count[i]
+                            time = _hand(time, time, word_at[i], count, word_cycle, turn, spent, c)
+                            handed[c] = time
+                            # A scalar instruction passes the queue of S. The dispatcher carries a
+                            # barrier out itself, while its word waits.
+                            barrier = kind[i] == _BARRIER_ALL
+                            free[q] = time - word_cycle if barrier else time + word_cycle
                     if u != 0 and kind[i] != _BARRIER_ALL:
                         tail[q + u] += 1
                         p = q + u  # as in ``_push``; see above
@@ -207,6 +185,10 @@ def run(program):
                         break
                     end[i] = time + init[i]
                     free[q] = end[i]
+                    if worded and kind[i] == _BARRIER_ALL:
+                        handed[c] = _hand(
+                            end[i] - word_cycle, end[i], word_at[i], 1, word_cycle, turn, spent, c
+                        )
                     following[c] += 1
                     if kind[i] == _SET:
                         depth = _wake(wake_first, wake, stack, inside, depth, i, q)
@@ -373,7 +355,7 @@ def run(program):
         elif released < gangs and overs:
             now = _next_event(ended, over, overs)
         else:
-            return start, end, issued
+            return start, end, issued, handed, spent
         kept = 0
         for k in range(lives):
             q = live[k]
@@ -481,6 +463,25 @@ def _ready(need_first, need, end, lag, i, time):
             return -1
         if end[j] + lag[i] > time:
             time = end[j] + lag[i]
+    return time
+
+
+def _hand(time, least, at, count, cycle, turn, spent, c):
+    """Hand words over, the last one at ``least`` at the earliest; return its time.
+
+    A place for a block is free when the last word of an earlier one has been handed over, and then
+    has the first word of the next one after a turn.
+    """
+    blocks = spent.shape[1]
+    for word in range(at, at + count):
+        time += cycle
+        block = word // _WORDS
+        if word % _WORDS == 0 and block >= blocks and spent[c, block % blocks] + turn > time:
+            time = spent[c, block % blocks] + turn
+        if word == at + count - 1 and least > time:
+            time = least
+        if word % _WORDS == _WORDS - 1:
+            spent[c, block % blocks] = time
     return time
 
 

@@ -176,6 +176,8 @@ class _Simulation:
         self.idle_since: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
         # when units took instructions, and the last one of each
         self.taken: list[Any] = [None] * n
+        # when each core handed over the last word of each block of its program
+        self.spent: list[dict[int, Any]] = [{} for _ in range(cores)]
         self.last_taken: dict[_Queue, Any] = {}
         # when all results of the instructions that have left a unit are there
         self.queue_drained_at: dict[_Queue, Any] = {q: self.free[q[0]] for q in self.queues}
@@ -269,7 +271,10 @@ class _Simulation:
         if self.issued[i] is None:
             self.issued[i] = self.free[c]
             if self.words is not None:
-                self.free[c] += int(self.words.issue[i])
+                at = self._handed(c, i, self.free[c])
+                # The dispatcher carries a barrier out itself, while its word waits.
+                cycle = self.words.cycle
+                self.free[c] = at - cycle if kind == Kind.BARRIER_ALL else at + cycle
         if scalar:
             if self.start[i] is None:
                 self.start[i] = self.free[c]
@@ -283,6 +288,8 @@ class _Simulation:
                 return False
             self.free[c] = self.now + self.init[i]
             self.end[i] = self.free[c]
+            if self.words is not None and kind == Kind.BARRIER_ALL:
+                self._handed(c, i, self.end[i] - self.words.cycle)
         else:
             self.queues[c, self.unit[i]].append(i)
             self.free[c] += self.lowered.dispatch
@@ -292,13 +299,28 @@ class _Simulation:
     def _issued_with_words(self, c: int, i: int) -> Any:
         """Return when all words of an instruction are in its queue; None if that is not known."""
         assert self.words is not None
-        time = self.free[c] + int(self.words.issue[i])
         room = int(self.words.room[i])
         if room < 0:
-            return time
+            return self._handed(c, i, self.free[c])
         if self.taken[room] is None:
             return None
-        return max(time, self.taken[room] + int(self.words.room_lag[i]))
+        return self._handed(c, i, self.free[c], self.taken[room] + int(self.words.room_lag[i]))
+
+    def _handed(self, c: int, i: int, time: Any, least: Any = 0) -> Any:
+        """Hand over the words of an instruction, and return the time of the last one."""
+        words, spent = self.words, self.spent[c]
+        assert words is not None
+        first = int(words.at[i])
+        for word in range(first, first + int(words.count[i])):
+            block, place = divmod(word, 4)
+            time += words.cycle
+            if place == 0 and block - words.ahead in spent:
+                time = max(time, spent[block - words.ahead] + words.turn)
+            if word == first + int(words.count[i]) - 1:
+                time = max(time, least)
+            if place == 3:
+                spent[block] = time
+        return time
 
     def _begin(self, q: _Queue) -> bool:
         """Start the next instruction of a unit if that is possible now."""

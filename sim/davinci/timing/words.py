@@ -15,6 +15,9 @@ from vitruvian.sim.davinci.chip.model import ATTO, Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Unit
 from vitruvian.sim.davinci.isa.words import word_count
 
+#: Words of a block of the program.
+BLOCK_WORDS = 4
+
 
 @dataclass(frozen=True, eq=False)
 class WordTimes:
@@ -22,9 +25,8 @@ class WordTimes:
 
     Attributes
     ----------
-    issue : (n,) ndarray of int64
-        Time from the first word that the program queue hands over until the last one is in the
-        queue of the unit; for unit S, until the instruction can be carried out.
+    at, count : (n,) ndarray of int64
+        Number of the first word in the program of the core, and of words.
     prepare : (n,) ndarray of int64
         Least time from the point at which a unit took the instruction before in its queue to the
         point at which it takes this one.
@@ -35,39 +37,56 @@ class WordTimes:
         Time from there until the last word is in the queue.
     arrive : int
         Time from then until a unit that waits takes the instruction.
-    last : int
-        Time from the last instruction that is handed over to the end of the program.
+    cycle : int
+        Time from one word to the next. Behind the words of a scalar instruction, it takes one more
+        until unit S carries it out.
+    turn : int
+        Time from the last word of a block of four to the first word of the block that is read into
+        its place.
+    ahead : int
+        Number of such places.
     """
 
-    issue: np.ndarray
+    at: np.ndarray
+    count: np.ndarray
     prepare: np.ndarray
     room: np.ndarray
     room_lag: np.ndarray
     arrive: int = 0
-    last: int = 0
+    cycle: int = 0
+    turn: int = 0
+    ahead: int = 0
 
-    def finished(
-        self, first: np.ndarray, unit: np.ndarray, end: np.ndarray, issued: np.ndarray
-    ) -> int:
+    def over(self, first: np.ndarray, handed: np.ndarray, spent: np.ndarray) -> int:
         """Return when the program queues of all cores have ended, given times of the engine."""
         found = 0
-        for last in (first[1:] - 1).tolist():
-            # The end follows the last word; that of a barrier waits itself.
-            at = issued[last] - self.arrive
-            if unit[last] == Unit.S:
-                at = at + self.issue[last] if self.issue[last] else end[last]
-            found = max(found, int(at) + self.last)
+        for c, last in enumerate((first[1:] - 1).tolist()):
+            block, place = divmod(int(self.at[last] + self.count[last]), BLOCK_WORDS)
+            # The word 0 comes, and then the blocks that have been read ahead are dropped.
+            time = int(handed[c]) + self.cycle
+            if place == 0:
+                time = max(time, self._read(block, spent[c]))
+            for each in range(block, block + self.ahead):
+                time += self.cycle
+                if each > block:
+                    time = max(time, self._read(each, spent[c]))
+            found = max(found, time)
         return found
+
+    def _read(self, block: int, spent: np.ndarray) -> int:
+        """Return the time of the first word of a block; 0 for those at the start."""
+        return int(spent[block % self.ahead]) + self.turn if block >= self.ahead else 0
 
     def longest(self) -> float:
         """Return an upper bound on the time that all this adds."""
-        times = (self.issue, self.prepare, self.room_lag)
-        return sum(each.sum(dtype=float) for each in times) + self.arrive * len(self.issue)
+        times = self.count * float(self.cycle + self.turn), self.prepare, self.room_lag
+        total = sum(each.sum(dtype=float) for each in times)
+        return total + float(self.arrive) * len(self.count) + float(self.turn) * (self.ahead + 1)
 
 
 _NONE = np.zeros(0, np.int64)
 #: Of chips whose queues have no end, and whose instructions are dispatched at once.
-NO_WORDS = WordTimes(_NONE, _NONE, _NONE, _NONE)
+NO_WORDS = WordTimes(_NONE, _NONE, _NONE, _NONE, _NONE)
 
 
 def times_of_words(
@@ -94,7 +113,7 @@ def times_of_words(
         *(first, unit, kind, counts[which]),
         queue_words=hardware.queue_words,
         fetch_blocks=hardware.fetch_blocks,
-        word=round(hardware.word_cycles * cycle),
+        turn_cycles=hardware.block_turn,
         cycle=round(cycle),
     )
 
@@ -107,7 +126,7 @@ def word_times(
     *,
     queue_words: int,
     fetch_blocks: int,
-    word: int,
+    turn_cycles: int,
     cycle: int,
 ) -> WordTimes:
     """Return the times of instructions.
@@ -124,9 +143,11 @@ def word_times(
     queue_words : int
         WordTimes that fit into a queue.
     fetch_blocks : int
-        Blocks that the fetch has read ahead, and drops one by one behind the end of the program.
-    word, cycle : int
-        Attoseconds from one word of the program to the next, and of a cycle.
+        Blocks that the fetch reads ahead, and drops one by one behind the end of the program.
+    turn_cycles : int
+        Cycles from the last word of a block to the first one of the block that takes its place.
+    cycle : int
+        Attoseconds of a cycle, in which a word is handed over.
     """
     count = len(words)
     room, lag = np.full(count, -1, np.int64), np.zeros(count, np.int64)
@@ -146,8 +167,17 @@ def word_times(
             room[mine] = np.where(waits, before, -1)
             begins = (ends - words[mine])[owner]
             lag[mine] = np.where(waits, (ends - queue_words - begins + 2) * cycle, 0)
-    barrier = kind == Kind.BARRIER_ALL
-    issue = words * word
-    issue[scalar] += cycle  # through the queue of S, which hands over nothing until it is empty
-    issue[barrier] = 0  # the dispatcher carries it out itself
-    return WordTimes(issue, (words + 1) * cycle, room, lag, cycle, (fetch_blocks + 1) * cycle)
+    at = np.zeros(count, np.int64)
+    for begin, end in pairwise(first.tolist()):
+        at[begin:end] = np.cumsum(words[begin:end]) - words[begin:end]
+    return WordTimes(
+        at=at,
+        count=words,
+        prepare=(words + 1) * cycle,
+        room=room,
+        room_lag=lag,
+        arrive=cycle,
+        cycle=cycle,
+        turn=turn_cycles * cycle,
+        ahead=fetch_blocks,
+    )

@@ -207,12 +207,12 @@ def test_a_wrong_parameter_is_noticed(key, monkeypatch):
 
 
 @pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("block_bytes", [0, 256])
-def test_both_engines_agree_about_words_and_ports(core, block_bytes):
+@pytest.mark.parametrize(("latency", "block_bytes"), [(1, 0), (1, 256), (50, 0)])
+def test_both_engines_agree_about_words_and_ports(core, latency, block_bytes):
     programs = [RandomProgram(seed, core).program for seed in range(4)]
     programs += [kernel(name) for name in ("reluKer", "maxpool-im2col", "cce-scale-add")]
     for program in programs:
-        lowered, _ = lower(program, core_chip(core))
+        lowered, _ = lower(program, core_chip(core, memory_latency=latency))
         times = run(lowered, block_bytes=block_bytes)
         found = as_arrays(run_reference(lowered, block_bytes=block_bytes))
         for mine, other in zip((times.start, times.end, times.issued), found, strict=True):

@@ -32,7 +32,7 @@ def vector_config(c: Configuration) -> VectorConfig:
     return VectorConfig(
         lanes=c["lanes"],
         groups=groups,
-        **given(c, "sharing", "functions", "pipeline", "multiplier"),
+        **given(c, "sharing", "functions", "pipeline", "multiplier", "passes"),
     )
 
 
@@ -54,9 +54,16 @@ UNITS = (
             "functions": named("functions", DESIGNS),
             "pipeline": number("pipeline", 2, 3),
             "multiplier": MULTIPLIER,
+            "passes": number("passes", 1, MOST_LANES // 2),
         },
         default=with_defaults(
-            lanes=16, groups="all", sharing=None, functions=None, pipeline=None, multiplier=None
+            lanes=16,
+            groups="all",
+            sharing=None,
+            functions=None,
+            pipeline=None,
+            multiplier=None,
+            passes=None,
         ),
         component=lambda c: (VectorUnit, {"config": vector_config(c)}),
         rows=lambda: ({"lanes": 16}, {"lanes": 128}),
@@ -68,6 +75,7 @@ UNITS = (
             {"lanes": 8, "groups": _POOLING},
             {"lanes": 8, "groups": "add-reduce"},
             {"lanes": 4, "groups": "add-multiply-functions", "multiplier": "dsp"},
+            {"lanes": 16, "groups": _POOLING + "-convert", "multiplier": "dsp", "passes": 2},
         ),
         simulated=({"lanes": 4, "groups": "add-compare-logic-reduce"},),
         documented={"16 lanes": {}},

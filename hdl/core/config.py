@@ -121,7 +121,10 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
         "tiny": CoreConfig(
             tile=CONFIGS["fp16_4x4x4_a100_dsp"],
             vector=VectorConfig(
-                lanes=16, groups=("add", "multiply", "compare", "convert"), multiplier="dsp"
+                lanes=16,
+                groups=("add", "multiply", "compare", "convert"),
+                multiplier="dsp",
+                passes=2,
             ),
             l1=64 * _KIB,
             l0a=16 * _KIB,

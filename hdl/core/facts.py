@@ -29,6 +29,7 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "ahead": config.ahead,
             "fetch_blocks": AHEAD,
             "stages": vector.stages,
+            "lane_passes": vector.passes,
             "line_blocks": config.l1_blocks,
             "lane_blocks": config.lane_blocks,
             "ub_banks": config.ub_banks,

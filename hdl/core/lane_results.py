@@ -18,8 +18,11 @@ def shrunk(m: Module, s: Any, blocks: int, j: int, result: Signal, enable: Signa
     halves = [o.data[low + 16 * i : low + 16 * i + 16] for i in range(count)]
     block = Cat(*(_positive(x, relu) for x in halves))
     if blocks == 1:
-        place = s.done.target[:PLACE_BITS]
-        m.d.comb += [result.eq(block.replicate(2)), enable.eq(o.enable << place)]
+        half = BLOCK_BYTES // 2
+        own = o.enable[:half]
+        # The place is the lower or the upper half of a block.
+        upper = s.done.target[PLACE_BITS - 1].replicate(half)
+        m.d.comb += [result.eq(block.replicate(2)), enable.eq(Cat(own & ~upper, own & upper))]
     elif j < blocks // 2:
         m.d.comb += result.eq(block)
     else:

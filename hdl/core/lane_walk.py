@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
-from .ports import ADDRESS_BITS
+from .ports import ADDRESS_BITS, bits
 
 #: Nested levels: repeats or columns of fractals, blocks, halves of a block.
 LEVELS = 3
@@ -56,7 +56,9 @@ class LaneWalk:
         self.mask = Signal(MASK_BITS, name="lane_mask")
         self.lane = Signal(7, name="lane_first")
         self._whole = Signal(MASK_BITS, name="whole_mask")
+        # None, eight or 16 for each block.
         self._lane_step = Signal(8, name="lanes_of_beat")
+        self._blocks, self._low = blocks, bits(8 * blocks)
         self.offsets = [
             [Const(0, 1), *(Signal(ADDRESS_BITS, name=f"offset{o}_{j}") for j in range(1, blocks))]
             for o in range(3)
@@ -69,9 +71,11 @@ class LaneWalk:
 
     def _build_step(self, m: Module) -> None:
         last = [self._index[n] + 1 == self._count[n] for n in range(LEVELS)]
+        eight, sixteen = (self._lane_step[self._low + n] for n in range(2))
+        by = {step: self.mask >> (step * self._blocks) for step in (8, 16)}
         with m.If(self.step):
             m.d.sync += [
-                self.mask.eq(self.mask >> self._lane_step),
+                self.mask.eq(Mux(sixteen, by[16], Mux(eight, by[8], self.mask))),
                 self.lane.eq(self.lane + self._lane_step),
             ]
             with m.If(~last[2]):

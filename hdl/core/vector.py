@@ -291,7 +291,7 @@ class LaneFeeder(wiring.Component):
                 & Cat(*there).all()
             ),
             loads.eq(now.selects & ~s.loaded),
-            selected.eq(s.compared >> head.place),
+            selected.eq(s.compared >> self._place(head)),
             unit.command.valid.eq(s.ready & ~now.passes & ~now.extra),
             Value.cast(command.operation).eq(Mux(loads, Operation.LOAD_BITS.value, now.operation)),
             Value.cast(command.format).eq(now.wide),
@@ -408,7 +408,7 @@ class LaneFeeder(wiring.Component):
                 with m.Elif(now.compares | now.reduces):
                     m.d.comb += enable.eq(0)
             else:
-                moved = (o.enable << done.target[:PLACE_BITS])[:BLOCK_BYTES]
+                moved = (o.enable[: 2 * per] << done.target[:PLACE_BITS])[:BLOCK_BYTES]
                 with m.Elif(now.compares):
                     size = 16 * per
                     repeated = o.data[:size].replicate(BLOCK_BITS // size)
@@ -419,17 +419,28 @@ class LaneFeeder(wiring.Component):
             results.append((result, enable))
         return results
 
+    def _place(self, beat: Any) -> Value:
+        """Return the number of a beat's first lane, whose low bits are zeros."""
+        low = bits(8 * self.blocks)
+        return Cat(Const(0, low), beat.place[low:])
+
     def _build_registers(self, m: Module, s: Any) -> None:
         """Keep the bits of comparisons, and the results of the beats of a reduction."""
         lanes, now, done, o = self.config.vector.lanes, s.now, s.done, s.unit.o.payload
         with m.If(now.to_register & s.targets.r_en):
-            on, fresh = Signal(MASK_BITS), Signal(MASK_BITS)
-            valid = Mux(now.wide, (1 << lanes // 2) - 1, (1 << lanes) - 1)
-            m.d.comb += [
-                on.eq((done.mask & valid) << done.place),
-                fresh.eq(o.data[:lanes] << done.place),
-            ]
-            m.d.sync += s.compared.eq((s.compared & ~on) | (fresh & on))
+            half = lanes // 2
+            first = done.place[bits(half) :]
+            for n in range(MASK_BITS // half):
+                # Beats of 16 bits begin at even halves.
+                here = (first == n) | (~now.wide & (first == n - 1)) if n % 2 else first == n
+                on, fresh = Signal(half, name=f"on{n}"), Signal(half, name=f"fresh{n}")
+                upper = ~now.wide if n % 2 else Const(0, 1)
+                m.d.comb += [
+                    on.eq(Mux(upper, done.mask[half:], done.mask[:half]) & here.replicate(half)),
+                    fresh.eq(Mux(upper, o.data[half:lanes], o.data[:half])),
+                ]
+                own = s.compared.word_select(n, half)
+                m.d.sync += own.eq((own & ~on) | (fresh & on))
         if len(s.partial) == 1:
             return
         with m.If(now.combines & s.targets.r_en & ~done.combines):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import check_int, one_of
 
 from ..fp.parts.multiply import check_multiplier
 from .operations import GROUPS, OPERATIONS, Format, Operation
@@ -35,6 +35,9 @@ class VectorConfig:
         all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2.
     multiplier : {"booth", "dsp"}
         Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
+    passes : int
+        Cycles in which a block passes the slices, a power of two of at most half the lanes. With
+        two passes, the unit has half as many slices, and no reductions.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class VectorConfig:
     functions: str = "quadratic128"
     pipeline: int = 0
     multiplier: str = "booth"
+    passes: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.lanes, int) or isinstance(self.lanes, bool):
@@ -66,6 +70,11 @@ class VectorConfig:
             object.__setattr__(self, "pipeline", 3 if "functions" in self.groups else 2)
         one_of("pipeline", self.pipeline, (2, 3))
         check_multiplier(self.multiplier)
+        check_int("passes", self.passes, 1, self.slices)
+        if self.passes & (self.passes - 1):
+            raise ValueError(f"passes must be a power of two, not {self.passes}")
+        if self.passes > 1 and "reduce" in self.groups:
+            raise ValueError("groups must not have 'reduce' with more than one pass")
 
     @property
     def stages(self) -> int:
@@ -74,8 +83,13 @@ class VectorConfig:
 
     @property
     def slices(self) -> int:
-        """Number of slices; a slice is two FP16 lanes or one FP32 lane."""
+        """Number of words of a block; a word is two FP16 elements or one FP32 element."""
         return self.lanes // 2
+
+    @property
+    def built_slices(self) -> int:
+        """Number of slices that the unit has; in a pass, each of them takes a word."""
+        return self.slices // self.passes
 
     @property
     def function_design(self) -> FunctionDesign:
@@ -119,4 +133,5 @@ class VectorConfig:
             block = Operation[f"{op.name}_BLOCK"]
             levels[block] = self.levels(format, block=True)
         search = self.stages if operation in (Operation.LARGEST, Operation.SMALLEST) else 0
-        return self.stages * (levels.get(operation, 1) - 1) + search + 1
+        passes = 1 if operation is Operation.LOAD_BITS else self.passes
+        return self.stages * (levels.get(operation, 1) - 1) + search + passes

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -38,9 +38,9 @@ class VectorUnit(wiring.Component):
     Latency
     -------
     ``latency = config.stages`` cycles from the transfer of a repeat's operands to its result, one
-    repeat per cycle for all operations but reductions. A level of a reduction takes ``latency``
-    cycles, and the lane of an extreme as many more. All registers stop while ``o`` waits, so no
-    result is lost.
+    repeat in ``config.passes`` cycles for all operations but reductions. A level of a reduction
+    takes ``latency`` cycles, and the lane of an extreme as many more. All registers stop while
+    ``o`` waits, so no result is lost.
 
     Raises
     ------
@@ -85,7 +85,7 @@ class VectorUnit(wiring.Component):
         decoded = decode(m, command, config)
         advance = Signal()
         pipeline = [
-            Signal(_beat_layout(lanes), name=f"beat{k}", reset_less=True)
+            Signal(_beat_layout(config), name=f"beat{k}", reset_less=True)
             for k in range(config.stages)
         ]
         valid = Signal(config.stages)  # rank k holds a beat
@@ -98,13 +98,13 @@ class VectorUnit(wiring.Component):
         m.d.comb += mask.eq(command.mask & Mux(short, low, (1 << lanes) - 1))
         pending = (valid & Cat(*(beat.to_bits for beat in pipeline))).any()
         waits = (decoded.reads_bits | decoded.loads_bits) & pending
+        available = (self.a.valid | ~decoded.reads_a) & (self.b.valid | ~decoded.reads_b) & ~waits
+        number, enters, available = self._build_passes(m, decoded, sequencer, available)
         m.d.comb += [
             sequencer.valid.eq(self.command.valid),
             self.command.ready.eq(sequencer.ready),
             sequencer.repeats.eq(command.repeat),
-            sequencer.available.eq(
-                (self.a.valid | ~decoded.reads_a) & (self.b.valid | ~decoded.reads_b) & ~waits
-            ),
+            sequencer.available.eq(available),
             sequencer.advance.eq(advance),
             sequencer.reduces.eq(decoded.reduces),
             sequencer.indexed.eq(decoded.indexed),
@@ -119,8 +119,9 @@ class VectorUnit(wiring.Component):
             self.b.ready.eq(sequencer.issue & decoded.reads_b),
         ]
         bits = Signal(lanes, name="bits")  # results of COMPARE, or of LOAD_BITS
-        control = self._build_pipeline(m, decoded, sequencer, pipeline, mask)
-        words, flags = self._build_slices(m, decoded, sequencer, control, mask, bits)
+        control = self._build_pipeline(m, decoded, sequencer, pipeline, mask, number)
+        words, flags = self._build_slices(m, decoded, sequencer, control, mask, bits, number)
+        words, flags = self._build_held(m, advance & there, words, flags)
         result = build_results(
             m,
             config,
@@ -131,10 +132,11 @@ class VectorUnit(wiring.Component):
             wide_result=last.wide_result,
             mask=last.mask,
         )
-        with m.If(advance & there & last.to_bits):
+        ends = last.closes if config.passes > 1 else Const(1, 1)
+        with m.If(advance & there & last.to_bits & ends):
             m.d.sync += bits.eq((bits & ~last.mask) | (result.flags & last.mask))
         with m.If(advance):
-            m.d.sync += valid.eq(Cat(sequencer.issue & ~decoded.loads_bits, valid))
+            m.d.sync += valid.eq(Cat(enters & ~decoded.loads_bits, valid))
         with m.If(sequencer.issue & decoded.loads_bits):
             m.d.sync += bits.eq(self.a.payload[:lanes])
         m.d.comb += [
@@ -144,6 +146,49 @@ class VectorUnit(wiring.Component):
         ]
         return m
 
+    def _build_passes(
+        self, m: Module, decoded: DecodedCommand, sequencer: VectorSequencer, available: Value
+    ) -> tuple[Value, Value, Value]:
+        """Count the passes of a block.
+
+        Returns
+        -------
+        number, enters : Value
+            Number of the pass; one enters the slices.
+        available : Value
+            The operands are there, and the pass is the last one.
+        """
+        passes = self.config.passes
+        if passes == 1:
+            return Const(0, 1), sequencer.issue, available
+        number = Signal(range(passes), name="pass_number")
+        final, early = Signal(name="final_pass"), Signal(name="early_pass")
+        some = self.command.valid & (self.command.payload.repeat != 0)
+        m.d.comb += [
+            final.eq((number == passes - 1) | decoded.loads_bits),
+            early.eq(some & sequencer.advance & available & ~final),
+        ]
+        with m.If(early):
+            m.d.sync += number.eq(number + 1)
+        with m.Elif(sequencer.issue):
+            m.d.sync += number.eq(0)
+        return number, early | sequencer.issue, available & final
+
+    def _build_held(
+        self, m: Module, moves: Value, words: Value, flags: Value
+    ) -> tuple[Value, Value]:
+        """Return the results of a block, of which those of earlier passes are in registers."""
+        if self.config.passes == 1:
+            return words, flags
+        results = []
+        for name, now in (("words", words), ("flags", flags)):
+            size = len(now)
+            held = Signal((self.config.passes - 1) * size, name=f"held_{name}", reset_less=True)
+            with m.If(moves):
+                m.d.sync += held.eq(Cat(held, now)[size:])
+            results.append(Cat(held, now))
+        return results[0], results[1]
+
     def _build_pipeline(
         self,
         m: Module,
@@ -151,6 +196,7 @@ class VectorUnit(wiring.Component):
         sequencer: VectorSequencer,
         pipeline: list,
         mask: Value,
+        number: Value,
     ) -> list:
         """Move the properties of beats through the ranks; return their control bits."""
         control = [
@@ -158,7 +204,7 @@ class VectorUnit(wiring.Component):
             for k in range(self.config.stages - 1)
         ]
         entering = Signal(control_layout(), name="control_entering")
-        first = Signal(_beat_layout(len(mask)), name="beat_entering")
+        first = Signal(_beat_layout(self.config), name="beat_entering")
         levels = self.config.levels(Format.FP16)
         enabled = mask
         if "reduce" in self.config.groups:
@@ -166,9 +212,13 @@ class VectorUnit(wiring.Component):
             partial = decoded.reduces & ~decoded.indexed
             elements = any_enabled(m, mask, sequencer.level, levels=levels)
             enabled = Mux(partial, elements, mask)
+        closes = sequencer.closes
+        if self.config.passes > 1:
+            closes = number == self.config.passes - 1
+            m.d.comb += first.closes.eq(closes)
         m.d.comb += [
             entering.eq(decoded.control),
-            first.emits.eq(sequencer.closes & decoded.emits),
+            first.emits.eq(closes & decoded.emits),
             first.to_bits.eq(~decoded.emits),
             Value.cast(first.form).eq(decoded.form),
             first.wide.eq(decoded.control.wide),
@@ -193,10 +243,12 @@ class VectorUnit(wiring.Component):
         control: list,
         mask: Value,
         bits: Value,
+        number: Value,
     ) -> tuple[Value, Value]:
         """Connect the slices; return their results and their flags."""
         config = self.config
-        words = Signal(config.block_bits, name="words")
+        taken = config.block_bits // config.passes  # in a pass
+        words = Signal(taken, name="words")
         operands = route(
             m,
             config,
@@ -209,16 +261,18 @@ class VectorUnit(wiring.Component):
             match=sequencer.match,
         )
         # As signals, because every slice takes its part of them.
-        a = Signal(config.block_bits, name="operands_a")
-        b = Signal(config.block_bits, name="operands_b")
-        chosen = Signal(config.lanes, name="chosen_bits")
-        m.d.comb += [
-            a.eq(operands.a),
-            b.eq(operands.b),
-            chosen.eq(by_halves(bits, decoded.control.wide, config)),
-        ]
+        a, b = Signal(taken, name="operands_a"), Signal(taken, name="operands_b")
+        chosen = Signal(config.lanes // config.passes, name="chosen_bits")
+        for entering, whole in (
+            (a, operands.a),
+            (b, operands.b),
+            (chosen, by_halves(bits, decoded.control.wide, config)),
+        ):
+            one = config.passes == 1
+            now = whole if one else whole.word_select(number, len(entering))
+            m.d.comb += entering.eq(now)
         flags = []
-        for i in range(config.slices):
+        for i in range(config.built_slices):
             m.submodules[f"slice{i}"] = part = Slice(config=config)
             word = slice(32 * i, 32 * i + 32)
             m.d.comb += [
@@ -233,8 +287,11 @@ class VectorUnit(wiring.Component):
         return words, Cat(*flags)
 
 
-def _beat_layout(lanes: int) -> data.StructLayout:
-    """Return the layout of what the control knows of a beat in a rank."""
+def _beat_layout(config: VectorConfig) -> data.StructLayout:
+    """Return the layout of what the control knows of a beat in a rank.
+
+    ``closes`` is set in the last one of several passes.
+    """
     return data.StructLayout(
         {
             "emits": 1,
@@ -242,6 +299,7 @@ def _beat_layout(lanes: int) -> data.StructLayout:
             "form": Form,
             "wide": 1,
             "wide_result": 1,
-            "mask": lanes,
+            "mask": config.lanes,
         }
+        | ({"closes": 1} if config.passes > 1 else {})
     )

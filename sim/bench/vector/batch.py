@@ -187,6 +187,7 @@ def checks() -> Iterator[Check]:
         config = vector_config(c)
         name = f"{config.lanes} lanes"
         form = "" if config.multiplier == "booth" else f" {config.multiplier}"
+        form += "" if config.passes == 1 else f" {config.passes} passes"
         yield Check(
             unit="vector.VectorUnit",
             configuration=f"{name} {'+'.join(config.groups)} {config.sharing}{form} in turn",

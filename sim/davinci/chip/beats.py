@@ -19,6 +19,8 @@ from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 BLOCKS = REPEAT_BYTES // BLOCK_BYTES
 #: Cycles from the last read of a beat to the write of its result, besides the vector unit's.
 _AROUND = 2
+#: Beats whose operands wait in front of the vector unit.
+_WAITING = 4
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ class BeatBlocks:
         return (at[:, None] + step * np.arange(count)) // BLOCK_BYTES
 
 
-def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, banks: int = 1) -> int:
+def read_cycles(
+    instruction: Instruction, latency: int, *, blocks: int = 1, banks: int = 1, passes: int = 1
+) -> int:
     """Return the cycles of the reads of an instruction, or of its writes if these take longer.
 
     Parameters
@@ -59,6 +63,8 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
         BeatBlocks of a beat.
     banks : int
         Banks of UB.
+    passes : int
+        Cycles in which a beat enters the vector unit.
     """
     operands, f = instruction.operands, instruction.fields
     dst = operands.get("dst")
@@ -98,25 +104,35 @@ def read_cycles(instruction: Instruction, latency: int, *, blocks: int = 1, bank
         writes = BeatBlocks(
             dst.offset, ((repeat, BLOCKS * size), (BLOCKS // blocks, size * blocks))
         )
-    return _cycles(tuple(reads), writes, third, latency, banks)
+    return _cycles(tuple(reads), writes, third, latency, banks, passes)
 
 
 @lru_cache(4096)
 def _cycles(
-    reads: tuple[BeatBlocks, ...], writes: BeatBlocks | None, third: bool, latency: int, banks: int
+    reads: tuple[BeatBlocks, ...],
+    writes: BeatBlocks | None,
+    third: bool,
+    latency: int,
+    banks: int,
+    passes: int,
 ) -> int:
     rows = [each.rows() for each in reads]
     targets = np.zeros((len(rows[0]), 0), np.int64) if writes is None else writes.rows()
     if banks == 1 and not any(np.isin(each, targets).any() for each in rows):
-        return sum(each.size for each in rows)
+        first = sum(each[:1].size for each in rows)
+        return first + (len(targets) - 1) * max(first, passes) + passes - 1 if first else 0
     written: dict[int, int] = {}  # when the latest result for a block comes
     now = result = 0
+    taken: list[int] = []  # when the vector unit has taken a beat
     for k in range(len(targets)):
+        if k >= _WAITING:
+            now = max(now, taken[k - _WAITING] + 1)
         now = _read(now, [each[k].tolist() for each in rows], third, written, banks)
+        taken.append(max(now, taken[-1] + 1 if taken else 0) + passes - 1)
         own = targets[k].tolist()
         # Blocks of a result in the same bank are written one after the other.
         most = max(Counter(bank_of(row, banks) for row in own).values(), default=1)
-        result = max(result + 1, now + latency + _AROUND) + most - 1
+        result = max(result + 1, taken[-1] + latency + _AROUND) + most - 1
         written.update(dict.fromkeys(own, result))
     return max(now, result - latency - _AROUND)
 

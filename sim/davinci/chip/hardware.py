@@ -63,6 +63,8 @@ class Hardware:
         Blocks of 32 bytes that MTE1 moves in a cycle.
     lane_blocks : int
         Blocks of a beat of V.
+    lane_passes : int
+        Cycles in which a beat enters the vector unit.
     ub_banks : int
         Banks of UB, each of which gives and takes a block in a cycle.
     blocks : mapping of str to int
@@ -80,6 +82,7 @@ class Hardware:
     stages: int
     line_blocks: int
     lane_blocks: int
+    lane_passes: int
     ub_banks: int
     blocks: Mapping[str, int]
     latencies: Mapping[str, int]
@@ -165,11 +168,12 @@ class Hardware:
             columns = ceil_div(f["n"], _ROWS)
             rows = f["m"] * columns
             beats = 2 * rows if per == 1 else ceil_div(f["m"], per // 2) * columns
-            passes = operands["dst"].dtype == operands["src"].dtype
+            copied = operands["dst"].dtype == operands["src"].dtype
+            moving = beats if copied else beats * self.lane_passes
             return Occupied(
-                cycles=beats + (3 if passes else self.stages + 3),
-                moving=beats,
-                ports=self._of_banks(_ports(instruction, 2 * rows, 2 * rows if passes else rows)),
+                cycles=moving + (3 if copied else self.stages + 3),
+                moving=moving,
+                ports=self._of_banks(_ports(instruction, 2 * rows, 2 * rows if copied else rows)),
             )
         sources = [v for name, v in operands.items() if name not in ("dst", "bits")]
         key = f"{op} {sources[0].dtype}" if sources else ""
@@ -178,9 +182,13 @@ class Hardware:
         repeat = f["repeat"]
         beats = BLOCKS // per * repeat
         ports = {"UB.read": reads * BLOCKS * repeat, "UB.write": BLOCKS * repeat}
-        moving = beats
+        # The extension takes a beat at once. A selection loads the bits of each beat first.
+        passes = 1 if key in self.latencies else self.lane_passes + (op == "vsel")
+        moving = beats * passes
         if sources:
-            moving = read_cycles(instruction, latency, blocks=per, banks=self.ub_banks)
+            moving = read_cycles(
+                instruction, latency, blocks=per, banks=self.ub_banks, passes=passes
+            )
         if key in self.blocks:
             block = self.blocks[key]
             first = moving // beats if beats else 0
@@ -192,8 +200,8 @@ class Hardware:
             return Occupied(
                 cycles=moving + first + latency + 2, moving=moving, ports=self._of_banks(ports)
             )
-        # A selection loads its bits first, and nothing is read before the first result of vdup.
-        more = {"vsel": 1, "vdup": -1}.get(op, 0)
+        # Nothing is read before the first result of vdup.
+        more = -(op == "vdup")
         if op == "vcmp":
             ports["UB.write"] = 0
         return Occupied(

@@ -12,7 +12,7 @@ _MOST = 1 << 16
 #: Keys of the table and of its table ``tile``.
 SETTINGS = (
     *("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages"),
-    *("line_blocks", "lane_blocks", "ub_banks"),
+    *("line_blocks", "lane_blocks", "lane_passes", "ub_banks"),
 )
 TILE = ("m", "n", "k", "slots", "again", "latency", "occupied", "results", "addends")
 

@@ -21,6 +21,9 @@ from vitruvian.sim.rtl import StreamError, compile, compile_unit
 
 SEED = 20261122
 ALL = VectorConfig(lanes=16)
+FOLDED = VectorConfig(
+    lanes=16, groups=("add", "multiply", "compare", "logic", "convert"), multiplier="dsp", passes=2
+)
 SMALL = VectorConfig(lanes=4, groups=("compare", "logic", "reduce"))
 
 
@@ -65,6 +68,21 @@ def test_one_bit_less_gives_wrong_results():
         narrower = replace(design, **{name: getattr(design, name) - 1})
         assert wrong(narrower) != (0, 0), name
     assert wrong(replace(design, exp_offsets=()))[0] and wrong(replace(design, ln_offsets=()))[1]
+
+
+@pytest.mark.parametrize("passes", [2, 4])
+def test_several_passes_give_the_same_results(passes):
+    result = run_unit(replace(FOLDED, passes=passes), None, 1.0, 20_000, SEED)
+    assert result.vectors > 500 and not result.mismatches, result.examples
+
+
+def test_a_unit_that_keeps_the_last_pass_for_all_fails(monkeypatch):
+    class KeepsLast(VectorUnit):
+        def _build_held(self, m, moves, words, flags):
+            return (x.replicate(self.config.passes) for x in (words, flags))
+
+    result = run_unit(FOLDED, None, 1.0, 5000, SEED, model=compile(KeepsLast(config=FOLDED)))
+    assert result.mismatches
 
 
 def test_stimuli_reach_every_field_of_a_command():
@@ -137,6 +155,9 @@ def test_without_a_mutation_it_passes():
         ({"sharing": "all"}, ValueError, "sharing must be one of"),
         ({"functions": "linear"}, ValueError, "functions must be one of"),
         ({"pipeline": 4}, ValueError, "pipeline must be one of 2, 3, not 4"),
+        ({"groups": ("add",), "passes": 3}, ValueError, "passes must be a power of two, not 3"),
+        ({"groups": ("add",), "lanes": 4, "passes": 4}, ValueError, "passes must be"),
+        ({"passes": 2}, ValueError, "groups must not have 'reduce' with more than one pass"),
     ],
 )
 def test_wrong_parameters(changes, error, message):
@@ -160,3 +181,7 @@ def test_cycles_of_a_repeat():
     assert unit.cycles(Operation.SUM, Format.FP16) == 5 * 6 + 1
     assert unit.cycles(Operation.SUM_BLOCK, Format.FP32) == 5 * 2 + 1
     assert unit.cycles(Operation.LARGEST, Format.FP16) == 5 * 7 + 1
+    folded = replace(FOLDED, passes=4)
+    assert folded.cycles(Operation.ADD, Format.FP16) == 4
+    assert folded.cycles(Operation.LOAD_BITS, Format.FP16) == 1
+    assert FOLDED.built_slices == 4 and folded.built_slices == 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,8 +13,12 @@ from vitruvian.common.validate import one_of
 
 from ..fp.parts.multiply import check_multiplier
 from .divsqrt import BLOCK_BITS, DivSqrt, block_cycles
+from .elements import absolute, from_bytes
 from .fused import LATENCY, FusedLanes
 from .integer import AMOUNT_BITS, IntegerWord
+
+#: The codes of 1 in FP32 and FP16.
+_ONE_32, _ONE_16 = 0x3F800000, 0x3C00
 
 
 class Extra(enum.Enum, shape=4):
@@ -32,6 +36,14 @@ class Extra(enum.Enum, shape=4):
     MULTIPLY_ADD = 8
     #: c·a + b
     MULTIPLY_TARGET = 9
+    #: a + b, a - b
+    SUM = 10
+    DIFFERENCE = 11
+    #: a, or a·b if a is not above 0
+    LEAKY = 12
+    ABSOLUTE = 13
+    #: FP16 of the bytes in the lower half of the block
+    FROM_BYTES = 14
 
 
 #: The operations of each group.
@@ -39,7 +51,11 @@ EXTRA_GROUPS: Mapping[str, tuple[Extra, ...]] = MappingProxyType(
     {
         "divide": (Extra.DIVIDE, Extra.RECIPROCAL, Extra.SQRT, Extra.RSQRT),
         "integer": (Extra.INTEGER_ADD, Extra.INTEGER_SUB, Extra.SHIFT_LEFT, Extra.SHIFT_RIGHT),
-        "fused": (Extra.MULTIPLY_ADD, Extra.MULTIPLY_TARGET),
+        "fused": (
+            *(Extra.MULTIPLY_ADD, Extra.MULTIPLY_TARGET),
+            *(Extra.SUM, Extra.DIFFERENCE, Extra.LEAKY),
+        ),
+        "elements": (Extra.ABSOLUTE, Extra.FROM_BYTES),
     }
 )
 
@@ -93,8 +109,9 @@ class ExtensionConfig:
 def extension_layout() -> data.StructLayout:
     """Return the layout of a block of operands with its operation.
 
-    ``wide`` is set for elements of 32 bits. ``relu`` is for multiply-adds. ``arithmetic``,
-    ``nearest`` and ``amount`` are those of ``IntegerWord``. If ``from_scalar`` is set, every lane
+    ``wide`` is set for elements of 32 bits. ``relu`` is for multiply-adds and integers.
+    ``arithmetic`` is set for signed integers; ``nearest`` and ``amount`` are those of
+    ``IntegerWord``. If ``from_scalar`` is set, every lane
     has ``scalar`` as its operand b; one of 16 bits is in the lower half of the word.
     """
     flags = ("wide", "relu", "arithmetic", "nearest", "from_scalar")
@@ -120,7 +137,8 @@ class VectorExtension(wiring.Component):
 
     Latency
     -------
-    That of ``DivSqrt`` and ``FusedLanes``; one cycle for integers, and a block in each cycle.
+    That of ``DivSqrt`` and ``FusedLanes``; one cycle for integers and elements, and a block in each
+    cycle.
     """
 
     if TYPE_CHECKING:
@@ -147,6 +165,7 @@ class VectorExtension(wiring.Component):
             "divide": self._build_divide,
             "integer": self._build_integer,
             "fused": self._build_fused,
+            "elements": self._build_elements,
         }
         for group in self.config.groups:
             here = Cat(*(code == op.value for op in EXTRA_GROUPS[group])).any()
@@ -171,15 +190,30 @@ class VectorExtension(wiring.Component):
 
     def _build_fused(self, m: Module, i: Any, b: Value, here: Value) -> tuple[Value, Any]:
         m.submodules.fused = unit = FusedLanes(multiplier=self.config.multiplier)
-        target = Value.cast(i.operation) == Extra.MULTIPLY_TARGET.value
+        target, leaky, difference, adds = (
+            Cat(*(Value.cast(i.operation) == op.value for op in ops)).any()
+            for ops in (
+                (Extra.MULTIPLY_TARGET,),
+                (Extra.LEAKY,),
+                (Extra.DIFFERENCE,),
+                (Extra.SUM, Extra.DIFFERENCE),
+            )
+        )
         payload = unit.i.payload
+        signs = Mux(i.wide, *(_each(1 << size - 1, size) for size in (32, 16)))
+        ones = Mux(i.wide, _each(_ONE_32, 32), _each(_ONE_16, 16))
+        # A sum is a·1 + b, and a positive number a·1 - 0, which changes no zero.
+        positive = _positive(i)
+        own = ones & positive | b & ~positive
+        factor = Mux(leaky, own, Mux(target, i.c, b))
+        addend = Mux(adds, b ^ Mux(difference, signs, 0), Mux(target, b, i.c))
         m.d.comb += [
             unit.i.valid.eq(self.i.valid & here),
             payload.wide.eq(i.wide),
             payload.relu.eq(i.relu),
             payload.a.eq(i.a),
-            payload.b.eq(Mux(target, i.c, b)),
-            payload.c.eq(Mux(target, b, i.c)),
+            payload.b.eq(Mux(adds, ones, factor)),
+            payload.c.eq(Mux(leaky, signs, addend)),
         ]
         return unit.i.ready, unit.o
 
@@ -201,9 +235,36 @@ class VectorExtension(wiring.Component):
                 word.nearest.eq(i.nearest),
                 word.amount.eq(i.amount),
             ]
-            words.append(word.d)
+            # With relu, a negative sum becomes 0.
+            low = i.relu & Mux(i.wide, word.d[-1], word.d[15])
+            high = i.relu & word.d[-1]
+            words.append(word.d & ~Cat(low.replicate(16), high.replicate(16)))
+        return self._build_result(m, here, Cat(*words))
+
+    def _build_elements(self, m: Module, i: Any, b: Value, here: Value) -> tuple[Value, Any]:
+        code = Value.cast(i.operation)
+        half = from_bytes(i.a[: BLOCK_BITS // 2], i.arithmetic)
+        whole = absolute(i.a, i.wide, i.arithmetic)
+        return self._build_result(m, here, Mux(code == Extra.FROM_BYTES.value, half, whole))
+
+    def _build_result(self, m: Module, here: Value, block: Value) -> tuple[Value, Any]:
+        """Offer a result in the next cycle; return if a block can be taken, and the result."""
         result = stream.Signature(BLOCK_BITS).create()
         room = ~result.valid | result.ready
         with m.If(room):
-            m.d.sync += [result.valid.eq(self.i.valid & here), result.payload.eq(Cat(*words))]
+            m.d.sync += [result.valid.eq(self.i.valid & here), result.payload.eq(block)]
         return room, result
+
+
+def _each(element: int, size: int) -> Const:
+    """Return a block of equal elements."""
+    return Const(sum(element << low for low in range(0, BLOCK_BITS, size)), BLOCK_BITS)
+
+
+def _positive(i: Any) -> Value:
+    """Return ones for the elements of a that are above 0, or NaNs without a sign."""
+    masks = []
+    for size in (32, 16):
+        parts = (i.a[low : low + size] for low in range(0, BLOCK_BITS, size))
+        masks.append(Cat(*((~x[-1] & x.any()).replicate(size) for x in parts)))
+    return Mux(i.wide, *masks)

@@ -151,25 +151,55 @@ def test_two_roundings_are_noticed(monkeypatch):
     assert not same(multiply_adds(model, a, b, c)[0], vector.multiply_add(a, b, c))
 
 
-@pytest.mark.parametrize("operation", Extra)
-def test_every_operation_of_the_extension(operation):
+def bytes_of(a):
+    """Return the bytes in the lower halves of blocks."""
+    return a.view(np.int8).reshape(-1, 32)[:, :16].reshape(-1)
+
+
+KINDS_OF = {
+    **dict.fromkeys(Extra, (np.float16, np.float32)),
+    **dict.fromkeys(EXTRA_GROUPS["integer"], (np.int16, np.int32)),
+    Extra.ABSOLUTE: (np.float16, np.float32, np.int16),
+    Extra.FROM_BYTES: (np.int16,),
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind", "relu"),
+    [
+        (operation, kind, relu)
+        for operation, kinds in KINDS_OF.items()
+        for kind in kinds
+        for relu in (False, True)
+        if not relu or operation in (*EXTRA_GROUPS["integer"][:2], *EXTRA_GROUPS["fused"])
+    ],
+)
+def test_every_operation_of_the_extension(operation, kind, relu):
     """The operands, the scalar and the flags reach the part of the operation."""
     model = compile_unit(VectorExtension, config=ExtensionConfig(engines=8))
     rng = np.random.default_rng(operation.value)
-    kind = "int16" if operation in EXTRA_GROUPS["integer"] else np.float16
     a, b, c = (rng.integers(0, 1 << 32, 320, np.uint32).view(kind) for _ in range(3))
-    scalar, count = b[:1], a.nbytes // 32
+    for n, edges in enumerate(((0.0, -0.0, np.inf, -np.inf, np.nan), (2.0, -0.5, 0.0, 1.0, -1.0))):
+        if kind in (np.float16, np.float32):
+            (a, b)[n][-5:] = edges
+    scalar, count, wide = b[:1], a.nbytes // 32, int(a.itemsize == 4)
+    positive = vector.relu if relu else np.asarray
     golden = {
         Extra.DIVIDE: lambda b: vector.div(a, b),
         Extra.RECIPROCAL: lambda b: vector.rec(a),
         Extra.SQRT: lambda b: vector.sqrt(a),
         Extra.RSQRT: lambda b: vector.rsqrt(a),
-        Extra.INTEGER_ADD: lambda b: vector.add(a, b),
-        Extra.INTEGER_SUB: lambda b: vector.sub(a, b),
+        Extra.INTEGER_ADD: lambda b: positive(vector.add(a, b)),
+        Extra.INTEGER_SUB: lambda b: positive(vector.sub(a, b)),
         Extra.SHIFT_LEFT: lambda b: vector.shift_left(a, 3),
         Extra.SHIFT_RIGHT: lambda b: vector.shift_right(a, 3, nearest=True),
-        Extra.MULTIPLY_ADD: lambda b: vector.multiply_add(a, b, c),
-        Extra.MULTIPLY_TARGET: lambda b: vector.multiply_add(c, a, b),
+        Extra.MULTIPLY_ADD: lambda b: positive(vector.multiply_add(a, b, c)),
+        Extra.MULTIPLY_TARGET: lambda b: positive(vector.multiply_add(c, a, b)),
+        Extra.SUM: lambda b: positive(vector.add(a, b)),
+        Extra.DIFFERENCE: lambda b: positive(vector.sub(a, b)),
+        Extra.LEAKY: lambda b: positive(vector.leaky_relu(a, b)),
+        Extra.ABSOLUTE: lambda b: vector.absolute(a),
+        Extra.FROM_BYTES: lambda b: bytes_of(a).astype(np.float16).view(kind),
     }[operation]
     for from_scalar in (0, 1):
         given: dict[str, Any] = {
@@ -179,18 +209,22 @@ def test_every_operation_of_the_extension(operation):
         given |= {
             name: np.full(count, value, np.uint8)
             for name, value in (
-                *(("operation", operation.value), ("wide", 0), ("relu", 0), ("arithmetic", 1)),
+                *(("operation", operation.value), ("wide", wide), ("relu", int(relu))),
+                ("arithmetic", int(np.dtype(kind).kind == "i")),
                 *(("nearest", 1), ("amount", 3), ("from_scalar", from_scalar)),
             )
         }
-        given["scalar"] = np.full(count, scalar.view(np.uint16)[0], np.uint32)
+        code = scalar.view(f"u{scalar.itemsize}")[0]
+        given["scalar"] = np.full(count, code, np.uint32)
         done = model.stream(inputs={"i": given}, outputs={"o": count})
         found = np.ascontiguousarray(done.outputs["o"]).view(kind).reshape(-1)
         assert same(found, golden(np.broadcast_to(scalar, b.shape) if from_scalar else b))
 
 
 def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="group must be one of divide, integer, fused, not 'div'"):
+    with pytest.raises(
+        ValueError, match="group must be one of divide, integer, fused, elements, not 'div'"
+    ):
         ExtensionConfig(groups=("div",))
     assert ExtensionConfig(groups=("fused", "divide")).groups == ("divide", "fused")
     assert len(ExtensionConfig().operations) == len(Extra)

@@ -39,6 +39,8 @@ class CoreConfig:
         Bytes of the buffers.
     extension : ExtensionConfig
         The groups of operations that V has beside the vector unit, by default none.
+    transposes : bool
+        If True, V transposes fractals in UB.
     queue_words : int
         Words of instructions that wait in front of a unit.
     ahead : int
@@ -67,6 +69,7 @@ class CoreConfig:
     l0c: int
     ub: int
     extension: ExtensionConfig = NO_EXTENSION
+    transposes: bool = False
     queue_words: int = 32
     ahead: int = 8
     l1_blocks: int = 1
@@ -136,6 +139,7 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             tile=MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",)),
             vector=VectorConfig(lanes=16),
             extension=ExtensionConfig(),
+            transposes=True,
             l1=256 * _KIB,
             l0a=64 * _KIB,
             l0b=64 * _KIB,
@@ -146,6 +150,7 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             tile=MatrixUnitConfig(m=8, n=8, k=8, precisions=("fp16",)),
             vector=VectorConfig(lanes=64),
             extension=ExtensionConfig(),
+            transposes=True,
             l1=512 * _KIB,
             l0a=32 * _KIB,
             l0b=32 * _KIB,

@@ -32,6 +32,7 @@ from .riscv_unit import RiscvScalar
 from .scalar import ScalarUnit
 from .shared import Either, LaneMover
 from .tiles import TileMemory
+from .transposer import Transposer
 from .vector import LaneFeeder
 
 #: The units with counters of busy cycles, S first.
@@ -125,6 +126,8 @@ class Core(wiring.Component):
         either = Either(plain=lanes, special=images, ops=("col2im",))
         copies = LaneMover(ahead=config.ahead)
         vector: Any = Either(plain=either, special=copies, ops=("copy",))
+        if config.transposes:
+            vector = Either(plain=vector, special=Transposer(), ops=("vtranspose",))
         ahead = config.ahead
         loads = Mover(ops=("copy", "load", "fill"), ahead=ahead, blocks=config.l1_blocks)
         patches = ImageLoader(blocks=l1_blocks)

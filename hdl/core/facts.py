@@ -1,10 +1,10 @@
 """The numbers of a core that its times follow from, for a chip file."""
 
-from ..vector.extension import EXTRA_GROUPS
+from ..vector.extension import EXTRA_GROUPS, Extra
 from ..vector.operations import Format, Operation
 from .config import FLAGS, CoreConfig
 from .fetch import AHEAD
-from .lanes import EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
+from .lanes import EXTRA_CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
 
 _FLOATS = ("fp16", "fp32")
 
@@ -69,9 +69,14 @@ def _extension(config: CoreConfig) -> tuple[dict[str, int], dict[str, int]]:
         operation = extra.operation
         if operation not in config.extension.operations:
             continue
-        for dtype in INTEGERS if operation in EXTRA_GROUPS["integer"] else _FLOATS:
+        dtypes = INTEGERS if operation in EXTRA_GROUPS["integer"] else _FLOATS
+        for dtype in (*dtypes, "int16") if operation is Extra.ABSOLUTE else dtypes:
             latency, block = config.extension.cycles(operation, wide=dtype.endswith("32"))
-            latencies[f"{op} {dtype}"] = latency
-            if block > 2:  # a multiply-add reads two blocks or three
+            # A block enters in its cycles, and its result comes so long after the last one.
+            latencies[f"{op} {dtype}"] = max(latency - block + 1, 0)
+            if block > 1:
                 blocks[f"{op} {dtype}"] = block
+    for (origin, _), operation in EXTRA_CONVERSIONS.items():
+        if operation in config.extension.operations:
+            latencies[f"vconv {origin}"], _ = config.extension.cycles(operation, wide=False)
     return blocks, latencies

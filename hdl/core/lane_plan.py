@@ -12,6 +12,7 @@ from .lane_walk import LEVELS, MASK_BITS, SIZE_BITS
 from .lanes import (
     COMBINED,
     CONVERSIONS,
+    EXTRA_CONVERSIONS,
     EXTRA_OPS,
     INDEXED,
     INTEGER_OPS,
@@ -91,7 +92,7 @@ class LanePlan:
         ]
         self.mask = Signal(MASK_BITS, name="plan_mask")
         self.lane_step = Signal(8, name="plan_lane_step")
-        self._build_dtypes(m, record)
+        self._build_dtypes(m, record, config)
         self._build_operation(m, record, config)
         self._build_levels(m, record)
         self._build_mask(m, record)
@@ -99,7 +100,7 @@ class LanePlan:
         with m.If(is_op(record, "matrix_out")):
             self._build_matrix_out(m, record)
 
-    def _build_dtypes(self, m: Module, record: Value) -> None:
+    def _build_dtypes(self, m: Module, record: Value, config: CoreConfig) -> None:
         """Find the widths of the elements, and what kind of operation it is."""
         now = self.now
         # All vector instructions have their parts at equal places.
@@ -110,8 +111,11 @@ class LanePlan:
         # A reduction of pairs shrinks its blocks too, but has no halves: these are of conversions.
         expands, shrinks = Signal(name="expands"), Signal(name="shrinks")
         self._expands, self._shrinks = expands, shrinks
-        wide, long_target, small_target = (
-            Signal(name=name) for name in ("source_wide", "target_wide", "target_small")
+        operations = config.extension.operations
+        smalls = [a for (a, _), op in EXTRA_CONVERSIONS.items() if op in operations]
+        wide, long_target, small, small_target = (
+            Signal(name=name)
+            for name in ("source_wide", "target_wide", "source_small", "target_small")
         )
         longs = [dtype_code(name) for name in ("fp32", "int32", "uint32")]
         converts = is_op(record, "vconv")
@@ -120,7 +124,8 @@ class LanePlan:
             wide.eq(_is(source, *longs)),
             long_target.eq(_is(target, *longs)),
             small_target.eq(_is(target, dtype_code("int8"), dtype_code("uint8"))),
-            expands.eq(converts & ~wide & long_target),
+            small.eq(_is(source, *map(dtype_code, smalls))),
+            expands.eq(converts & ~wide & (long_target | small)),
             shrinks.eq(converts & ((wide & ~long_target) | (~wide & small_target))),
             now.expands.eq(expands),
             now.shrinks.eq(shrinks),
@@ -178,8 +183,17 @@ class LanePlan:
                     self.now.from_scalar.eq(extra.scalar),
                     self.now.relu.eq(extra.relu),
                 ]
+        for (origin, goal), operation in EXTRA_CONVERSIONS.items():
+            if operation not in config.extension.operations:
+                continue
+            hit = (source == dtype_code(origin)) & (self._dtypes[0] == dtype_code(goal))
+            with m.If(is_op(record, "vconv") & hit):
+                m.d.comb += [
+                    self.now.extra.eq(1),
+                    self.now.extra_operation.eq(operation.value),
+                ]
         m.d.comb += [
-            self.now.arithmetic.eq(_is(source, dtype_code("int16"), dtype_code("int32"))),
+            self.now.arithmetic.eq(_is(source, *map(dtype_code, ("int8", "int16", "int32")))),
             self.now.nearest.eq(part(record, "vshr", "round")),
             self.now.amount.eq(part(record, "vshr", "amount")),
         ]

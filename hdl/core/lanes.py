@@ -104,6 +104,10 @@ EXTRA_OPS: Mapping[str, ExtraOp] = MappingProxyType(
         "vaxpy": ExtraOp(operation=Extra.MULTIPLY_ADD, scalar=True, third=True),
         "vmadd": ExtraOp(operation=Extra.MULTIPLY_TARGET, two=True, third=True),
         "vmaddrelu": ExtraOp(operation=Extra.MULTIPLY_TARGET, two=True, third=True, relu=True),
+        "vaddrelu": ExtraOp(operation=Extra.SUM, two=True, relu=True),
+        "vsubrelu": ExtraOp(operation=Extra.DIFFERENCE, two=True, relu=True),
+        "vlrelu": ExtraOp(operation=Extra.LEAKY, scalar=True),
+        "vabs": ExtraOp(operation=Extra.ABSOLUTE),
     }
 )
 #: Operations that the extension carries out on integers.
@@ -112,7 +116,13 @@ INTEGER_OPS: Mapping[str, ExtraOp] = MappingProxyType(
         "vadd": ExtraOp(operation=Extra.INTEGER_ADD, two=True),
         "vsub": ExtraOp(operation=Extra.INTEGER_SUB, two=True),
         "vadds": ExtraOp(operation=Extra.INTEGER_ADD, scalar=True),
+        "vaddrelu": ExtraOp(operation=Extra.INTEGER_ADD, two=True, relu=True),
+        "vsubrelu": ExtraOp(operation=Extra.INTEGER_SUB, two=True, relu=True),
     }
+)
+#: The conversions of ``vconv`` that the extension carries out, by the dtypes of source and target.
+EXTRA_CONVERSIONS: Mapping[tuple[str, str], Extra] = MappingProxyType(
+    {("int8", "fp16"): Extra.FROM_BYTES, ("uint8", "fp16"): Extra.FROM_BYTES}
 )
 #: The integers of the extension.
 INTEGERS = ("int16", "uint16", "int32", "uint32")

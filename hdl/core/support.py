@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
 
-from ..vector.extension import EXTRA_GROUPS
+from ..vector.extension import EXTRA_GROUPS, Extra
 from ..vector.operations import OPERATIONS
 from .config import FLAGS, FRACTAL_BYTES, CoreConfig
 from .lanes import (
     COMBINED,
     CONVERSIONS,
+    EXTRA_CONVERSIONS,
     EXTRA_OPS,
     INTEGER_OPS,
     INTEGERS,
@@ -174,6 +175,11 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
             yield f"must be of fp16, not {codes.dtype('dst')}"
         elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
             yield "must have operands at multiples of 32 bytes"
+    elif op == "vtranspose":
+        if not config.transposes:
+            yield "is not an operation of this core"
+        yield from _buffers(codes)
+        yield from _aligned(codes, codes.operands)
     elif op == "vconv":
         yield from _conversion(config, codes)
     elif op in REDUCTIONS:
@@ -232,6 +238,8 @@ def _extra(config: CoreConfig, extra: ExtraOp, codes: _Codes) -> Iterator[str]:
         yield f"needs the group {group} of the vector unit, which the core lacks"
     kinds = {codes.dtype(name) for name in codes.operands}
     allowed = INTEGERS if group == "integer" else ("fp16", "fp32")
+    if extra.operation is Extra.ABSOLUTE:
+        allowed = (*allowed, "int16")
     if len(kinds) > 1 or not kinds <= set(allowed):
         yield f"must be of one of {', '.join(allowed)}, not {', '.join(sorted(kinds))}"
     yield from _aligned(codes, codes.operands)
@@ -240,7 +248,12 @@ def _extra(config: CoreConfig, extra: ExtraOp, codes: _Codes) -> Iterator[str]:
 def _conversion(config: CoreConfig, codes: _Codes) -> Iterator[str]:
     yield from _buffers(codes)
     pair = codes.dtype("src"), codes.dtype("dst")
-    if pair not in CONVERSIONS:
+    if pair in EXTRA_CONVERSIONS:
+        if EXTRA_CONVERSIONS[pair] not in config.extension.operations:
+            yield "needs the group elements of the vector unit, which the core lacks"
+        elif codes.has("scale"):
+            yield "must not have a scale"
+    elif pair not in CONVERSIONS:
         yield f"must not convert {pair[0]} to {pair[1]}"
     elif "convert" not in config.vector.groups:
         yield "needs the group convert of the vector unit, which the core lacks"

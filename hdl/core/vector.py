@@ -329,12 +329,21 @@ class LaneFeeder(wiring.Component):
             i = extension.i
             m.d.comb += [
                 i.valid.eq(s.ready & now.extra),
-                i.payload.a.eq(s.sources[0][j].r_data),
+                i.payload.a.eq(self._operand(s, j)),
                 i.payload.b.eq(s.sources[1][j].r_data),
                 i.payload.c.eq(s.third[j].r_data),
                 Value.cast(i.payload.operation).eq(now.extra_operation),
             ]
             m.d.comb += [getattr(i.payload, name).eq(getattr(now, name)) for name in names]
+
+    def _operand(self, s: Any, j: int) -> Value:
+        """Return the first operand of block j; half a block if the results are longer."""
+        block = s.sources[0][j].r_data
+        if self.blocks == 1:
+            return Mux(s.now.expands & s.head.half, block[BLOCK_BITS // 2 :], block)
+        shared = s.sources[0][j // 2].r_data
+        half = shared[BLOCK_BITS // 2 :] if j % 2 else shared[: BLOCK_BITS // 2]
+        return Mux(s.now.expands, half, block)
 
     def _build_results(self, m: Module, s: Any) -> None:
         """Write the blocks of a result; those without an enabled byte are left out."""

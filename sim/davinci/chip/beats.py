@@ -70,8 +70,8 @@ def read_cycles(
     dst = operands.get("dst")
     names = [name for name in ("src0", "src1", "src") if name in operands]
     views = [view for view in (dst, operands[names[0]]) if view is not None]
-    wide = [DTYPES[view.dtype].itemsize == 4 for view in views]
-    halves = instruction.op == "vconv" and wide[0] != wide[1]
+    sizes = [DTYPES[view.dtype].itemsize for view in views]
+    halves = instruction.op == "vconv" and sizes[0] != sizes[1]
     repeat = f["repeat"]
 
     def steps(name: str, shorter: bool) -> BeatBlocks:
@@ -87,11 +87,11 @@ def read_cycles(
             return BeatBlocks(start, ((repeat, far), (BLOCKS // 2, near), (2, BLOCK_BYTES // 2)))
         return BeatBlocks(start, ((repeat, far), (BLOCKS // 2, 2 * near), (2, near)))
 
-    reads, third = [steps(name, halves and wide[0]) for name in names], False
+    reads, third = [steps(name, halves and sizes[0] > sizes[1]) for name in names], False
     if dst is None:
         writes = None
     elif "dst_block_stride" in f:
-        writes = steps("dst", halves and wide[1])
+        writes = steps("dst", halves and sizes[0] < sizes[1])
         if instruction.op in VECTOR_OPS and VECTOR_OPS[instruction.op].reads_dst:
             reads, third = [*reads, writes], True
     elif "dst_repeat_bytes" in f:  # a result for each block, in elements

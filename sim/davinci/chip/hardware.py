@@ -112,6 +112,9 @@ class Hardware:
             rows = _ROWS * instruction.fields["repeat"]
             ports = {"UB.read": 2 * rows, "UB.write": rows}
             return Occupied(cycles=2 * rows + 5, moving=2 * rows, ports=ports)
+        if op == "vtranspose":  # all rows, and then all columns
+            ports = {"UB.read": _ROWS, "UB.write": _ROWS}
+            return Occupied(cycles=2 * _ROWS + 1, moving=2 * _ROWS, ports=ports)
         if op == "im2col":
             rows = _ROWS * instruction.fields["repeat"]
             if instruction.operands["dst"].buffer == "UB":  # a write of UB takes a line's cycles
@@ -182,14 +185,16 @@ class Hardware:
         repeat = f["repeat"]
         beats = BLOCKS // per * repeat
         ports = {"UB.read": reads * BLOCKS * repeat, "UB.write": BLOCKS * repeat}
-        # The extension takes a beat at once. A selection loads the bits of each beat first.
-        passes = 1 if key in self.latencies else self.lane_passes + (op == "vsel")
+        # A selection loads the bits of each beat first.
+        passes = self.lane_passes + (op == "vsel")
+        if latency and key in self.latencies:  # the extension, which takes the next beat meanwhile
+            passes = self.blocks.get(key, 1)
         moving = beats * passes
         if sources:
             moving = read_cycles(
                 instruction, latency, blocks=per, banks=self.ub_banks, passes=passes
             )
-        if key in self.blocks:
+        if key in self.blocks and not (latency and key in self.latencies):
             block = self.blocks[key]
             first = moving // beats if beats else 0
             moving = beats * block

@@ -21,7 +21,7 @@ _BLOCK, _FRACTAL = 32, 512
 _DTYPES = ("fp16", "fp32", "int32", "int16", "int8", "uint8")
 _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
 #: Operations that have integers as well, or integers alone.
-_INTEGER_OPS = ("vadd", "vsub", "vadds", "vshl", "vshr")
+_INTEGER_OPS = ("vadd", "vsub", "vadds", "vaddrelu", "vsubrelu", "vabs", "vshl", "vshr")
 _MOST_REPEATS = 5
 #: Instructions of which most are refused are drawn again this many times.
 _TRIES = 200
@@ -92,6 +92,7 @@ class RandomProgram:
     def _draw(self) -> None:
         """Append an instruction that the core has, and synchronise behind it."""
         makers = (self._lanes,) * 6 + (self._reduction, self._conversion, self._move, self._cube)
+        makers += (self._transposition,)
         for _ in range(_TRIES):
             before = len(self.core.instructions)
             makers[self.random.integers(len(makers))]()
@@ -198,6 +199,10 @@ class RandomProgram:
             strides={"dst": self._steps(low=1), "src": self._steps()},
             rounding=self._choice(_ROUNDINGS),
         )
+
+    def _transposition(self) -> None:
+        dtype, upper = self._choice(("fp16", "int16", "uint16")), bool(self._number(0, 2))
+        self.core.vtranspose(self._half(upper, dtype), self._half(not upper, dtype))
 
     def _move(self) -> None:
         half = self.l1 // 2

@@ -123,6 +123,19 @@ def _extension(make):
     for word in ("int16", "int32"):
         views = {"dst": make.view("UB", 0, word), "src": make.view("UB", 8192, word)}
         make.core.vector("vshr", views, repeat=2, strides={}, amount=3)
+    for op, sources, fields in (
+        ("vaddrelu", 2, {}),
+        ("vlrelu", 1, {"scalar": 2.0}),
+        ("vabs", 1, {}),
+    ):
+        for repeat in (1, 3):
+            make.lanes(op, sources, repeat, **fields)
+            make.core.pipe_barrier(Unit.V)
+    for kind in ("int8", "uint8"):
+        views = {"dst": make.view("UB", 0), "src": make.view("UB", 8192, kind)}
+        make.core.vector("vconv", views, repeat=2, strides={})
+        make.core.pipe_barrier(Unit.V)
+    make.core.vtranspose(make.view("UB", 0), make.view("UB", 8192))
 
 
 PARTS = {

@@ -14,7 +14,7 @@ from ..vector.unit import VectorUnit
 from .buffer import BankedMemory, BlockMemory
 from .config import FLAGS, FRACTAL_BYTES, CoreConfig
 from .fetch import Fault, Fetcher
-from .images import ImageAdder, ImageLoader
+from .images import ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
 from .ports import (
@@ -121,11 +121,9 @@ class Core(wiring.Component):
         l0a, l0b, l0c = self.operands("L0A"), self.operands("L0B"), self.sums()
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
-        ub_blocks, l1_blocks = config.ub // BLOCK_BYTES, config.l1 // BLOCK_BYTES
-        lanes, images = LaneFeeder(config=config), ImageAdder(blocks=ub_blocks)
-        either = Either(plain=lanes, special=images, ops=("col2im",))
-        copies = LaneMover(ahead=config.ahead)
-        vector: Any = Either(plain=either, special=copies, ops=("copy",))
+        l1_blocks = config.l1 // BLOCK_BYTES
+        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=config.ahead)
+        vector: Any = Either(plain=lanes, special=copies, ops=("copy",))
         if config.transposes:
             vector = Either(plain=vector, special=Transposer(), ops=("vtranspose",))
         ahead = config.ahead

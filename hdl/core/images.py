@@ -1,4 +1,4 @@
-"""Im2Col in unit MTE1 and Col2Im in unit V: units of ``hdl.scu`` at the buffers of a core."""
+"""Im2Col in unit MTE1, and the pixels of Col2Im in unit V: ``hdl.scu`` at the buffers of a core."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +7,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import BUFFERS, CODE_BITS
+from vitruvian.golden.core.encoding import CODE_BITS
 
-from ..scu.col2im import Col2Im
-from ..scu.config import FILL_BITS, ROWS, ConversionConfig
+from ..scu.address import AddressGenerator
+from ..scu.config import FILL_BITS, ROWS, ConversionConfig, Mode
 from ..scu.im2col import Im2Col
 from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort, bits
 from .record import RECORD_BITS, dtype_code, part, signed_part
@@ -158,96 +158,38 @@ class ImageLoader(wiring.Component):
         return m
 
 
-class ImageAdder(wiring.Component):
-    """Col2Im of FP16 in UB, one row of a fractal a cycle.
+class ImageWalk:
+    """The pixels to which Col2Im adds the rows of its fractals, in unit V.
 
     Parameters
     ----------
+    record : Value
+        The instruction.
     blocks : int
         Blocks of UB.
 
-    Members
-    -------
-    i, idle, ub, w, target
-        As those of a ``LaneFeeder``.
+    Attributes
+    ----------
+    asks, ready : Signal
+        The record holds a Col2Im that can start; it is taken now.
+    valid, step : Signal
+        There is a pixel; go on to the next one.
+    row, inside : Value
+        The block of the pixel, or 0 if it is outside of the image.
     """
 
-    if TYPE_CHECKING:
-        i: stream.Interface
-        idle: Signal
-        ub: Any
-        w: Any
-        target: Signal
-
-    def __init__(self, *, blocks: int):
-        self.config = conversion(blocks)
-        super().__init__(
-            {
-                "i": In(stream.Signature(RECORD_BITS)),
-                "idle": Out(1),
-                "ub": Out(ReadPort()),
-                "w": Out(WritePort()),
-                "target": Out(CODE_BITS),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.unit = unit = Col2Im(config=self.config)
-        record = self.i.payload
-        active, start = Signal(), Signal()
-        m.d.comb += self.target.eq(BUFFERS.index("UB"))
-        left, unread = Signal(16), Signal(16)
-        place = Signal(ADDRESS_BITS)
-        _command(m, unit.i.payload, record, "col2im", "dst")
+    def __init__(self, m: Module, record: Value, blocks: int):
+        m.submodules.pixels = generator = AddressGenerator(config=conversion(blocks))
+        self.asks, self.ready = Signal(name="image_asks"), Signal(name="image_ready")
+        self.valid, self.step = Signal(name="pixel_there"), Signal(name="pixel_step")
+        _command(m, generator.i.payload, record, "col2im", "dst")
+        pixel = generator.o.payload.pixels[0]
+        self.inside = pixel.inside
+        self.row = pixel.address & pixel.inside.replicate(len(pixel.address))
         m.d.comb += [
-            unit.i.valid.eq(self.i.valid & ~active),
-            self.i.ready.eq(unit.i.ready & ~active),
-            start.eq(self.i.valid & self.i.ready),
-            self.idle.eq(~active),
+            generator.i.payload.mode.eq(Mode.PATCHES),
+            generator.i.valid.eq(self.asks),
+            self.ready.eq(generator.i.ready),
+            self.valid.eq(generator.o.valid),
+            generator.o.ready.eq(self.step),
         ]
-        image, fractals = _Reads(m, "image"), _Reads(m, "fractal")
-        asks = unit.fetch.valid & image.room
-        other = Signal()  # the block on its way is one of a fractal
-        m.d.comb += [
-            self.ub.request.eq(asks | ((unread != 0) & fractals.room)),
-            self.ub.address.eq(Mux(asks, unit.fetch.payload[0].address, place[PLACE_BITS:])),
-            unit.fetch.ready.eq(asks & self.ub.grant),
-            image.granted.eq(asks & self.ub.grant),
-            fractals.granted.eq(~asks & self.ub.grant),
-            image.came.eq(self.ub.valid & ~other),
-            fractals.came.eq(self.ub.valid & other),
-        ]
-        m.d.sync += other.eq(fractals.granted)
-        for reads, target in ((image, unit.rows), (fractals, unit.fractals)):
-            m.d.comb += [
-                reads.blocks.w_data.eq(self.ub.data),
-                target.valid.eq(reads.blocks.r_rdy),
-                target.payload[0].eq(reads.blocks.r_data),
-                reads.blocks.r_en.eq(target.ready),
-            ]
-        pixel = unit.o.payload.pixels[0]
-        done = Signal()
-        m.d.comb += [
-            self.w.request.eq(unit.o.valid & pixel.inside),
-            self.w.address.eq(pixel.address),
-            self.w.data.eq(unit.o.payload.rows[0]),
-            self.w.enable.eq((1 << BLOCK_BYTES) - 1),
-            unit.o.ready.eq(self.w.grant | ~pixel.inside),
-            done.eq(unit.o.valid & unit.o.ready),
-        ]
-        with m.If(fractals.granted):
-            m.d.sync += [unread.eq(unread - 1), place.eq(place + BLOCK_BYTES)]
-        with m.If(done):
-            m.d.sync += left.eq(left - 1)
-            with m.If(left == 1):
-                m.d.sync += active.eq(0)
-        with m.If(start):
-            rows = part(record, "col2im", "repeat") << 4
-            m.d.sync += [
-                active.eq(1),
-                left.eq(rows),
-                unread.eq(rows),
-                place.eq(part(record, "col2im", "src")),
-            ]
-        return m

@@ -5,6 +5,7 @@ from amaranth.lib import data
 
 from vitruvian.golden.core.encoding import BUFFERS, DTYPES, ENCODINGS, WORD_BITS
 
+from ..scu.config import ROWS
 from ..vector.integer import AMOUNT_BITS
 from ..vector.operations import OPERATIONS, Condition, Operation, Rounding
 from .config import CoreConfig
@@ -53,6 +54,7 @@ LANES_LAYOUT = data.StructLayout(
         "extra": 1,  # the extension carries it out
         "extra_operation": 4,
         "third": 1,  # it reads the target
+        "images": 1,  # Col2Im: the first operand and the target are pixels
         "arithmetic": 1,
         "nearest": 1,
         "amount": AMOUNT_BITS,
@@ -72,7 +74,8 @@ class LanePlan:
         Steps of each level.
     places, steps, offsets : list
         Of target, first and second operand: the first byte, the step of each level in bytes, and
-        the distances in bytes from a beat's first block to its others.
+        the distances in bytes from a beat's first block to its others. The steps of the two inner
+        levels begin at the place of the beat before, that of a repeat at the repeat before.
     mask, lane_step : Signal
         The mask of a repeat, and the lanes of a beat.
     """
@@ -99,6 +102,8 @@ class LanePlan:
         self._build_reduction(m, record, config)
         with m.If(is_op(record, "matrix_out")):
             self._build_matrix_out(m, record)
+        with m.If(is_op(record, "col2im")):
+            self._build_images(m, record)
 
     def _build_dtypes(self, m: Module, record: Value, config: CoreConfig) -> None:
         """Find the widths of the elements, and what kind of operation it is."""
@@ -224,7 +229,7 @@ class LanePlan:
             m.d.comb += [self.offsets[o][j].eq(block * j) for j in range(per)]
             if per == 1:
                 m.d.comb += [
-                    self.steps[o][1].eq(Mux(halves & ~half, block << 1, block)),
+                    self.steps[o][1].eq(block - Mux(half, BLOCK_BYTES // 2, 0)),
                     self.steps[o][2].eq(Mux(half, BLOCK_BYTES // 2, block)),
                 ]
             else:
@@ -327,8 +332,8 @@ class LanePlan:
             m.d.comb += [
                 self.counts[1].eq(get("m")),
                 self.counts[2].eq(2),
-                self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES, 2 * BLOCK_BYTES)),
-                self.steps[1][1].eq(2 * BLOCK_BYTES),
+                self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES // 2, BLOCK_BYTES)),
+                self.steps[1][1].eq(BLOCK_BYTES),
                 self.steps[0][2].eq(Mux(narrow, BLOCK_BYTES // 2, BLOCK_BYTES)),
                 self.steps[1][2].eq(BLOCK_BYTES),
             ]
@@ -339,6 +344,22 @@ class LanePlan:
             now.last_rows.eq(get("m")[: bits(rows)] if rows > 1 else 0),
             self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES * rows, 2 * BLOCK_BYTES * rows)),
             self.steps[1][1].eq(2 * BLOCK_BYTES * rows),
+        ]
+
+    def _build_images(self, m: Module, record: Value) -> None:
+        """Add the rows of fractals, which follow each other, to pixels that a walk finds."""
+        row = BLOCK_BYTES // 2
+        m.d.comb += [
+            self.now.images.eq(1),
+            self.now.operation.eq(Operation.ADD.value),
+            self.now.one.eq(1),
+            self.now.two.eq(1),
+            self.places[2].eq(part(record, "col2im", "src")),
+            self.counts[1].eq(ROWS),
+            self.steps[2][0].eq(ROWS * BLOCK_BYTES),
+            self.steps[2][1].eq(BLOCK_BYTES),
+            self.mask.eq((1 << row) - 1),
+            self.lane_step.eq(0),
         ]
 
 

@@ -10,8 +10,6 @@ from .ports import ADDRESS_BITS, bits
 LEVELS = 3
 #: Bits of a count of a level, and of a mask.
 SIZE_BITS, MASK_BITS = 16, 128
-#: Beats between the first read of one and the write of its result.
-BEATS = 16
 
 
 class LaneWalk:
@@ -44,21 +42,23 @@ class LaneWalk:
         self.step, self.ended = Signal(name="lane_step"), Signal(name="lanes_ended")
         self._count = [Signal(SIZE_BITS, name=f"lane_count{n}") for n in range(LEVELS)]
         self._index = [Signal(SIZE_BITS, name=f"lane_index{n}") for n in range(LEVELS)]
-        self._steps, self._begin = (
-            [
-                [Signal(ADDRESS_BITS, name=f"lane_{what}{o}_{n}") for n in range(LEVELS)]
-                for o in range(3)
-            ]
-            for what in ("step", "begin")
+        self._steps = [
+            [Signal(ADDRESS_BITS, name=f"lane_step{o}_{n}") for n in range(LEVELS)]
+            for o in range(3)
+        ]
+        # Places of a repeat's first beat, and of this one.
+        self._begin, self.places = (
+            [Signal(ADDRESS_BITS, name=f"lane_{what}{o}") for o in range(3)]
+            for what in ("begin", "place")
         )
-        self.places = [self._begin[o][LEVELS - 1] for o in range(3)]
         self.block = self._index[1]
         self.mask = Signal(MASK_BITS, name="lane_mask")
         self.lane = Signal(7, name="lane_first")
         self._whole = Signal(MASK_BITS, name="whole_mask")
-        # None, eight or 16 for each block.
+        # None, eight or 16 for each block, so the low bits of a lane are zeros.
         self._lane_step = Signal(8, name="lanes_of_beat")
-        self._blocks, self._low = blocks, bits(8 * blocks)
+        low = bits(8 * blocks)
+        m.d.comb += self.mask.eq(self._whole >> Cat(Const(0, low), self.lane[low:]))
         self.offsets = [
             [Const(0, 1), *(Signal(ADDRESS_BITS, name=f"offset{o}_{j}") for j in range(1, blocks))]
             for o in range(3)
@@ -71,47 +71,43 @@ class LaneWalk:
 
     def _build_step(self, m: Module) -> None:
         last = [self._index[n] + 1 == self._count[n] for n in range(LEVELS)]
-        eight, sixteen = (self._lane_step[self._low + n] for n in range(2))
-        by = {step: self.mask >> (step * self._blocks) for step in (8, 16)}
+        repeats = last[2] & last[1]
         with m.If(self.step):
-            m.d.sync += [
-                self.mask.eq(Mux(sixteen, by[16], Mux(eight, by[8], self.mask))),
-                self.lane.eq(self.lane + self._lane_step),
-            ]
+            m.d.sync += self.lane.eq(self.lane + self._lane_step)
             with m.If(~last[2]):
                 self._advance(m, 2)
             with m.Elif(~last[1]):
                 self._advance(m, 1)
             with m.Else():
-                m.d.sync += [self.mask.eq(self._whole), self.lane.eq(0)]
+                m.d.sync += self.lane.eq(0)
                 with m.If(~last[0]):
                     self._advance(m, 0)
                 with m.Else():
                     m.d.sync += self.ended.eq(1)
+            for o in range(3):
+                within = self.places[o] + Mux(last[2], self._steps[o][1], self._steps[o][2])
+                following = self._begin[o] + self._steps[o][0]
+                m.d.sync += self.places[o].eq(Mux(repeats, following, within))
+                with m.If(repeats):
+                    m.d.sync += self._begin[o].eq(following)
 
     def _advance(self, m: Module, n: int) -> None:
         """Go on in level n, and begin the levels inside of it again."""
         m.d.sync += self._index[n].eq(self._index[n] + 1)
         m.d.sync += [self._index[inner].eq(0) for inner in range(n + 1, LEVELS)]
-        for o in range(3):
-            following = self._begin[o][n] + self._steps[o][n]
-            m.d.sync += [self._begin[o][inner].eq(following) for inner in range(n, LEVELS)]
 
     def _build_start(self, m: Module, plan: Any) -> None:
         m.d.sync += [
             self.ended.eq(0),
-            self.mask.eq(plan.mask),
             self._whole.eq(plan.mask),
             self.lane.eq(0),
             self._lane_step.eq(plan.lane_step),
         ]
         for n in range(LEVELS):
             m.d.sync += [self._count[n].eq(plan.counts[n]), self._index[n].eq(0)]
-            for o in range(3):
-                m.d.sync += [
-                    self._begin[o][n].eq(plan.places[o]),
-                    self._steps[o][n].eq(plan.steps[o][n]),
-                ]
+            m.d.sync += [self._steps[o][n].eq(plan.steps[o][n]) for o in range(3)]
+        for o in range(3):
+            m.d.sync += [x.eq(plan.places[o]) for x in (self._begin[o], self.places[o])]
         for own, asked in zip(self.offsets, plan.offsets, strict=True):
             m.d.sync += [x.eq(y) for x, y in zip(own[1:], asked[1:], strict=True)]
 
@@ -125,6 +121,8 @@ class PendingRows:
         Bits of a row.
     blocks : int
         Rows of a beat.
+    beats : int
+        The most beats on their way, a power of two.
 
     Attributes
     ----------
@@ -136,21 +134,21 @@ class PendingRows:
         No beat can be added.
     """
 
-    def __init__(self, m: Module, row_bits: int, blocks: int):
+    def __init__(self, m: Module, row_bits: int, blocks: int, beats: int):
         self.entering = [Signal(row_bits, name=f"pending_entering{j}") for j in range(blocks)]
         self.enabled = Signal(blocks, name="pending_enabled")
         self.push, self.pop = Signal(name="pending_push"), Signal(name="pending_pop")
         self.full = Signal(name="pending_full")
         rows = [
-            Array(Signal(row_bits, name=f"pending{i}_{j}") for i in range(BEATS))
+            Array(Signal(row_bits, name=f"pending{i}_{j}") for i in range(beats))
             for j in range(blocks)
         ]
-        valid = Signal(BEATS, name="pending_valid")
-        there = [Signal(BEATS, name=f"pending_there{j}") for j in range(blocks)]
+        valid = Signal(beats, name="pending_valid")
+        there = [Signal(beats, name=f"pending_there{j}") for j in range(blocks)]
         self._known = [
-            (valid[i] & there[j][i], rows[j][i]) for i in range(BEATS) for j in range(blocks)
+            (valid[i] & there[j][i], rows[j][i]) for i in range(beats) for j in range(blocks)
         ]
-        head, end = (Signal(range(BEATS), name=f"pending_{name}") for name in ("head", "end"))
+        head, end = (Signal(range(beats), name=f"pending_{name}") for name in ("head", "end"))
         m.d.comb += self.full.eq(valid.all())
         with m.If(self.pop):
             m.d.sync += [valid.bit_select(head, 1).eq(0), head.eq(head + 1)]

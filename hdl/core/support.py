@@ -171,7 +171,9 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         yield from _matrix_out(config, codes)
     elif op == "col2im":
         yield from _buffers(codes)
-        if codes.dtype("dst") != "fp16":
+        if "add" not in config.vector.groups:
+            yield "needs the group add of the vector unit, which the core lacks"
+        elif codes.dtype("dst") != "fp16":
             yield f"must be of fp16, not {codes.dtype('dst')}"
         elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
             yield "must have operands at multiples of 32 bytes"

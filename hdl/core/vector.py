@@ -14,9 +14,10 @@ from ..vector.extension import VectorExtension
 from ..vector.operations import Operation
 from ..vector.unit import VectorUnit
 from .config import CoreConfig
+from .images import ImageWalk
 from .lane_plan import LANES_LAYOUT, REPEAT_BLOCKS, LanePlan
 from .lane_results import reduced, shrunk
-from .lane_walk import BEATS, MASK_BITS, LaneWalk, PendingRows
+from .lane_walk import MASK_BITS, LaneWalk, PendingRows
 from .ports import (
     ADDRESS_BITS,
     BLOCK_BITS,
@@ -27,7 +28,7 @@ from .ports import (
     WritePort,
     bits,
 )
-from .record import RECORD_BITS
+from .record import RECORD_BITS, is_op
 
 #: Beats whose operands wait in front of the vector unit.
 _WAITING = 4
@@ -87,6 +88,8 @@ class LaneFeeder(wiring.Component):
         m = Module()
         lanes = self.config.vector.lanes
         start = Signal()
+        # Beats between the first read of one and the write of its result.
+        on_way = 16 if self.config.vector.passes == 1 else 8
         plan = LanePlan(m, self.i.payload, self.config)
         beat = data.StructLayout(
             {
@@ -98,7 +101,7 @@ class LaneFeeder(wiring.Component):
             }
         )
         m.submodules.beats = beats = SyncFIFO(width=beat.size, depth=_WAITING)
-        m.submodules.targets = targets = SyncFIFO(width=beat.size, depth=BEATS)
+        m.submodules.targets = targets = SyncFIFO(width=beat.size, depth=on_way)
         m.submodules.unit = unit = VectorUnit(config=self.config.vector)
         extensions = [VectorExtension(config=self.config.extension) for _ in range(self.blocks)]
         for j, extension in enumerate(extensions):
@@ -108,7 +111,8 @@ class LaneFeeder(wiring.Component):
         s = SimpleNamespace(
             now=Signal(LANES_LAYOUT, name="now"),
             walk=LaneWalk(m, plan, start, self.blocks),
-            pending=PendingRows(m, bits(self.config.ub // BLOCK_BYTES), self.blocks),
+            pending=PendingRows(m, bits(self.config.ub // BLOCK_BYTES), self.blocks, on_way),
+            images=ImageWalk(m, self.i.payload, self.config.ub // BLOCK_BYTES),
             active=Signal(name="active"),
             beats=beats,
             sources=[self._queues(m, name, _WAITING) for name in ("first", "second")],
@@ -134,8 +138,10 @@ class LaneFeeder(wiring.Component):
         self._build_commands(m, s)
         self._build_results(m, s)
         self._build_registers(m, s)
+        images = is_op(self.i.payload, "col2im")
         m.d.comb += [
-            self.i.ready.eq(~s.active),
+            s.images.asks.eq(self.i.valid & images & ~s.active),
+            self.i.ready.eq(~s.active & (~images | s.images.ready)),
             start.eq(self.i.valid & self.i.ready),
             self.idle.eq(~s.active),
             self.target.eq(BUFFERS.index("UB")),
@@ -155,6 +161,10 @@ class LaneFeeder(wiring.Component):
 
     def _needs(self, now: Any, operand: int, block: int) -> Value:
         """Return 1 if the operand of the beats has this block in memory."""
+        if block:  # a pixel is one block
+            now = SimpleNamespace(
+                one=now.one & ~now.images, two=now.two & ~now.images, expands=now.expands
+            )
         if operand:
             return now.two
         # An operand that becomes wider has half as many blocks as its results.
@@ -164,8 +174,8 @@ class LaneFeeder(wiring.Component):
 
     def _build_reads(self, m: Module, s: Any, start: Value) -> None:
         """Request the blocks of a beat, and put the beat into its queue when all are granted."""
-        now, walk, pending = s.now, s.walk, s.pending
-        works = s.active & ~walk.ended
+        now, walk, pending, images = s.now, s.walk, s.pending, s.images
+        works = s.active & ~walk.ended & (~now.images | images.valid)
         combining = Signal(name="combining")
         room = s.beats.w_rdy & ~pending.full
         go = Signal(name="beat_complete")
@@ -175,6 +185,7 @@ class LaneFeeder(wiring.Component):
             self.l0c.address.eq(walk.places[1] >> bits(BLOCK_BYTES * self.blocks)),
         ]
         waits: list[Value] = [now.from_l0c & ~self.l0c.grant]
+        first: Value = Const(0, 1)  # the pixel of an image has been read
         for o in range(2):
             for j in range(self.blocks):
                 name, queue = f"{'ab'[o]}{j}", s.sources[o][j]
@@ -183,13 +194,22 @@ class LaneFeeder(wiring.Component):
                 row = Signal(ROW_BITS, name=f"row_{name}")
                 # The blocks of L0C come in one line.
                 needs = self._needs(now, o, j) & ~combining
+                place = (walk.places[1 + o] + walk.offsets[1 + o][j])[PLACE_BITS:]
+                known, careless = Signal(name=f"pending_{name}"), Const(0, 1)
                 if o == 0:
                     needs = needs & ~now.from_l0c
-                place = (walk.places[1 + o] + walk.offsets[1 + o][j])[PLACE_BITS:]
-                known = Signal(name=f"pending_{name}")
+                    place = Mux(now.images, images.row, place)
+                    careless = now.images & ~images.inside
+                elif j == 0:
+                    # The block of a fractal comes behind that of its pixel.
+                    behind = now.images & ~first
+                    needs = needs & ~behind
+                    waits.append(behind)
+                if o == j == 0:
+                    first = got
                 m.d.comb += [
                     row.eq(place),
-                    known.eq(pending.has(row[: len(pending.entering[0])])),
+                    known.eq(pending.has(row[: len(pending.entering[0])]) & ~careless),
                     asks.eq(works & needs & ~got),
                     port.request.eq(asks & room & ~known),
                     port.address.eq(row),
@@ -213,15 +233,25 @@ class LaneFeeder(wiring.Component):
             go.eq(works & room & ~Cat(*waits).any()),
             walk.step.eq(go),
             s.beats.w_en.eq(go),
-            s.entering.mask.eq(walk.mask[: self.config.vector.lanes]),
+            s.entering.mask.eq(
+                walk.mask[: self.config.vector.lanes]
+                & (~now.images | images.inside).replicate(self.config.vector.lanes)
+            ),
+            images.step.eq(go & now.images),
             s.entering.place.eq(walk.lane),
             s.entering.combines.eq(combining),
-            s.entering.target.eq(walk.places[0]),
+            s.entering.target.eq(self._target(s)),
             pending.push.eq(go & ~now.to_register & (combining | ~now.combines)),
         ]
         if self.blocks == 1:
             m.d.comb += s.entering.half.eq(walk.places[1][PLACE_BITS - 1] & now.expands)
         self._build_rows(m, s)
+
+    @staticmethod
+    def _target(s: Any) -> Value:
+        """Return the first byte of a beat's result."""
+        row = s.images.row
+        return Mux(s.now.images, Cat(Const(0, PLACE_BITS), row), s.walk.places[0])
 
     def _build_third(
         self, m: Module, s: Any, j: int, may: Value, row: Signal, known: Value, over: Value
@@ -250,9 +280,9 @@ class LaneFeeder(wiring.Component):
         """Find the rows that a beat will write, and the lanes of the last rows of L0C."""
         now, walk, pending = s.now, s.walk, s.pending
         for j in range(self.blocks):
-            place = walk.places[0] + walk.offsets[0][j]
-            single = now.compares | (now.reduces & ~now.shrinks)
-            many = ~single if j else Const(1, 1)
+            place = self._target(s) + walk.offsets[0][j]
+            single = now.compares | now.images | (now.reduces & ~now.shrinks)
+            many = ~single if j else ~now.images | s.images.inside
             fits = many & ~now.shrinks if j >= max(self.blocks // 2, 1) else many
             m.d.comb += [pending.entering[j].eq(place[PLACE_BITS:]), pending.enabled[j].eq(fits)]
         if self.blocks > 2:

@@ -22,7 +22,12 @@ def code_of(operation: Operation) -> int:
 
 
 def build_convert(
-    m: Module, stages: PipelineStages, a: Value, control: Sequence[data.View]
+    m: Module,
+    stages: PipelineStages,
+    a: Value,
+    control: Sequence[data.View],
+    *,
+    together: bool = False,
 ) -> Value:
     """Return the converted lanes behind the boundaries ``aligned`` and ``total``.
 
@@ -33,6 +38,9 @@ def build_convert(
         its lower half has the only FP16 code.
     control : sequence of data.View
         Control bits of the beats in front of ``aligned``, ``total`` and the next boundary.
+    together : bool
+        If True, the conversion of FP32 to integers carries out that of the lower FP16 code, too,
+        which is smaller and slower.
     """
     m.submodules.widen = widen = Converter(source=_FP16, target=_FP32)
     m.submodules.narrow = narrow = Converter(source=_FP32, target=_FP16, pipeline=2)
@@ -41,10 +49,14 @@ def build_convert(
     single = Signal(32, name="single")
     m.d.comb += single.eq(Mux(control[0].wide, a, widened))
 
-    wide = _to_integer(m, stages, single, _FP32, 32, (32, 16), control, name="whole")
+    short = (16, 8, -8)
+    targets = (32, *short) if together else (32, 16)
+    wide = _to_integer(m, stages, single, _FP32, 32, targets, control, name="whole")
     halves = [
-        _to_integer(m, stages, part, _FP16, 16, (16, 8, -8), control, name=name)
-        for name, part in (("low", a[:16]), ("high", a[16:]))
+        wide[:16]
+        if together and not number
+        else _to_integer(m, stages, part, _FP16, 16, short, control, name=name)
+        for number, (name, part) in enumerate((("low", a[:16]), ("high", a[16:])))
     ]
     for stage in ("aligned", "total"):
         widened = stages.cross(stage, widened, f"{stage}_widened")

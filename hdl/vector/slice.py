@@ -100,7 +100,11 @@ class Slice(wiring.Component):
             results[Source.MULTIPLY] = self._build_multiply(m, a, b)
         if self._has("convert"):
             results[Source.CONVERT] = build_convert(
-                m, stages, a, [self.control[k] for k in range(3)]
+                m,
+                stages,
+                a,
+                [self.control[k] for k in range(3)],
+                together=self.config.passes > 1,
             )
         result: Value = Const(0, 32)
         for source, value in results.items():

@@ -22,6 +22,8 @@ PORTS = ("UB.read", "UB.write", "L1.write", "L0A.write", "L0B.write")
 MEMORY = "buffers"
 #: Cycles from the grant of a block of a buffer to its data.
 _BUFFER = 1
+#: Cycles in which Col2Im finds its first pixel.
+_FIRST_PIXEL = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +113,9 @@ class Hardware:
         if op == "col2im":  # a row of the image and one of the fractal, by one port
             rows = _ROWS * instruction.fields["repeat"]
             ports = {"UB.read": 2 * rows, "UB.write": rows}
-            return Occupied(cycles=2 * rows + 5, moving=2 * rows, ports=ports)
+            moving = 2 + (rows - 1) * max(2, self.lane_passes) + self.lane_passes - 1
+            cycles = moving + self.stages + 3 + _FIRST_PIXEL
+            return Occupied(cycles=cycles, moving=moving, ports=ports)
         if op == "vtranspose":  # all rows, and then all columns
             ports = {"UB.read": _ROWS, "UB.write": _ROWS}
             return Occupied(cycles=2 * _ROWS + 1, moving=2 * _ROWS, ports=ports)

@@ -4,7 +4,7 @@
     python benchmarks/core_kernels.py tiny matmul maxpool-im2col
     python benchmarks/core_kernels.py tiny plain --csv docs/results/data/core_cycles.csv
     python benchmarks/core_kernels.py plain --random 100
-    python benchmarks/core_kernels.py tiny --latency 40
+    python benchmarks/core_kernels.py tiny --latency 1 20 100
 
 Every kernel has its default size, and tiles for the buffers of the core. What the core lacks is
 said in its row. ``--random`` compares predictions with random programs, which no formula was made
@@ -14,6 +14,7 @@ with. ``--latency`` gives a global memory whose blocks come so many cycles behin
 import argparse
 import csv
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 from vitruvian.sim.davinci.machine_code.chip import core_chip
@@ -24,7 +25,7 @@ from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.kernels import KERNELS
 from vitruvian.sim.rtl.core import core_names
 
-_COLUMNS = ("core", "kernel", "instructions", "words", "predicted", "RTL", "error in %")
+_COLUMNS = ("core", "kernel", "latency", "instructions", "words", "predicted", "RTL", "error in %")
 
 
 def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object, ...]]:
@@ -55,7 +56,7 @@ def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object,
         errors.append(100 * (predicted / cycles - 1))
         row = f"{predicted:9,} predicted {cycles:9,} cycles {errors[-1]:+6.2f} %"
         print(f"{name:28} {ratios[-1]:5.2f} words each {row}, {wrong} bytes differ", flush=True)
-        rows.append((core, name, count, words, predicted, cycles, f"{errors[-1]:+.2f}"))
+        rows.append((core, name, latency, count, words, predicted, cycles, f"{errors[-1]:+.2f}"))
     low, high = min(ratios), max(ratios)
     print(f"{equal} equal, {refused} refused; {low:.1f} to {high:.1f} words an instruction")
     _summary(errors)
@@ -87,18 +88,19 @@ def main() -> None:
     parser.add_argument("--csv", metavar="FILE", help="Write the rows to this file too.")
     parser.add_argument("--random", type=int, metavar="N", help="Run N random programs instead.")
     parser.add_argument(
-        "--latency", type=int, default=1, metavar="N", help="Cycles of global memory (default: 1)."
-    )
+        "--latency", type=int, nargs="+", default=[1], metavar="N",
+        help="Cycles of global memory (default: 1).",
+    )  # fmt: skip
     options = parser.parse_args()
     cores = [name for name in options.names if name in core_names()]
     kernels = [name for name in options.names if name not in cores] or list(KERNELS)
     rows = []
-    for core in cores:
-        print(core)
+    for core, latency in product(cores, options.latency):
+        print(f"{core}, memory of {latency} cycles")
         if options.random:
-            random_programs(core, options.random, options.latency)
+            random_programs(core, options.random, latency)
         else:
-            rows += measure(kernels, core, options.latency)
+            rows += measure(kernels, core, latency)
     if options.csv:
         with Path(options.csv).open("w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([_COLUMNS, *rows])

@@ -23,6 +23,8 @@ _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
 #: Operations that have integers as well, or integers alone.
 _INTEGER_OPS = ("vadd", "vsub", "vadds", "vaddrelu", "vsubrelu", "vabs", "vshl", "vshr")
 _MOST_REPEATS = 5
+#: The units that wait for each other, and the numbers of their flags.
+_UNITS, _FLAGS = (Unit.S, Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3), 8
 #: Instructions of which most are refused are drawn again this many times.
 _TRIES = 200
 
@@ -92,7 +94,6 @@ class RandomProgram:
     def _draw(self) -> None:
         """Append an instruction that the core has, and synchronise behind it."""
         makers = (self._lanes,) * 6 + (self._reduction, self._conversion, self._move, self._cube)
-        makers += (self._transposition,)
         for _ in range(_TRIES):
             before = len(self.core.instructions)
             makers[self.random.integers(len(makers))]()
@@ -107,9 +108,20 @@ class RandomProgram:
         # V completes its instructions in order, so only others need barriers around them.
         if any(instr.unit != Unit.V or instr.op == "matrix_out" for instr in drawn):
             del self.core.instructions[before:]
-            self.core.pipe_barrier()
+            self._order(drawn[0].unit, before=True)
             self.core.instructions.extend(drawn)
+            self._order(drawn[-1].unit, before=False)
+
+    def _order(self, unit: Unit, *, before: bool) -> None:
+        """Let a unit wait for all others, or all others for it, by flags or by a barrier."""
+        if self._number(0, 2):
             self.core.pipe_barrier()
+            return
+        for other in self.random.permutation([each for each in _UNITS if each != unit]):
+            pair = (Unit(other), unit) if before else (unit, Unit(other))
+            number = self._number(0, _FLAGS)
+            self.core.set_flag(*pair, number)
+            self.core.wait_flag(*pair, number)
 
     def _number(self, low: int, high: int) -> int:
         return int(self.random.integers(low, high))
@@ -187,8 +199,12 @@ class RandomProgram:
         )
 
     def _conversion(self) -> None:
-        source, target = self._choice(_DTYPES), self._choice(_DTYPES)
         upper = bool(self._number(0, 2))
+        if self._number(0, 8) == 0:
+            dtype = self._choice(("fp16", "int16", "uint16"))
+            self.core.vtranspose(self._half(upper, dtype), self._half(not upper, dtype))
+            return
+        source, target = self._choice(_DTYPES), self._choice(_DTYPES)
         views = {"dst": self._half(upper, target), "src": self._half(not upper, source)}
         lanes = 256 // max(view.itemsize for view in views.values())
         self.core.vector(
@@ -199,10 +215,6 @@ class RandomProgram:
             strides={"dst": self._steps(low=1), "src": self._steps()},
             rounding=self._choice(_ROUNDINGS),
         )
-
-    def _transposition(self) -> None:
-        dtype, upper = self._choice(("fp16", "int16", "uint16")), bool(self._number(0, 2))
-        self.core.vtranspose(self._half(upper, dtype), self._half(not upper, dtype))
 
     def _move(self) -> None:
         half = self.l1 // 2

@@ -115,15 +115,16 @@ class Hardware:
             ports = {"UB.read": 2 * rows, "UB.write": rows}
             moving = 2 + (rows - 1) * max(2, self.lane_passes) + self.lane_passes - 1
             cycles = moving + self.stages + 3 + _FIRST_PIXEL
-            return Occupied(cycles=cycles, moving=moving, ports=ports)
+            return Occupied(cycles=cycles, moving=moving, ports=self._of_banks(ports))
         if op == "vtranspose":  # all rows, and then all columns
             ports = {"UB.read": _ROWS, "UB.write": _ROWS}
-            return Occupied(cycles=2 * _ROWS + 1, moving=2 * _ROWS, ports=ports)
+            return Occupied(cycles=2 * _ROWS + 1, moving=2 * _ROWS, ports=self._of_banks(ports))
         if op == "im2col":
-            rows = _ROWS * instruction.fields["repeat"]
+            rows = moving = _ROWS * instruction.fields["repeat"]
             if instruction.operands["dst"].buffer == "UB":  # a write of UB takes a line's cycles
-                rows *= self.line_blocks
-            return Occupied(cycles=rows + 6, moving=rows, ports=_ports(instruction, 0, rows))
+                moving *= self.line_blocks
+            ports = self._of_banks(_ports(instruction, 0, rows))
+            return Occupied(cycles=moving + 6, moving=moving, ports=ports)
         if op in ("copy", "load", "nd2nz", "fill"):
             return self._moved(instruction)
         return self._lanes(instruction)

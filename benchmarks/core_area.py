@@ -41,8 +41,8 @@ def parts(config: CoreConfig) -> dict[str, tuple[int, Callable[[], Any]]]:
 
     core = only_described(Core(config=config))
     return {
-        "fetch and dispatch": (1, Fetcher),
-        "queue of a unit": (6, lambda: UnitQueue(depth=config.queue_words)),
+        "fetch and dispatch": (1, lambda: Fetcher(config=config)),
+        "queue of a unit": (6, lambda: UnitQueue(depth=config.queue_words, code=1)),
         "MTE1, without Im2Col": (1, mover("copy", "load", "fill", blocks=config.l1_blocks)),
         "MTE2": (1, mover("copy", "nd2nz", "load", "fill")),
         "MTE3, and copies of V": (2, mover("copy")),

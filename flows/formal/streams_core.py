@@ -1,10 +1,39 @@
-"""Proofs about the AXI4 master of a core."""
+"""Proofs about a core: the queue in front of a unit, and the AXI4 master."""
 
 from amaranth.hdl import Value
 
-from vitruvian.flows.formal.harness import ProofHarness
+from vitruvian.flows.formal.harness import ProofHarness, Tracker, transfers
 from vitruvian.flows.formal.proof import Mutation, Proof
+from vitruvian.golden.core.encoding import ENCODINGS
 from vitruvian.hdl.core.axi_master import AxiMaster, _Collector
+from vitruvian.hdl.core.queue import UnitQueue
+from vitruvian.hdl.core.record import is_op, length
+
+_CHECKED_BITS = 20
+
+
+def _queue(h: ProofHarness) -> None:
+    """Follow an instruction of one word to the unit or to the flags."""
+    dut = h.add(UnitQueue(depth=2, code=1))
+    word = dut.i.payload
+    h.assume(~dut.bad)
+    h.assume(~dut.i.valid | ((length(word) == 1) & ~is_op(word, "pipe_barrier")))
+    cleared = dut.wait & dut.granted
+    Tracker(
+        h,
+        entered=transfers(dut.i),
+        left=transfers(dut.o) | dut.set | cleared,
+        offered=dut.o.valid | dut.set | dut.wait,
+        expected=word[:_CHECKED_BITS],
+        actual=dut.o.payload[:_CHECKED_BITS],
+        most=3,
+    )
+    record = dut.o.payload
+    code = record[: len(word[:8])]
+    h.rule("set_is_set", ~dut.set | (code == ENCODINGS["set_flag"].code))
+    h.rule("wait_is_wait", ~dut.wait | (code == ENCODINGS["wait_flag"].code))
+    h.rule("idle_first", ~(dut.set | dut.o.valid) | dut.idle)
+    h.rule("halted", ~dut.halt | ~(dut.set | dut.o.valid | dut.wait))
 
 
 def _master(h: ProofHarness) -> None:
@@ -28,6 +57,29 @@ def _pages(h: ProofHarness) -> None:
 
 
 PROOFS = (
+    Proof(
+        name="core.queue",
+        component="UnitQueue, 2 words, instructions of one word",
+        claim="Every instruction goes to the unit or to the flags once and in order, the unit "
+        "being idle; no flag is set twice or lost; nothing is carried out after a fault.",
+        build=_queue,
+        mutations=(
+            Mutation(
+                name="a word is taken although an instruction waits",
+                owner=UnitQueue,
+                function="elaborate",
+                old="words.r_en.eq(~whole & words.r_rdy)",
+                new="words.r_en.eq(words.r_rdy)",
+            ),
+            Mutation(
+                name="an instruction is not removed when its flag was set",
+                owner=UnitQueue,
+                function="elaborate",
+                old="self.set\n            | (self.wait",
+                new="(self.set & self.granted)\n            | (self.wait",
+            ),
+        ),
+    ),
     Proof(
         name="core.axi",
         component="AxiMaster, 256 bits, bursts of up to 2 blocks",

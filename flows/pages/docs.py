@@ -33,8 +33,10 @@ from vitruvian.flows.pages import figures, overview, rooms
 from vitruvian.flows.pages.machines import one_sum, pages
 from vitruvian.flows.units import reported
 from vitruvian.flows.verilog import emit, register_files
+from vitruvian.hdl.bus.registers import REGISTERS
 from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.core.registers import CORE_REGISTERS
 from vitruvian.hdl.cube import BLACKWELL, CONFIGS
 from vitruvian.hdl.cube.choices import DATAFLOWS
 from vitruvian.hdl.elaborate import only_described
@@ -171,8 +173,9 @@ def generate(kind: str, package: str) -> str:
         one_of("package with configurations", package, ["hdl.cube"])
         return _configurations()
     if kind == "registers":
-        one_of("package with registers", package, ["hdl.bus"])
-        return "\n" + markdown(register_files.table()) + "\n"
+        maps = {"hdl.bus": REGISTERS, "hdl.core": CORE_REGISTERS}
+        one_of("package with registers", package, maps)
+        return "\n" + markdown(register_files.table(maps[package])) + "\n"
     if kind in ("instructions", "example"):
         return pages.instructions(package) if kind == "instructions" else pages.worked(package)
     if kind == "excerpt":

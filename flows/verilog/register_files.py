@@ -5,12 +5,12 @@ for every unit, so a program may include several headers. Those of the unit begi
 its module.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vitruvian.hdl.bus.core import KINDS, BusCore
 from vitruvian.hdl.bus.lite import LiteUnit
-from vitruvian.hdl.bus.registers import REGISTERS, constants
+from vitruvian.hdl.bus.registers import REGISTERS, Register, constants
 from vitruvian.hdl.bus.serial import SerialUnit
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
@@ -122,10 +122,10 @@ def register_files(variant: Variant) -> dict[str, str]:
     }
 
 
-def table() -> tuple[list[str], list[list[str]]]:
+def table(registers: Sequence[Register] = REGISTERS) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the table of all registers."""
     rows = []
-    for register in REGISTERS:
+    for register in registers:
         kinds = "" if register.kinds == KINDS else f" ({', '.join(register.kinds)})"
         # Sizes and codes differ from unit to unit.
         after = "by unit" if register.reset is None else f"0x{register.reset:x}"

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import VERSION as ENCODING
 
 from ..bus.registers import WORD_BITS, RegisterBus
-from .fetch import Fault
+from .faults import ORIGIN, WAIT, Fault
 from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort
-from .serial_map import COUNTERS, IDENTITY, MAP, NAME_BYTES, VERSION
+from .serial_map import COUNTERS, IDENTITY, MAP, NAME_BYTES, VERSION, WAITING
 
 _WORD_BYTES = WORD_BITS // 8
 _WORDS = BLOCK_BYTES // _WORD_BYTES
@@ -37,8 +37,8 @@ class CoreAccess(wiring.Component):
         Start the program at a byte of global memory.
     clear : Out(1)
         Reset the core.
-    running, fault : In(1), In(Fault)
-        The state of the core.
+    running, fault, origin, waits : In
+        The state of the core, as its members of these names.
     counters : In(32) for each of ``serial_map.COUNTERS``
 
     Latency
@@ -56,6 +56,8 @@ class CoreAccess(wiring.Component):
         clear: Signal
         running: Signal
         fault: Any
+        origin: Any
+        waits: Any
         counters: Any
 
     def __init__(self, *, name: str, memory_bytes: int):
@@ -81,6 +83,8 @@ class CoreAccess(wiring.Component):
                 "clear": Out(1),
                 "running": In(1),
                 "fault": In(Fault),
+                "origin": In(ORIGIN),
+                "waits": In(WAIT).array(len(WAITING)),
                 "counters": In(32).array(len(COUNTERS)),
             }
         )
@@ -115,17 +119,22 @@ class CoreAccess(wiring.Component):
         with m.Elif(taken & chosen["data"]):
             m.d.sync += [self.address.eq(self.address + _WORD_BYTES), waits.eq(~write)]
         stopped = self.fault != Fault.NONE
+        state = Cat(self.running & ~stopped, Const(0, 3), self.fault)
+        flags = zip(WAITING, self.waits, strict=True)
         values: dict[str, Any] = {
             **self.constants,
-            "status": Cat(self.running & ~stopped, Const(0, 3), self.fault),
+            "status": Cat(state, self.origin.unit, Const(0, 5), self.origin.opcode),
+            "fault_pc": self.origin.pc,
             **dict(zip(COUNTERS, self.counters, strict=True)),
+            **{f"wait_{name}": Value.cast(wait) for name, wait in flags},
         }
         place = Signal(len(word))
         with m.If(taken):
             m.d.sync += [full.eq(write | ~chosen["data"]), answer.eq(0), place.eq(word)]
-            for name, value in values.items():
-                with m.If(chosen[name] & ~write):
-                    m.d.sync += answer.eq(value)
+            with m.If(~write), m.Switch(request.payload.address):
+                for name, value in values.items():
+                    with m.Case(MAP[name].address):
+                        m.d.sync += answer.eq(value)
         with m.Elif(self.r.valid):
             m.d.sync += [
                 answer.eq(self.r.data.word_select(place, WORD_BITS)),

@@ -1,31 +1,26 @@
 """The core: units, queues, flags and buffers."""
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import BUFFERS, UNITS
+from vitruvian.golden.core.encoding import UNITS
 
 from ..cube.unit import MatrixUnit
 from ..vector.unit import VectorUnit
 from .buffer import BankedMemory, BlockMemory
 from .config import FLAGS, FRACTAL_BYTES, CoreConfig
-from .fetch import Fault, Fetcher
+from .faults import ORIGIN, WAIT, Fault, FaultRegister
+from .fetch import Fetcher
+from .guard import guard_read, guard_split
 from .images import ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
-from .ports import (
-    ADDRESS_BITS,
-    BLOCK_BYTES,
-    ReadPort,
-    WritePort,
-    connect_read,
-    connect_split,
-    connect_write,
-)
+from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
 from .queue import UnitQueue
 from .record import QUEUED
 from .riscv_unit import RiscvScalar
@@ -37,8 +32,8 @@ from .vector import LaneFeeder
 
 #: The units with counters of busy cycles, S first.
 COUNTED = UNITS[:6]
-#: Begin and end of an instruction, in cycles since the start.
-SPAN = data.StructLayout({"begin": 32, "end": 32})
+#: Bits of a number of bytes that a unit writes in a cycle.
+WRITTEN_BITS = 10
 
 
 class Core(wiring.Component):
@@ -51,17 +46,29 @@ class Core(wiring.Component):
     Members
     -------
     start, address : In(1), In(32)
-        Start the program at a byte of global memory, a multiple of 32.
+        Start the program at a byte of global memory, a multiple of 32. After a fault, it needs a
+        reset before.
     running : Out(1)
-        The program has not ended.
-    fault : Out(Fault)
-        The reason why the core has stopped before the end.
+        The program has not ended. After a fault, it ends when no unit works any more.
+    fault, origin : Out(Fault), Out(ORIGIN)
+        The reason why the core has stopped before the end, and where.
+    waits : array of Out(WAIT)
+        For S, V, M, MTE1, MTE2 and MTE3: the flag that the unit waits for.
     fetch, r : Out(ReadPort())
         Global memory: the program, and the data for MTE2.
     w : Out(WritePort())
         Global memory: the results of MTE3.
+    fetch_error, r_error : In(1)
+        The block that comes is the answer to a read that has failed.
+    w_source : Out(1)
+        The block that goes to global memory is of S, not of MTE3.
+    w_open, w_error : In(2)
+        For MTE3 and S: blocks that were granted are still to be written; one was answered with an
+        error. The unit ends its instruction when all are written.
     busy : Out(32) for each of S, V, M, MTE1, MTE2, MTE3
         Cycles in which the unit had an instruction since the start.
+    written : Out(10) for each of them
+        Bytes that the unit writes in this cycle; for S, those of words that were fetched.
     conflicts : Out(32)
         Cycles since the start in which a request to UB waited for another one to its bank.
     begins, works : Out(6), Out(6)
@@ -76,10 +83,18 @@ class Core(wiring.Component):
         address: Signal
         running: Signal
         fault: Any
+        origin: Any
+        waits: Any
         fetch: Any
         r: Any
         w: Any
+        fetch_error: Signal
+        r_error: Signal
+        w_source: Signal
+        w_open: Signal
+        w_error: Signal
         busy: Any
+        written: Any
         conflicts: Signal
         begins: Signal
         works: Signal
@@ -94,10 +109,18 @@ class Core(wiring.Component):
                 "address": In(ADDRESS_BITS),
                 "running": Out(1),
                 "fault": Out(Fault),
+                "origin": Out(ORIGIN),
+                "waits": Out(WAIT).array(len(QUEUED)),
                 "fetch": Out(ReadPort()),
                 "r": Out(ReadPort()),
                 "w": Out(WritePort()),
+                "fetch_error": In(1),
+                "r_error": In(1),
+                "w_source": Out(1),
+                "w_open": In(2),
+                "w_error": In(2),
                 "busy": Out(32).array(len(COUNTED)),
+                "written": Out(WRITTEN_BITS).array(len(COUNTED)),
                 "conflicts": Out(32),
                 "begins": Out(len(COUNTED)),
                 "works": Out(len(COUNTED)),
@@ -106,118 +129,214 @@ class Core(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        config = self.config
-        m.submodules.fetcher = fetcher = Fetcher(fetches=config.scalar == "stream")
-        readers, writers = 2 * config.lane_blocks, config.lane_blocks
+        m.submodules.fetcher = fetcher = Fetcher(config=self.config)
+        m.submodules.faults = faults = FaultRegister()
+        s = self._build_units(m, fetcher)
+        if fetcher.fetches:
+            wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
+            m.d.comb += fetcher.error.eq(self.fetch_error)
+        else:
+            wiring.connect(m, s.units["S"].fetch, wiring.flipped(self.fetch))
+        m.d.comb += [
+            fetcher.start.eq(self.start),
+            fetcher.address.eq(self.address),
+            self.running.eq(fetcher.running),
+        ]
+        beyond = self._connect_buffers(m, s)
+        lost = self._connect_global(m, s)
+        queues = self._build_queues(m, s, fetcher, faults)
+        self._build_faults(m, s, fetcher, faults, queues, beyond, lost)
+        self._build_counters(m, s, fetcher, queues)
+        return m
+
+    def _build_units(self, m: Module, fetcher: Fetcher) -> SimpleNamespace:
+        """Make the buffers and the units."""
+        config, ahead = self.config, self.config.ahead
         m.submodules.l1 = l1 = BlockMemory(
             blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2, line=config.l1_blocks
         )
         m.submodules.ub = ub = BankedMemory(
             blocks=config.ub // BLOCK_BYTES,
             banks=config.ub_banks,
-            readers=(readers, 1, 1),  # V, MTE3, S
-            writers=(writers, 1, 1, 1),  # V, MTE1, MTE2, S
+            readers=(2 * config.lane_blocks, 1, 1),  # V, MTE3, S
+            writers=(config.lane_blocks, 1, 1, 1),  # V, MTE1, MTE2, S
         )
         l0a, l0b, l0c = self.operands("L0A"), self.operands("L0B"), self.sums()
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
-        l1_blocks = config.l1 // BLOCK_BYTES
-        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=config.ahead)
+        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=ahead)
         vector: Any = Either(plain=lanes, special=copies, ops=("copy",))
         if config.transposes:
             vector = Either(plain=vector, special=Transposer(), ops=("vtranspose",))
-        ahead = config.ahead
         loads = Mover(ops=("copy", "load", "fill"), ahead=ahead, blocks=config.l1_blocks)
-        patches = ImageLoader(blocks=l1_blocks)
+        patches = ImageLoader(blocks=config.l1 // BLOCK_BYTES)
         mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))
         m.submodules.vector, m.submodules.mte1 = vector, mte1
         m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
         m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
-
-        connect_read(m, mte1.r, l1.r[0])
-        for port, own in zip(vector.ub, ub.r, strict=False):
-            connect_read(m, port, own)
-        connect_read(m, mte3.r, ub.r[readers])
-        wiring.connect(m, scalar.ub, ub.r[readers + 1])
-        connect_read(m, vector.l0c, l0c.r[0])
-        self._split(m, vector, vector.w[0], {"UB": ub.w[0], "L0C": l0c.w[0]})
-        for n in range(1, writers):
-            wiring.connect(m, vector.w[n], ub.w[n])
-        wiring.connect(m, scalar.ub_w, ub.w[writers + 2])
-        self._join_reads(m, [mte2.r, scalar.gm], self.r)
-        program = fetcher.r if config.scalar == "stream" else scalar.fetch
-        wiring.connect(m, program, wiring.flipped(self.fetch))
-        self._split(m, mte1, mte1.w, {"L0A": l0a.w[0], "L0B": l0b.w[0], "UB": ub.w[writers]})
-        self._split(
-            m,
-            mte2,
-            mte2.w,
-            {"L0A": l0a.w[1], "L0B": l0b.w[1], "UB": ub.w[writers + 1], "L1": l1.w[0]},
-        )
-        own = WritePort().create(path=("mte3_gm",))
-        self._split(m, mte3, mte3.w, {"GM": own, "L1": l1.w[1]})
-        self._join_writes(m, [own, scalar.gm_w], self.w)
-
-        queues = {}
-        for n, name in enumerate(QUEUED):
-            queue = queues[name] = UnitQueue(depth=config.queue_words)
-            m.submodules[f"queue_{name.lower()}"] = queue
-            wiring.connect(m, fetcher.queues[n], queue.i)
-            wiring.connect(m, queue.o, units[name].i)
-            m.d.comb += [queue.idle.eq(units[name].idle), fetcher.empty[n].eq(queue.empty)]
-        twice = self._build_flags(m, queues)
-        with m.If(scalar.trap if config.scalar == "riscv" else scalar.differs):
-            m.d.comb += fetcher.stop.eq(Fault.VALUE)
-        with m.Elif(twice):
-            m.d.comb += fetcher.stop.eq(Fault.FLAG)
-        m.d.comb += [
-            fetcher.start.eq(self.start),
-            fetcher.address.eq(self.address),
-            self.running.eq(fetcher.running),
-            self.fault.eq(fetcher.fault),
-        ]
-        self._build_counters(m, fetcher, queues, units, ub.waits)
-        return m
-
-    def _build_counters(
-        self,
-        m: Module,
-        fetcher: Fetcher,
-        queues: dict[str, UnitQueue],
-        units: dict[str, Any],
-        waits: Value,
-    ) -> None:
-        """Count the busy cycles of each unit, and the cycles in which a port of UB waits."""
-        for n, name in enumerate(COUNTED):
-            works = self.works[n]
-            queue = queues[name]
-            m.d.comb += [
-                works.eq(fetcher.running if name == "S" else ~units[name].idle),
-                self.begins[n].eq(queue.o.valid & queue.o.ready),
-            ]
-            with m.If(self.start):
-                m.d.sync += self.busy[n].eq(0)
-            with m.Elif(works):
-                m.d.sync += self.busy[n].eq(self.busy[n] + 1)
-        with m.If(self.start):
-            m.d.sync += self.conflicts.eq(0)
-        with m.Elif(waits):
-            m.d.sync += self.conflicts.eq(self.conflicts + 1)
+        # A unit ends when what it has written to global memory is there.
+        idle: dict[str, Value] = {name: unit.idle for name, unit in units.items()}
+        idle["MTE3"] = mte3.idle & ~self.w_open[0]
+        idle["S"] = scalar.idle & ~self.w_open[1]
+        return SimpleNamespace(units=units, idle=idle, l1=l1, ub=ub, l0a=l0a, l0b=l0b, l0c=l0c)
 
     def _scalar(self, m: Module, fetcher: Fetcher) -> Any:
         """Return unit S: one that compares what was unrolled, or a processor."""
-        if self.config.scalar == "stream":
+        if fetcher.fetches:
             return ScalarUnit()
         scalar = RiscvScalar(memory_bytes=self.config.scalar_bytes)
         wiring.connect(m, scalar.words, fetcher.words)
         m.d.comb += [
-            scalar.start.eq(self.start),
+            scalar.start.eq(self.start & ~fetcher.halt),
             scalar.address.eq(self.address),
             scalar.quiet.eq(fetcher.empty[UNITS.index("S")]),
         ]
         return scalar
+
+    def _connect_buffers(self, m: Module, s: SimpleNamespace) -> dict[str, Value]:
+        """Connect the units to the buffers; tell which unit asks for a block beyond the end."""
+        sizes = {name: size // BLOCK_BYTES for name, size in self.config.buffers.items()}
+        scalar, vector, matrix, mte1, mte2, mte3 = s.units.values()
+        s.gm_w = WritePort().create(path=("mte3_gm",))
+        readers, writers = len(vector.ub), len(vector.w)
+
+        def read(port: Any, memory: Any, name: str, careless: Value | int = 0) -> Value:
+            return guard_read(m, port, memory, sizes[name], careless)
+
+        def split(unit: Any, port: Any, **memories: Any) -> Value:
+            targets = {name: (memory, sizes.get(name, 0)) for name, memory in memories.items()}
+            return guard_split(m, unit.target, port, targets)
+
+        lanes = [
+            read(port, s.ub.r[n], "UB", vector.careless[n]) for n, port in enumerate(vector.ub)
+        ]
+        lanes += [
+            split(vector, port, UB=s.ub.w[n], **({} if n else {"L0C": s.l0c.w[0]}))
+            for n, port in enumerate(vector.w)
+        ]
+        stored = guard_split(m, None, scalar.ub_w, {"UB": (s.ub.w[writers + 2], sizes["UB"])})
+        return {
+            "S": stored | read(scalar.ub, s.ub.r[readers + 1], "UB"),
+            "V": Cat(*lanes, read(vector.l0c, s.l0c.r[0], "L0C")).any(),
+            "M": matrix.beyond,
+            "MTE1": read(mte1.r, s.l1.r[0], "L1")
+            | split(mte1, mte1.w, L0A=s.l0a.w[0], L0B=s.l0b.w[0], UB=s.ub.w[writers]),
+            "MTE2": split(
+                mte2, mte2.w, L0A=s.l0a.w[1], L0B=s.l0b.w[1], UB=s.ub.w[writers + 1], L1=s.l1.w[0]
+            ),
+            "MTE3": read(mte3.r, s.ub.r[readers], "UB")
+            | split(mte3, mte3.w, GM=s.gm_w, L1=s.l1.w[1]),
+        }
+
+    def _connect_global(self, m: Module, s: SimpleNamespace) -> dict[str, Value]:
+        """Connect the units to global memory; tell whose access has an error."""
+        scalar, mte2 = s.units["S"], s.units["MTE2"]
+        # Words that are read ahead may lie beyond the end of memory, but not a kernel.
+        loads = self.config.scalar == "riscv"
+        loader = self.fetch.valid & self.fetch_error if loads else Const(0)
+        failed = self._join_reads(m, [mte2.r, scalar.gm], self.r, self.r_error)
+        self._join_writes(m, [s.gm_w, scalar.gm_w], self.w)
+        m.d.comb += self.w_source.eq(~s.gm_w.request)
+        return {
+            "S": failed[1] | self.w_error[1] | loader,
+            "MTE2": failed[0],
+            "MTE3": self.w_error[0],
+        }
+
+    def _build_queues(
+        self, m: Module, s: SimpleNamespace, fetcher: Fetcher, faults: FaultRegister
+    ) -> dict[str, UnitQueue]:
+        queues = {}
+        for n, name in enumerate(QUEUED):
+            queue = UnitQueue(depth=self.config.queue_words, code=UNITS.index(name))
+            queues[name] = m.submodules[f"queue_{name.lower()}"] = queue
+            wiring.connect(m, fetcher.queues[n], queue.i)
+            wiring.connect(m, queue.o, s.units[name].i)
+            m.d.comb += [
+                queue.idle.eq(s.idle[name]),
+                queue.pc.eq(fetcher.pc),
+                queue.bad.eq(fetcher.bad[n]),
+                queue.halt.eq(faults.halt),
+                fetcher.empty[n].eq(queue.empty),
+                self.waits[n].eq(queue.waiting),
+                faults.reached[n].eq(queue.reached),
+                faults.blocked[n].eq(queue.blocked),
+                faults.empty[n].eq(queue.empty),
+                faults.turns[n].eq(queue.turn),
+            ]
+        return queues
+
+    def _build_faults(
+        self,
+        m: Module,
+        s: SimpleNamespace,
+        fetcher: Fetcher,
+        faults: FaultRegister,
+        queues: dict[str, UnitQueue],
+        beyond: dict[str, Value],
+        lost: dict[str, Value],
+    ) -> None:
+        twice = self._build_flags(m, queues)
+        for n, name in enumerate(QUEUED):
+            trip = Value.cast(faults.trips[n])
+            causes = {Fault.BOUNDS: beyond[name], Fault.FLAG: twice[name]}
+            if name in lost:
+                causes[Fault.BUS] = lost[name]
+            if name == "S":
+                scalar = s.units["S"]
+                differs = scalar.differs if fetcher.fetches else scalar.trap
+                causes[Fault.VALUE] = differs & ~lost["S"]
+            for fault, happens in causes.items():
+                with m.If(happens):
+                    m.d.comb += trip.eq(fault.value)
+        # A processor that waits for the flags of S gives no word either.
+        waits = Const(0) if fetcher.fetches else s.units["S"].waits
+        resting = Cat(*(s.idle[name] for name in QUEUED)) | faults.tripped
+        m.d.comb += [
+            faults.refused.eq(fetcher.refused),
+            faults.refused_origin.eq(fetcher.refused_origin),
+            faults.fetch_blocked.eq(fetcher.blocked | waits),
+            fetcher.halt.eq(faults.halt),
+            fetcher.quiet.eq(resting.all() & ~self.w_open.any()),
+            self.fault.eq(faults.fault),
+            self.origin.eq(faults.origin),
+        ]
+
+    def _build_counters(
+        self, m: Module, s: SimpleNamespace, fetcher: Fetcher, queues: dict[str, UnitQueue]
+    ) -> None:
+        """Count the busy cycles of each unit, and the cycles in which a port of UB waits."""
+        begins = self.start & ~fetcher.halt
+        for n, name in enumerate(COUNTED):
+            queue = queues[name]
+            m.d.comb += [
+                self.works[n].eq(fetcher.running & (1 if name == "S" else ~s.idle[name])),
+                self.begins[n].eq(queue.o.valid & queue.o.ready),
+                self.written[n].eq(self._written(s, name)),
+            ]
+            with m.If(begins):
+                m.d.sync += self.busy[n].eq(0)
+            with m.Elif(self.works[n]):
+                m.d.sync += self.busy[n].eq(self.busy[n] + 1)
+        with m.If(begins):
+            m.d.sync += self.conflicts.eq(0)
+        with m.Elif(s.ub.waits):
+            m.d.sync += self.conflicts.eq(self.conflicts + 1)
+
+    def _written(self, s: SimpleNamespace, name: str) -> Value:
+        """Return the number of bytes that a unit writes in this cycle."""
+        if name == "S":
+            return Mux(self.fetch.valid, BLOCK_BYTES, 0)
+        if name == "M":
+            return s.units["M"].elements << 2
+        ports = s.units[name].w
+        total: Value = Const(0)
+        for port in ports if name == "V" else [ports]:
+            count = sum((bit for bit in port.enable[1:]), Value.cast(port.enable[0]))
+            total = total + Mux(port.grant, count, 0)
+        return total
 
     def operands(self, name: str) -> TileMemory:
         """Return a new L0A or L0B."""
@@ -247,16 +366,14 @@ class Core(wiring.Component):
         )
 
     @staticmethod
-    def _split(m: Module, unit: Any, port: Any, targets: dict[str, Any]) -> None:
-        """Connect the writes of a unit to the memory that it names."""
-        for name, memory in targets.items():
-            here = unit.target == BUFFERS.index(name)
-            join = connect_split if len(memory.data) < len(port.data) else connect_write
-            join(m, port, memory, here)
+    def _join_reads(m: Module, ports: list[Any], memory: Any, error: Value) -> list[Value]:
+        """Connect two units that read at one port; the blocks come in the order of the grants.
 
-    @staticmethod
-    def _join_reads(m: Module, ports: list[Any], memory: Any) -> None:
-        """Connect two units that read at one port; the blocks come in the order of the grants."""
+        Returns
+        -------
+        failed : list of Value
+            For each unit, 1 if its block comes with an error.
+        """
         m.submodules.read_turns = turns = SyncFIFO(width=1, depth=32)
         first, second = ports
         m.d.comb += [
@@ -273,6 +390,7 @@ class Core(wiring.Component):
                 port.valid.eq(memory.valid & (turns.r_data == n)),
                 port.data.eq(memory.data),
             ]
+        return [port.valid & error for port in ports]
 
     @staticmethod
     def _join_writes(m: Module, ports: list[Any], memory: Any) -> None:
@@ -288,13 +406,14 @@ class Core(wiring.Component):
             m.d.comb += getattr(memory, name).eq(value)
 
     @staticmethod
-    def _build_flags(m: Module, units: dict[str, Any]) -> Value:
-        """Keep a bit for each source, target and number; return 1 if a set flag is set again.
+    def _build_flags(m: Module, units: dict[str, Any]) -> dict[str, Value]:
+        """Keep a bit for each source, target and number; tell who sets a set flag again.
 
         The source sets it, and the target clears it.
         """
-        again: list[Value] = []
+        again: dict[str, Value] = {}
         for source, setter in units.items():
+            twice: list[Value] = []
             for target, waiter in units.items():
                 if source == target:
                     continue
@@ -312,144 +431,6 @@ class Core(wiring.Component):
                 with m.If(sets):
                     m.d.comb += one_set.eq(1 << setter.register[:3])
                 m.d.sync += flags.eq((flags & ~cleared) | one_set)
-                again.append((flags & one_set).any())
-        return Cat(*again).any()
-
-
-class CoreBoard(wiring.Component):
-    """Core with its global memory, for simulation: a host writes, starts and reads.
-
-    The fetch has a port of the memory for itself.
-
-    Parameters
-    ----------
-    config : CoreConfig
-    memory_bytes : int
-        Bytes of global memory, a multiple of 32.
-    latency : int
-        Cycles from a read of the core to its data, from 1 on.
-    traced : bool
-        If True, the board has the stream ``t``.
-
-    Members
-    -------
-    i : In(stream.Signature({kind: 2, address: 32, data: 256}))
-        What the host asks for, in order: kind 0 writes a block at a byte, 1 starts a program at a
-        byte and waits for its end, and 2 reads a block.
-    o : Out(stream.Signature(256))
-        The blocks that were read.
-    t : Out(stream.Signature({begin: 32, end: 32})) for each of V, M, MTE1, MTE2, MTE3
-        Cycles in which an instruction was taken, and in which its unit was idle again. The host
-        must take each item at once.
-    cycles, busy, conflicts, fault : Out
-        Cycles of the last program, the counters of its units and of UB, and its fault.
-    """
-
-    shared = Core.shared
-
-    if TYPE_CHECKING:
-        i: stream.Interface
-        o: stream.Interface
-        cycles: Signal
-        busy: Any
-        conflicts: Signal
-        fault: Any
-        t: Any
-
-    def __init__(
-        self, *, config: CoreConfig, memory_bytes: int, latency: int = 1, traced: bool = False
-    ):
-        self.config, self.memory_bytes, self.delay = config, memory_bytes, latency
-        self.traced = traced
-        host = data.StructLayout({"kind": 2, "address": ADDRESS_BITS, "data": 8 * BLOCK_BYTES})
-        super().__init__(
-            {
-                "i": In(stream.Signature(host)),
-                "o": Out(stream.Signature(8 * BLOCK_BYTES)),
-                "cycles": Out(32),
-                "busy": Out(32).array(len(COUNTED)),
-                "conflicts": Out(32),
-                "fault": Out(Fault),
-            }
-            | ({"t": Out(stream.Signature(SPAN)).array(len(COUNTED) - 1)} if traced else {})
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.core = core = Core(config=self.config)
-        blocks = self.memory_bytes // BLOCK_BYTES
-        m.submodules.memory = memory = BlockMemory(blocks=blocks, readers=3, writers=2, own=True)
-        for n, port in enumerate((core.r, core.fetch)):
-            self._delay(m, port, memory.r[n], f"read{n}")
-        wiring.connect(m, core.w, memory.w[0])
-        host, own = memory.w[1], memory.r[2]
-        i = self.i.payload
-        started, asked = Signal(), Signal()
-        writes, starts, reads = (self.i.valid & (i.kind == kind) for kind in range(3))
-        m.d.comb += [
-            host.request.eq(writes),
-            host.address.eq(i.address[5:]),
-            host.data.eq(i.data),
-            host.enable.eq((1 << BLOCK_BYTES) - 1),
-            own.request.eq(reads & ~asked),
-            own.address.eq(i.address[5:]),
-            core.start.eq(starts & ~started),
-            core.address.eq(i.address),
-            self.fault.eq(core.fault),
-        ]
-        held = Signal(8 * BLOCK_BYTES)
-        full = Signal()
-        with m.If(own.valid):
-            m.d.sync += [held.eq(own.data), full.eq(1)]
-        with m.If(own.grant):
-            m.d.sync += asked.eq(1)
-        with m.If(core.start):
-            m.d.sync += [started.eq(1), self.cycles.eq(0)]
-        with m.Elif(core.running):
-            m.d.sync += self.cycles.eq(self.cycles + 1)
-        ended = started & ~core.running
-        stopped = core.fault != Fault.NONE
-        m.d.comb += [
-            self.o.valid.eq(full),
-            self.o.payload.eq(held),
-            self.i.ready.eq(
-                (writes & host.grant)
-                | (starts & started & Mux(stopped, 1, ended))
-                | (reads & full & self.o.ready)
-            ),
-            Cat(*self.busy).eq(Cat(*core.busy)),
-            self.conflicts.eq(core.conflicts),
-        ]
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [started.eq(0), asked.eq(0), full.eq(0)]
-        if self.traced:
-            self._build_trace(m, core)
-        return m
-
-    def _build_trace(self, m: Module, core: Any) -> None:
-        """Send begin and end of each instruction."""
-        for n, trace in enumerate(self.t, start=1):
-            begin, taken = Signal(32, name=f"begin{n}"), Signal(name=f"taken{n}")
-            m.d.comb += [
-                trace.valid.eq(taken & ~core.works[n]),
-                trace.payload.begin.eq(begin),
-                trace.payload.end.eq(self.cycles),
-            ]
-            with m.If(trace.valid):
-                m.d.sync += taken.eq(0)
-            with m.If(core.begins[n]):
-                m.d.sync += [begin.eq(self.cycles), taken.eq(1)]
-
-    def _delay(self, m: Module, port: Any, memory: Any, name: str) -> None:
-        """Connect a port to the memory, with a block that comes some cycles later."""
-        m.d.comb += [
-            memory.request.eq(port.request),
-            memory.address.eq(port.address),
-            port.grant.eq(memory.grant),
-        ]
-        valid, block = memory.valid, memory.data
-        for n in range(self.delay - 1):
-            later, next_block = Signal(name=f"{name}_valid{n}"), Signal(256, name=f"{name}_data{n}")
-            m.d.sync += [later.eq(valid), next_block.eq(block)]
-            valid, block = later, next_block
-        m.d.comb += [port.valid.eq(valid), port.data.eq(block)]
+                twice.append((flags & one_set).any())
+            again[source] = Cat(*twice).any()
+        return again

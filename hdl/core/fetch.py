@@ -1,33 +1,24 @@
 """Unit S: it fetches the words of a program, and gives them to the queues in program order."""
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value
-from amaranth.lib import enum, stream, wiring
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from vitruvian.golden.core.encoding import UNIT_BITS, UNITS, WORD_BITS
+from vitruvian.golden.core.encoding import OPCODE_BITS, UNIT_BITS, UNITS, WORD_BITS
 
+from .check import WordCheck
+from .config import CoreConfig
+from .faults import ORIGIN, PC_BITS, Fault
 from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
-from .record import QUEUED, is_op, length, unit
+from .record import QUEUED, is_op, length, opcode, unit
 
 #: Blocks that are read ahead.
 AHEAD = 4
 _WORDS = BLOCK_BITS // WORD_BITS
-
-
-class Fault(enum.Enum, shape=4):
-    """What stopped a core."""
-
-    NONE = 0
-    #: A word names a unit that the core lacks.
-    UNIT = 1
-    #: A flag was set that was set already.
-    FLAG = 2
-    #: A scalar load found another element than the program expects.
-    #: If S is a processor, its program has an unknown instruction or an address of no memory.
-    VALUE = 3
 
 
 class Fetcher(wiring.Component):
@@ -35,8 +26,8 @@ class Fetcher(wiring.Component):
 
     Parameters
     ----------
-    fetches : bool
-        If True, the words come from global memory, else from a processor.
+    config : CoreConfig
+        Its ``scalar`` says if the words come from global memory or from a processor.
 
     Members
     -------
@@ -52,10 +43,18 @@ class Fetcher(wiring.Component):
         The words for the units S, V, M, MTE1, MTE2 and MTE3.
     empty : In(6)
         Queue and unit have nothing to do. While S has something to do, nothing is dispatched.
-    stop : In(Fault)
-        A fault of a unit.
-    fault : Out(Fault)
-        The reason why the program has stopped before its end.
+    pc : Out(24)
+        The number of the word in the program, for all queues.
+    error : In(1), if it fetches
+        The block that comes at ``r`` has no meaning, because the memory has answered with an error.
+    halt, quiet : In(1), In(1)
+        There is a fault; all units have ended what they can. Then the program ends.
+    bad : Out(6)
+        The last word of a queue is one that is refused. No other follows.
+    refused, refused_origin : Out(Fault), Out(ORIGIN)
+        What is wrong with it.
+    blocked : Out(1)
+        The unit has no word, or one that its queue does not take.
     """
 
     if TYPE_CHECKING:
@@ -66,12 +65,22 @@ class Fetcher(wiring.Component):
         words: stream.Interface
         queues: Any
         empty: Signal
-        stop: Any
-        fault: Any
+        pc: Signal
+        error: Signal
+        halt: Signal
+        quiet: Signal
+        bad: Signal
+        refused: Any
+        refused_origin: Any
+        blocked: Signal
 
-    def __init__(self, *, fetches: bool = True) -> None:
-        self.fetches = fetches
-        source = {"r": Out(ReadPort())} if fetches else {"words": In(stream.Signature(WORD_BITS))}
+    def __init__(self, *, config: CoreConfig):
+        self.config, self.fetches = config, config.scalar == "stream"
+        source = (
+            {"r": Out(ReadPort()), "error": In(1)}
+            if self.fetches
+            else {"words": In(stream.Signature(WORD_BITS))}
+        )
         super().__init__(
             {
                 "start": In(1),
@@ -80,99 +89,134 @@ class Fetcher(wiring.Component):
                 **source,
                 "queues": Out(stream.Signature(WORD_BITS)).array(len(QUEUED)),
                 "empty": In(len(QUEUED)),
-                "stop": In(Fault),
-                "fault": Out(Fault),
+                "pc": Out(PC_BITS),
+                "halt": In(1),
+                "quiet": In(1),
+                "bad": Out(len(QUEUED)),
+                "refused": Out(Fault),
+                "refused_origin": Out(ORIGIN),
+                "blocked": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        ended = Signal()  # the word 0 has come
-        word = Signal(WORD_BITS)
-        there, taken = Signal(), Signal()
+        m.submodules.check = check = WordCheck(config=self.config)
+        s = SimpleNamespace(bad=Value.cast(check.bad))
+        names = ("ended", "there", "taken", "first", "stops", "lost", "wrong")
+        for name in names:  # "ended" is set by the word 0, or by one that is refused
+            setattr(s, name, Signal(name=name))
+        s.stopped = s.ended | self.halt
+        s.word = Signal(WORD_BITS, name="word")
+        s.more = Signal(5)  # words of the instruction that have not come
+        s.count = Signal(5)  # and those that have
+        s.goes = Signal(UNIT_BITS, name="goes")
         spent: list[Value] = []  # no block of the program is left
         resets: list[Any] = []
         if self.fetches:
-            spent, resets = self._build_fetch(m, word, there, taken, ended)
+            spent, resets = self._build_reads(m, s)
         else:
             m.d.comb += [
-                word.eq(self.words.payload),
-                there.eq(self.words.valid & self.running & ~ended & (self.fault == Fault.NONE)),
-                self.words.ready.eq(taken),
+                s.word.eq(self.words.payload),
+                s.there.eq(self.words.valid & self.running & ~s.stopped),
+                self.words.ready.eq(s.taken),
             ]
-
-        # The first word says where the others go.
-        more = Signal(5)  # words of the instruction that have not come
-        target = Signal(UNIT_BITS)
-        goes = Signal(UNIT_BITS)
-        first = more == 0
-        stops = first & (word == 0)
-        m.d.comb += goes.eq(Mux(first, unit(word), target))
-        # A barrier of all units has the code of S, and ends here.
-        barrier = first & is_op(word, "pipe_barrier") & (goes == UNITS.index("S"))
-        may = ~first | self.empty[UNITS.index("S")]
-        ready = Signal()
-        for n, name in enumerate(QUEUED):
-            here = goes == UNITS.index(name)
-            m.d.comb += [
-                self.queues[n].payload.eq(word),
-                self.queues[n].valid.eq(there & here & may & ~stops & ~barrier),
-            ]
-            with m.If(here):
-                m.d.comb += ready.eq(Mux(barrier, self.empty.all(), self.queues[n].ready & may))
-        m.d.comb += taken.eq(there & ready & ~stops)
-        with m.If(taken):
-            m.d.sync += target.eq(goes)
-            with m.If(first):
-                m.d.sync += more.eq(length(word) - 1)
-            with m.Else():
-                m.d.sync += more.eq(more - 1)
-        with m.If(there & stops):
-            m.d.sync += ended.eq(1)
-        with m.If(self.running & (Value.cast(self.stop) != Fault.NONE.value)):
-            m.d.sync += [self.fault.eq(self.stop), self.running.eq(0)]
-        with m.Elif(there & first & (goes > UNITS.index(QUEUED[-1]))):
-            m.d.sync += [self.fault.eq(Fault.UNIT), self.running.eq(0)]
-        ends = self.running & ended & self.empty.all()
-        for condition in spent:
-            ends = ends & condition
-        with m.If(ends):
+        self._build_dispatch(m, s)
+        self._build_refusal(m, s)
+        m.d.comb += [
+            check.word.eq(s.word),
+            check.number.eq(s.count),
+            check.taken.eq(s.taken),
+            s.wrong.eq(s.bad != Fault.NONE.value),
+        ]
+        over = Mux(self.halt, self.quiet, s.ended & self.empty.all())
+        with m.If(self.running & over & Cat(Const(1, 1), *spent).all()):
             m.d.sync += self.running.eq(0)
-        with m.If(self.start):
+        with m.If(s.taken):
+            m.d.sync += self.pc.eq(self.pc + 1)
+        with m.If(self.start & ~self.halt):
             m.d.sync += [
                 self.running.eq(1),
-                ended.eq(0),
                 *resets,
-                more.eq(0),
-                self.fault.eq(Fault.NONE),
+                *(signal.eq(0) for signal in (s.ended, s.more, s.count, self.pc)),
             ]
         return m
 
-    def _build_fetch(
-        self, m: Module, word: Signal, there: Signal, taken: Signal, ended: Signal
-    ) -> tuple[list[Value], list[Any]]:
+    def _build_reads(self, m: Module, s: Any) -> tuple[list[Value], list[Any]]:
         """Read the program ahead; return when no block is left, and what a start resets."""
-        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS, depth=AHEAD)
+        m.submodules.blocks = blocks = SyncFIFO(width=BLOCK_BITS + 1, depth=AHEAD)
         row = Signal(ADDRESS_BITS - PLACE_BITS)
         on_way = Signal(range(AHEAD + 1))
+        number = Signal(range(_WORDS))
         m.d.comb += [
-            self.r.request.eq(self.running & ~ended & (blocks.w_level + on_way < AHEAD)),
+            self.r.request.eq(self.running & ~s.stopped & (blocks.w_level + on_way < AHEAD)),
             self.r.address.eq(row),
-            blocks.w_data.eq(self.r.data),
+            blocks.w_data.eq(Cat(self.r.data, self.error)),
             blocks.w_en.eq(self.r.valid & self.running),
         ]
         m.d.sync += on_way.eq(on_way + self.r.grant - self.r.valid)
         with m.If(self.r.grant):
             m.d.sync += row.eq(row + 1)
-
-        number = Signal(range(_WORDS))
         words = Array(blocks.r_data[WORD_BITS * i : WORD_BITS * (i + 1)] for i in range(_WORDS))
         m.d.comb += [
-            word.eq(words[number]),
-            there.eq(blocks.r_rdy & self.running & ~ended & (self.fault == Fault.NONE)),
-            blocks.r_en.eq((taken & (number == _WORDS - 1)) | (ended & blocks.r_rdy)),
+            s.word.eq(words[number]),
+            s.lost.eq(blocks.r_data[BLOCK_BITS]),
+            s.there.eq(blocks.r_rdy & self.running & ~s.stopped),
+            blocks.r_en.eq((s.taken & (number == _WORDS - 1)) | (s.stopped & blocks.r_rdy)),
         ]
-        with m.If(taken):
+        with m.If(s.taken):
             m.d.sync += number.eq(number + 1)
-        resets = [row.eq(self.address[PLACE_BITS:]), number.eq(0)]
-        return [on_way == 0, ~blocks.r_rdy], resets
+        return [on_way == 0, ~blocks.r_rdy], [row.eq(self.address[PLACE_BITS:]), number.eq(0)]
+
+    def _build_dispatch(self, m: Module, s: Any) -> None:
+        """Give a word to a queue; the first word of an instruction says where the others go."""
+        word, first = s.word, s.first
+        target = Signal(UNIT_BITS)
+        scalar = UNITS.index("S")
+        missing = first & (s.lost | (unit(word) >= len(QUEUED)))
+        # A barrier of all units has the code of S, and ends here.
+        barrier = first & is_op(word, "pipe_barrier") & (s.goes == scalar) & ~(missing | s.wrong)
+        may = ~first | self.empty[scalar]
+        ready = Signal()
+        m.d.comb += [
+            first.eq(s.more == 0),
+            s.stops.eq(first & (word == 0) & ~s.lost),
+            s.goes.eq(Mux(missing, scalar, Mux(first, unit(word), target))),
+        ]
+        for n, name in enumerate(QUEUED):
+            here = s.goes == UNITS.index(name)
+            m.d.comb += [
+                self.queues[n].payload.eq(word),
+                self.queues[n].valid.eq(s.there & here & may & ~s.stops & ~barrier),
+            ]
+            with m.If(here):
+                m.d.comb += ready.eq(Mux(barrier, self.empty.all(), self.queues[n].ready & may))
+        m.d.comb += [
+            s.taken.eq(s.there & ready & ~s.stops),
+            self.blocked.eq(self.running & (s.ended | (s.there & ~ready & ~s.stops))),
+        ]
+        left = Mux(first, length(word), s.more)  # this word and those behind it
+        with m.If(s.taken):
+            m.d.sync += [
+                target.eq(s.goes),
+                s.more.eq(left - 1),
+                s.count.eq(Mux(left == 1, 0, s.count + 1)),
+            ]
+        with m.If(s.there & s.stops):
+            m.d.sync += s.ended.eq(1)
+
+    def _build_refusal(self, m: Module, s: Any) -> None:
+        """Stop behind a word that is refused, and keep what is wrong with it."""
+        opened = Signal(ORIGIN)  # the instruction whose first words have come
+        here = Cat(unit(s.word), opcode(s.word), self.pc)
+        with m.If(s.taken & s.first):
+            m.d.sync += Value.cast(opened).eq(here)
+        nothing = Cat(Const(UNITS.index("S"), UNIT_BITS), Const(0, OPCODE_BITS))
+        origin = Mux(s.lost, Cat(nothing, self.pc), Mux(s.first, here, Value.cast(opened)))
+        with m.If(s.taken & (s.lost | s.wrong)):
+            m.d.sync += [
+                s.ended.eq(1),
+                self.bad.eq(1 << s.goes),
+                Value.cast(self.refused).eq(Mux(s.lost, Fault.BUS.value, s.bad)),
+                Value.cast(self.refused_origin).eq(origin),
+            ]

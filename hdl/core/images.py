@@ -17,6 +17,9 @@ from .record import RECORD_BITS, dtype_code, part, signed_part
 
 #: Blocks that are read ahead.
 _AHEAD = 4
+#: Bits of an address above those of the buffer, by which a pixel beyond its end is found. An image
+#: of more than so many buffers is not.
+_MORE_BITS = 4
 #: Names of the command's fields that have another name in an instruction.
 _FIELDS = {
     "height": "height",
@@ -39,11 +42,11 @@ _FIELDS = {
 
 def conversion(blocks: int) -> ConversionConfig:
     """Return the parameters of a unit that addresses so many blocks."""
-    return ConversionConfig(rows=1, address_bits=bits(blocks), ahead=_AHEAD)
+    return ConversionConfig(rows=1, address_bits=bits(blocks) + _MORE_BITS, ahead=_AHEAD)
 
 
-def _command(m: Module, command: Any, record: Value, op: str, image: str) -> None:
-    """Set the fields of a command from an instruction."""
+def _command(m: Module, command: Any, record: Value, op: str, image: str) -> Value:
+    """Set the fields of a command from an instruction; return 1 if its image begins too far."""
     for field, name in _FIELDS.items():
         m.d.comb += getattr(command, field).eq(part(record, op, name))
     m.d.comb += [
@@ -51,6 +54,7 @@ def _command(m: Module, command: Any, record: Value, op: str, image: str) -> Non
         command.row.eq(signed_part(record, op, "row")),
         command.column.eq(signed_part(record, op, "column")),
     ]
+    return part(record, op, image)[PLACE_BITS + len(command.base) :].any()
 
 
 class _Reads:
@@ -108,7 +112,8 @@ class ImageLoader(wiring.Component):
             Signal(ADDRESS_BITS, name=name) for name in ("begin", "place", "fractal_step")
         )
         row = Signal(range(ROWS))
-        _command(m, unit.i.payload, record, "im2col", "src")
+        far, some = Signal(), part(record, "im2col", "repeat") != 0
+        begins_far = _command(m, unit.i.payload, record, "im2col", "src")
         value = part(record, "im2col", "pad_value")
         dtype = part(record, "im2col", "src.dtype")
         narrow = Cat(*(dtype == dtype_code(name) for name in ("int8", "uint8"))).any()
@@ -117,15 +122,16 @@ class ImageLoader(wiring.Component):
         m.d.comb += [
             Value.cast(unit.i.payload.mode).eq(part(record, "im2col", "mode")),
             unit.i.payload.fill.eq(fill),
-            unit.i.valid.eq(self.i.valid & ~active),
+            unit.i.valid.eq(self.i.valid & ~active & some),
             self.i.ready.eq(unit.i.ready & ~active),
             start.eq(self.i.valid & self.i.ready),
             self.idle.eq(~active),
         ]
-        reads = _Reads(m, "image")
+        reads, pixel = _Reads(m, "image"), unit.fetch.payload[0]
         m.d.comb += [
             self.r.request.eq(unit.fetch.valid & reads.room),
-            self.r.address.eq(unit.fetch.payload[0].address),
+            # A pixel of the border has no address.
+            self.r.address.eq(Mux(pixel.inside, Cat(pixel.address, far), 0)),
             unit.fetch.ready.eq(self.r.grant),
             reads.granted.eq(self.r.grant),
             reads.came.eq(self.r.valid),
@@ -147,7 +153,8 @@ class ImageLoader(wiring.Component):
                 m.d.sync += active.eq(0)
         with m.If(start):
             m.d.sync += [
-                active.eq(1),
+                active.eq(some),
+                far.eq(begins_far),
                 left.eq(part(record, "im2col", "repeat") << 4),
                 row.eq(0),
                 begin.eq(part(record, "im2col", "dst")),
@@ -175,21 +182,26 @@ class ImageWalk:
     valid, step : Signal
         There is a pixel; go on to the next one.
     row, inside : Value
-        The block of the pixel, or 0 if it is outside of the image.
+        The block of the pixel, or 0 if it is outside of the image. A block beyond the end of UB
+        has higher bits.
     """
 
     def __init__(self, m: Module, record: Value, blocks: int):
         m.submodules.pixels = generator = AddressGenerator(config=conversion(blocks))
         self.asks, self.ready = Signal(name="image_asks"), Signal(name="image_ready")
         self.valid, self.step = Signal(name="pixel_there"), Signal(name="pixel_step")
-        _command(m, generator.i.payload, record, "col2im", "dst")
+        far, nothing = Signal(name="image_far"), part(record, "col2im", "repeat") == 0
+        begins_far = _command(m, generator.i.payload, record, "col2im", "dst")
         pixel = generator.o.payload.pixels[0]
         self.inside = pixel.inside
-        self.row = pixel.address & pixel.inside.replicate(len(pixel.address))
+        row = Cat(pixel.address, far)
+        self.row = row & pixel.inside.replicate(len(row))
+        with m.If(self.asks & self.ready):
+            m.d.sync += far.eq(begins_far)
         m.d.comb += [
             generator.i.payload.mode.eq(Mode.PATCHES),
-            generator.i.valid.eq(self.asks),
-            self.ready.eq(generator.i.ready),
+            generator.i.valid.eq(self.asks & ~nothing),
+            self.ready.eq(generator.i.ready | nothing),
             self.valid.eq(generator.o.valid),
             generator.o.ready.eq(self.step),
         ]

@@ -57,7 +57,7 @@ class LaneWalk:
         self._whole = Signal(MASK_BITS, name="whole_mask")
         # None, eight or 16 for each block, so the low bits of a lane are zeros.
         self._lane_step = Signal(8, name="lanes_of_beat")
-        low = bits(8 * blocks)
+        self._low = low = bits(8 * blocks)
         m.d.comb += self.mask.eq(self._whole >> Cat(Const(0, low), self.lane[low:]))
         self.offsets = [
             [Const(0, 1), *(Signal(ADDRESS_BITS, name=f"offset{o}_{j}") for j in range(1, blocks))]
@@ -68,6 +68,11 @@ class LaneWalk:
         self._build_step(m)
         with m.If(start):
             self._build_start(m, plan)
+
+    def enabled(self, block: int, sixteen: Value | int) -> Value:
+        """Return 1 if a block has an enabled lane; with ``sixteen``, it has so many in any case."""
+        eight, all_lanes = (self.mask[n * block :][:n].any() for n in (8, 16))
+        return Mux(self._lane_step[self._low + 1] | sixteen, all_lanes, eight)
 
     def _build_step(self, m: Module) -> None:
         last = [self._index[n] + 1 == self._count[n] for n in range(LEVELS)]
@@ -98,7 +103,7 @@ class LaneWalk:
 
     def _build_start(self, m: Module, plan: Any) -> None:
         m.d.sync += [
-            self.ended.eq(0),
+            self.ended.eq((plan.counts[0] == 0) | (plan.counts[1] == 0)),
             self._whole.eq(plan.mask),
             self.lane.eq(0),
             self._lane_step.eq(plan.lane_step),

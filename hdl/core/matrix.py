@@ -41,6 +41,10 @@ class MatrixFeeder(wiring.Component):
         Instructions.
     idle : Out(1)
         All instructions have ended.
+    beyond : Out(1)
+        A tile of the beat is not in its memory. The unit goes on, but does not write that of C.
+    elements : Out(9)
+        Elements of C that are written in this cycle.
 
     Notes
     -----
@@ -51,10 +55,19 @@ class MatrixFeeder(wiring.Component):
     if TYPE_CHECKING:
         i: stream.Interface
         idle: Signal
+        beyond: Signal
+        elements: Signal
 
     def __init__(self, *, config: CoreConfig, a: TileMemory, b: TileMemory, c: TileMemory):
         self.config, self.a, self.b, self.c = config, a, b, c
-        super().__init__({"i": In(stream.Signature(RECORD_BITS)), "idle": Out(1)})
+        super().__init__(
+            {
+                "i": In(stream.Signature(RECORD_BITS)),
+                "idle": Out(1),
+                "beyond": Out(1),
+                "elements": Out(9),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -81,6 +94,10 @@ class MatrixFeeder(wiring.Component):
         s = SimpleNamespace(
             walk=walk, first=first, adds=adds, active=active, go=Signal(name="go"), unit=unit
         )
+        s.beyond = Signal(name="tile_beyond")
+        memories = {"a": self.a, "b": self.b, "c": self.c}
+        s.tiles, beyond = walk.tiles(m, memories, first)
+        m.d.comb += [s.beyond.eq(beyond), self.beyond.eq(s.go & s.beyond)]
         self._build_beats(m, s)
         self._build_results(m, s)
         m.d.comb += self.idle.eq(~active)
@@ -116,7 +133,7 @@ class MatrixFeeder(wiring.Component):
             now.terms.eq(walk.terms),
         ]
         m.d.sync += [s.later.eq(s.go), next_beat.eq(now), waits_c.eq(s.go & reads_c)]
-        self._build_reads(m, walk, s.first, s.go, reads_c)
+        self._build_reads(m, s, reads_c)
         a, b = (self._masked(m, memory, next_beat.terms) for memory in (self.a, self.b))
         leaving = data.View(beat, beats.r_data[: beat.size])
         operands = beats.r_data[beat.size :]
@@ -148,8 +165,8 @@ class MatrixFeeder(wiring.Component):
         m.d.comb += [
             s.room.eq(targets.w_rdy),
             targets.w_en.eq(s.go & walk.closes),
-            entering.address.eq(walk.address_c(self.c, s.first["c"])),
-            entering.rows.eq(walk.rows),
+            entering.address.eq(s.tiles["c"]),
+            entering.rows.eq(Mux(s.beyond, 0, walk.rows)),
             entering.bytes.eq(walk.bytes),
             unit.o.ready.eq(targets.r_rdy),
             self.c.write.eq(unit.o.valid & unit.o.ready),
@@ -159,17 +176,19 @@ class MatrixFeeder(wiring.Component):
             Value.cast(self.c.values).eq(Value.cast(unit.o.payload)),
             targets.r_en.eq(self.c.write),
         ]
+        rows = sum((done.rows[i] for i in range(1, tile.m)), Value.cast(done.rows[0]))
+        columns = sum((done.bytes[4 * j] for j in range(1, tile.n)), Value.cast(done.bytes[0]))
+        with m.If(self.c.write):
+            m.d.comb += self.elements.eq(rows * columns)
 
-    def _build_reads(
-        self, m: Module, walk: TileWalk, first: dict[str, Signal], go: Value, reads_c: Value
-    ) -> None:
+    def _build_reads(self, m: Module, s: Any, reads_c: Value) -> None:
         m.d.comb += [
-            self.a.read.eq(go),
-            self.a.tile.eq(walk.address_a(self.a, first["a"])),
-            self.b.read.eq(go),
-            self.b.tile.eq(walk.address_b(self.b, first["b"])),
-            self.c.read.eq(go & reads_c),
-            self.c.tile.eq(walk.address_c(self.c, first["c"])),
+            self.a.read.eq(s.go),
+            self.a.tile.eq(s.tiles["a"]),
+            self.b.read.eq(s.go),
+            self.b.tile.eq(s.tiles["b"]),
+            self.c.read.eq(s.go & reads_c),
+            self.c.tile.eq(s.tiles["c"]),
         ]
 
     def _masked(self, m: Module, memory: TileMemory, terms: Value) -> Value:

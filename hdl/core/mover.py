@@ -154,8 +154,9 @@ class Mover(wiring.Component):
 
     def _build_start(self, m: Module, s: Any, transfer: Transfer) -> None:
         alone = transfer.pads & (transfer.levels[2].count == 1)
+        counts = Cat(*(level.count != 0 for level in transfer.levels))
         m.d.sync += [
-            s.active.eq(1),
+            s.active.eq((transfer.run != 0) & counts.all()),
             s.fills.eq(transfer.fills),
             s.pads.eq(transfer.pads),
             s.turned.eq(transfer.turned),

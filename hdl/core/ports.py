@@ -92,14 +92,14 @@ def bits(count: int) -> int:
     return (count - 1).bit_length()
 
 
-def connect_read(m: Module, unit: Any, memory: Any) -> None:
-    """Connect a unit that reads to a memory whose lines are as long or longer.
+def connect_read(m: Module, unit: Any, memory: Any, may: Value | int = 1) -> None:
+    """Connect a unit that reads, while ``may`` is set, to a memory with lines as long or longer.
 
     The memory must give a line in the cycle after its grant.
     """
     low = bits(len(memory.data) // len(unit.data))
     m.d.comb += [
-        memory.request.eq(unit.request),
+        memory.request.eq(unit.request & may),
         memory.address.eq(unit.address >> low),
         unit.grant.eq(memory.grant),
         unit.valid.eq(memory.valid),

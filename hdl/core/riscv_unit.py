@@ -64,6 +64,8 @@ class RiscvScalar(wiring.Component):
     trap : Out(1)
         The processor stands still at a mistake of its program: an unknown instruction, or an
         address that no memory has or that is not aligned.
+    waits : Out(1)
+        The processor waits until the queue of S is empty.
     """
 
     if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class RiscvScalar(wiring.Component):
         ub_w: Any
         gm_w: Any
         trap: Signal
+        waits: Signal
 
     def __init__(self, *, memory_bytes: int):
         self.memory_bytes = memory_bytes
@@ -96,6 +99,7 @@ class RiscvScalar(wiring.Component):
                 "ub_w": Out(WritePort()),
                 "gm_w": Out(WritePort()),
                 "trap": Out(1),
+                "waits": Out(1),
             }
         )
 
@@ -181,6 +185,9 @@ class RiscvScalar(wiring.Component):
                 write.data.eq(bus.data.replicate(BLOCK_BITS // XLEN)),
                 write.enable.eq((bus.enable << (place << 2))[:BLOCK_BYTES]),
             ]
+            if name != "OWN":
+                with m.If(bus.request & here & ~self.quiet):
+                    m.d.comb += self.waits.eq(1)
             with m.If(read.grant):
                 m.d.sync += asked.eq(1)
             with m.If(read.valid):

@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    DomainRenamer,
+    Module,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +23,7 @@ from .access import CoreAccess
 from .buffer import BlockMemory
 from .config import CORES, CoreConfig
 from .core import Core
-from .fetch import Fault
+from .faults import Fault
 from .ports import BLOCK_BYTES
 
 
@@ -118,6 +127,10 @@ class SerialCore(wiring.Component):
             core.address.eq(access.address),
             access.running.eq(core.running),
             access.fault.eq(core.fault),
+            access.origin.eq(core.origin),
+            Cat(*(Value.cast(wait) for wait in access.waits)).eq(
+                Cat(*(Value.cast(wait) for wait in core.waits))
+            ),
             Cat(*access.counters).eq(Cat(cycles, *core.busy)),
         ]
         return m

@@ -5,7 +5,7 @@ from ..bus.registers import Access, Register, RegisterField
 #: The characters ``VITC``, by which a host recognises a core.
 IDENTITY = 0x56495443
 #: Version of the map: the high half changes if old hosts would fail.
-VERSION = 0x00010000
+VERSION = 0x00010001
 #: Characters of the preset's name.
 NAME_BYTES = 8
 
@@ -13,6 +13,9 @@ _R, _W = Access.READ, Access.WRITE
 
 #: The counters of cycles, in the order of their registers.
 COUNTERS = ("cycles", "s", "v", "m", "mte1", "mte2", "mte3")
+
+#: The units, in the order of the registers of the flags that they wait for.
+WAITING = COUNTERS[1:]
 
 #: All registers, in the order of their offsets.
 REGISTERS = (
@@ -40,6 +43,8 @@ REGISTERS = (
         (
             RegisterField("running", 0, 1, "a program has not ended"),
             RegisterField("fault", 4, 4, "why a program has stopped; 0 if it has not"),
+            RegisterField("unit", 8, 3, "code of the unit that has the fault"),
+            RegisterField("opcode", 16, 8, "its opcode; 0 if the program could not be read"),
         ),
     ),
     Register(
@@ -60,6 +65,22 @@ REGISTERS = (
             (name, "of the program" if not n else f"in which {name.upper()} had work")
             for n, name in enumerate(COUNTERS)
         )
+    ),
+    Register("fault_pc", 0x44, _R, "number of the first word of the instruction with the fault"),
+    *(
+        Register(
+            f"wait_{name}",
+            0x48 + 4 * n,
+            _R,
+            f"the flag that {name.upper()} waits for",
+            (
+                RegisterField("waits", 0, 1, "the unit waits"),
+                RegisterField("source", 1, 3, "code of the unit that sets the flag"),
+                RegisterField("flag", 4, 4, "number of the flag"),
+                RegisterField("pc", 8, 24, "number of the waiting word in the program"),
+            ),
+        )
+        for n, name in enumerate(WAITING)
     ),
 )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
+from .guard import reaches
 from .ports import bits
 from .tiles import ROWS, TileMemory
 
@@ -130,31 +131,36 @@ class TileWalk:
         per = 4 - self.k_step
         return self.k >> per, self.k[:per] if per else Const(0, 1)
 
-    def address_a(self, memory: TileMemory, first: Value) -> Value:
-        """Return the tile of A: its fractals are (M/16, K/16)."""
-        fractal, group = self._split_row(self.row)
-        deep, piece = self._split_k()
-        return _address(memory, first, fractal * self.k_fractals + deep, group, piece)
+    def tiles(
+        self, m: Module, memories: dict[str, TileMemory], first: dict[str, Signal]
+    ) -> tuple[dict[str, Value], Value]:
+        """Return the addresses of the beat's tiles a, b and c, and 1 if one is not in its memory.
 
-    def address_b(self, memory: TileMemory, first: Value) -> Value:
-        """Return the tile of B: its fractals are (K/16, N/16), with a row for each column of B."""
-        fractal, group = self._split_column(self.column)
-        deep, piece = self._split_k()
-        return _address(memory, first, deep * self.n_fractals + fractal, group, piece)
-
-    def address_c(self, memory: TileMemory, first: Value) -> Value:
-        """Return the tile of C: its fractals are (N/16, M/16)."""
-        down, group = self._split_row(self.row)
-        across, piece = self._split_column(self.column)
-        return _address(memory, first, across * self.m_fractals + down, group, piece)
-
-
-def _address(
-    memory: TileMemory, first: Value, fractal: Value, group: Value, column: Value
-) -> Value:
-    low = bits(memory.fractal_blocks)
-    begin = first[low:]
-    columns, groups = bits(memory.row_pieces), bits(memory.groups)
-    wide = memory.address.members["fractal"]
-    assert isinstance(wide, int)
-    return Cat(column[:columns], group[:groups], (begin + fractal)[:wide])
+        The fractals of A are (M/16, K/16), those of B (K/16, N/16) with a row for each column of B,
+        and those of C (N/16, M/16). No number of fractals may exceed that of its memory, so the
+        products are short.
+        """
+        (row, upper), (column, left), (deep, piece) = (
+            self._split_row(self.row),
+            self._split_column(self.column),
+            self._split_k(),
+        )
+        rows, columns, depth = self.m_fractals, self.n_fractals, self.k_fractals
+        walks = {
+            "a": (rows, row, depth, deep, upper, piece),
+            "b": (depth, deep, columns, column, left, piece),
+            "c": (columns, column, rows, row, upper, left),
+        }
+        addresses: dict[str, Value] = {}
+        over: list[Value] = []
+        for name, (outer, place, inner, within, group, across) in walks.items():
+            memory = memories[name]
+            width = bits(memory.fractals) + 1
+            begin = first[name][bits(memory.fractal_blocks) :]
+            fractal = Signal(len(begin) + 1, name=f"fractal_{name}")
+            m.d.comb += fractal.eq(begin + place[:width] * inner[:width] + within[:width])
+            over += [outer[width:].any(), inner[width:].any(), reaches(fractal, memory.fractals)]
+            piece_bits, groups = bits(memory.row_pieces), bits(memory.groups)
+            number = fractal[: bits(memory.fractals)]
+            addresses[name] = Cat(across[:piece_bits], group[:groups], number)
+        return addresses, Cat(*over).any()

@@ -61,6 +61,9 @@ class LaneFeeder(wiring.Component):
         The blocks of results.
     target : Out(4)
         The code of their memory, which is UB.
+    careless : Out(2 * config.lane_blocks)
+        A bit for each port of ``ub``: no lane of the block that it reads is enabled, so any block
+        will do.
     """
 
     if TYPE_CHECKING:
@@ -70,6 +73,7 @@ class LaneFeeder(wiring.Component):
         l0c: Any
         w: Any
         target: Signal
+        careless: Signal
 
     def __init__(self, *, config: CoreConfig):
         self.config, self.blocks = config, config.lane_blocks
@@ -81,6 +85,7 @@ class LaneFeeder(wiring.Component):
                 "l0c": Out(ReadPort(self.blocks)),
                 "w": Out(WritePort()).array(self.blocks),
                 "target": Out(CODE_BITS),
+                "careless": Out(2 * self.blocks),
             }
         )
 
@@ -216,6 +221,8 @@ class LaneFeeder(wiring.Component):
                     queue.w_data.eq(port.data),
                     queue.w_en.eq(port.valid),
                 ]
+                halves = now.expands if self.blocks > 1 else 0
+                m.d.comb += self.careless[o * self.blocks + j].eq(works & ~walk.enabled(j, halves))
                 waits.append(asks & ~port.grant)
                 with m.If(go | start):
                     m.d.sync += got.eq(0)

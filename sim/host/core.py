@@ -8,8 +8,9 @@ import numpy as np
 
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.golden.core.encoding import VERSION as ENCODING
-from vitruvian.hdl.core.fetch import Fault
-from vitruvian.hdl.core.serial_map import COUNTERS, IDENTITY, MAP, VERSION
+from vitruvian.hdl.bus.registers import Register
+from vitruvian.hdl.core.serial_map import COUNTERS, IDENTITY, MAP, VERSION, WAITING
+from vitruvian.sim.rtl.core_stop import Stop, stop_of
 
 from .client import Client, recognise
 from .frames import MOST_WORDS
@@ -111,8 +112,8 @@ class CoreOnBoard:
         while True:
             (state,) = self.client.transfer(status.address, 1)
             fault = status.field("fault")
-            if code := (state & fault.mask) >> fault.low:
-                raise CoreStoppedError(fault_text(code))
+            if state & fault.mask:
+                raise CoreStoppedError(f"{self.client.name}: {self._stop(state)}")
             counters = self._counters()
             if not state & status.field("running").mask:
                 return counters
@@ -126,6 +127,23 @@ class CoreOnBoard:
                     f"{counters['cycles'] - before['cycles']:,} cycles: all its queues wait"
                 )
             time.sleep(_PAUSE_S)
+
+    def _stop(self, state: int) -> Stop:
+        """Return where a core has stopped whose status is known."""
+
+        def fields(register: Register, word: int) -> dict[str, int]:
+            return {part.name: (word & part.mask) >> part.low for part in register.fields}
+
+        place = fields(MAP["status"], state)
+        names = ["fault_pc", *(f"wait_{name}" for name in WAITING)]
+        first = MAP[names[0]].address
+        pc, *words = self.client.transfer(first, len(names), increment=True)
+        waits = {}
+        for name, word in zip(WAITING, words, strict=True):
+            wait = fields(MAP[f"wait_{name}"], word)
+            waits[name.upper()] = wait | {"register": wait["flag"]}
+        unit, opcode = place["unit"], place["opcode"]
+        return stop_of(place["fault"], unit=unit, opcode=opcode, pc=pc, waits=waits)
 
     def _counters(self) -> dict[str, int]:
         first = MAP[COUNTERS[0]].address
@@ -199,9 +217,3 @@ def run_program(
     return BoardRun(
         memory=after[: len(memory)], counters=counters, seconds=time.monotonic() - began
     )
-
-
-def fault_text(code: int) -> str:
-    """Return what a fault of the core says to a user."""
-    names = {fault.value: fault.name.lower() for fault in Fault}
-    return f"the core has stopped with the fault {names.get(code, code)}"

@@ -9,6 +9,8 @@ import numpy as np
 
 from vitruvian.common.validate import nearest, round_up
 
+from .core_stop import Stop, stop_of
+
 _BLOCK = 32
 _WRITE, _START, _READ = range(3)
 #: Cycles without a block from the core after which it counts as stopped.
@@ -18,7 +20,18 @@ _MEMORY = 1 << 20
 
 
 class CoreFault(RuntimeError):
-    """The core has stopped before the end of its program; the message says why."""
+    """The core has stopped before the end of its program; the message says why.
+
+    Attributes
+    ----------
+    stop : Stop
+    memory : (bytes,) ndarray of uint8
+        Global memory after the stop.
+    """
+
+    def __init__(self, stop: Stop, memory: np.ndarray):
+        super().__init__(str(stop))
+        self.stop, self.memory = stop, memory
 
 
 @dataclass(frozen=True)
@@ -33,6 +46,8 @@ class CoreRun:
         Clock cycles from the start to the end.
     busy : dict of str to int
         Cycles in which each unit had an instruction, by the core's own counters.
+    written : dict of str to int
+        Bytes that each unit has written; for S, bytes of the program that were fetched.
     conflicts : int
         Cycles in which a request to UB waited for another one to its bank.
     words : int
@@ -44,6 +59,7 @@ class CoreRun:
     memory: np.ndarray
     cycles: int
     busy: dict[str, int]
+    written: dict[str, int]
     conflicts: int
     words: int
     spans: dict[str, np.ndarray] = field(default_factory=dict)
@@ -91,15 +107,13 @@ def refusal_of(config: Any, op: str, unit: str, words: tuple[int, ...]) -> str |
 
 
 @lru_cache(8)
-def board(config: Any, memory_bytes: int, latency: int = 1, traced: bool = False) -> Any:
+def board(config: Any, memory_bytes: int, traced: bool = False) -> Any:
     """Return the compiled model of a core with its global memory (``hdl.core.CoreBoard``)."""
     from vitruvian.hdl.core import CoreBoard
 
     from . import compile_unit
 
-    return compile_unit(
-        CoreBoard, config=config, memory_bytes=memory_bytes, latency=latency, traced=traced
-    )
+    return compile_unit(CoreBoard, config=config, memory_bytes=memory_bytes, traced=traced)
 
 
 def model_key(core: Any) -> str:
@@ -113,6 +127,7 @@ def run_words(
     words: Sequence[int] | np.ndarray,
     *,
     latency: int = 1,
+    noise: int = 0,
     counts: Mapping[str, int] | None = None,
 ) -> CoreRun:
     """Run a program that stands behind a memory image.
@@ -125,7 +140,9 @@ def run_words(
     words : sequence of int
         The program, with the word 0 at its end.
     latency : int
-        Cycles from a read of global memory to its data.
+        Cycles from a read of global memory to its data, up to 255.
+    noise : int
+        Seed of random latencies and pauses of global memory; 0 for none.
     counts : mapping of str to int, optional
         Instructions of each unit but flags and barriers. With it, the core is a model of its own
         that records when each of them begins and ends.
@@ -133,9 +150,9 @@ def run_words(
     Raises
     ------
     CoreFault
-        If the core stops with a fault.
+        If the core stops with a fault, or because all its queues wait.
     StreamError
-        If nothing happens for five million cycles: all queues wait.
+        If the program has not ended after five million cycles.
     """
     from vitruvian.hdl.core.core import COUNTED
 
@@ -156,37 +173,39 @@ def run_words(
     data = np.zeros((count, _BLOCK // 8), np.uint64)
     data[:blocks] = image.view(np.uint64).reshape(blocks, -1)
     traces = {} if counts is None else {f"t__{n}": name for n, name in enumerate(COUNTED[1:])}
-    done = board(config, size, latency, counts is not None).stream(
+    done = board(config, size, counts is not None).stream(
         inputs={"i": {"kind": kind, "address": address, "data": data}},
         outputs={"o": back} | {port: (counts or {}).get(n, 0) for port, n in traces.items()},
+        held={"latency": latency, "noise": noise},
         quiet_limit=_QUIET,
     )
-    ports: Mapping[str, Any] = {name: _number(port) for name, port in done.ports.items()}
-    if ports["fault"]:
-        raise CoreFault(_fault(config, ports["fault"]))
+    ports = {name: _number(port) for name, port in done.ports.items() if not isinstance(port, dict)}
     after = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)[: len(memory)]
-    busy = {name: ports[f"busy__{n}"] for n, name in enumerate(COUNTED)}
+    if ports["fault"]:
+        raise CoreFault(_stop(config, done.ports), after)
+    busy, written = (
+        {name: ports[f"{what}__{n}"] for n, name in enumerate(COUNTED)}
+        for what in ("busy", "bytes")
+    )
     spans = {
         name: np.stack([done.outputs[port]["begin"], done.outputs[port]["end"]], axis=1)
         for port, name in traces.items()
     }
-    return CoreRun(after, ports["cycles"], busy, ports["conflicts"], len(words), spans)
+    return CoreRun(after, ports["cycles"], busy, written, ports["conflicts"], len(words), spans)
 
 
-def _fault(config: Any, code: int) -> str:
-    if config.scalar == "riscv" and code == _VALUE:
-        return "the core has stopped: S found an unknown instruction or an address of no memory"
-    return _FAULTS[code]
+def _stop(config: Any, ports: Mapping[str, Any]) -> Stop:
+    from vitruvian.hdl.core.record import QUEUED
 
+    def numbers(name: str) -> dict[str, int]:
+        return {part: _number(value) for part, value in ports[name].items()}
 
-#: The fault of a scalar load, or of the program of the RISC-V.
-_VALUE = 3
-#: What the codes of ``hdl.core.fetch.Fault`` say to a user.
-_FAULTS = {
-    1: "the core has stopped: a word is for a unit that it lacks",
-    2: "the core has stopped: a flag was set that was set already",
-    3: "the core has stopped: a scalar load found another element than the program expects",
-}
+    return stop_of(
+        _number(ports["fault"]),
+        **numbers("origin"),
+        waits={name: numbers(f"waits__{n}") for n, name in enumerate(QUEUED)},
+        processor=config.scalar == "riscv",
+    )
 
 
 def _number(port: Any) -> int:

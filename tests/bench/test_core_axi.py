@@ -1,12 +1,19 @@
-"""The AXI4 master of a core with the memory of cocotbext-axi."""
+"""The AXI4 master of a core, and a core between AXI ports, with the memory of cocotbext-axi."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import vitruvian.hdl.core.axi_master
-from vitruvian.sim.bench.core import bench_axi_master
+from vitruvian.sim.bench.core import bench_axi_master, bench_core_axi
 from vitruvian.sim.bench.runner import run_bench
+from vitruvian.sim.davinci.chip.file import load_chip
+from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.machine_code.core import assemble, core_product
+from vitruvian.sim.davinci.machine_code.encode import Texts
+from vitruvian.sim.davinci.program.program import Program
+from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.rtl.emit import to_verilog
 
 pytest.importorskip("cocotbext.axi", reason="needs cocotbext-axi, a package of the extra test")
@@ -32,6 +39,73 @@ def run(bench, **given):
 def test_the_master(width, burst_blocks, starts):
     given = {"width": width, "burst_blocks": burst_blocks, "count": 10, "starts": starts}
     result = run(bench_axi_master, **given)
+    assert result.passed and result.tests == 8, result.failures
+
+
+def program_of(config, seed):
+    """Return the words of a program that uses every unit, and memory before and after it."""
+    random = np.random.default_rng(seed)
+    program = Program(load_chip("ascend310"), "every unit")
+    core = program.core()
+    x, y = (
+        program.tensor(name, (256,), "fp16", random.normal(size=256).astype(np.float16))
+        for name in "xy"
+    )
+    sums = program.tensor("sums", (256,), "fp16")
+    product = program.tensor("product", (256,), "fp32")
+    flag = program.tensor("flag", (8,), "int32")
+    u, v, w = (core.view("UB", 512 * n, (256,), "fp16") for n in range(3))
+    core.copy(u, x)
+    core.copy(v, y)
+    core.set_flag(Unit.MTE2, Unit.V, 0)
+    a = core.view("L1", 0, (256,), "fp16")
+    core.copy(a, x)
+    core.set_flag(Unit.MTE2, Unit.MTE1, 1)
+    core.wait_flag(Unit.MTE2, Unit.V, 0)
+    core.vector("vadd", {"dst": w, "src0": u, "src1": v}, repeat=2)
+    core.set_flag(Unit.V, Unit.MTE3, 2)
+    core.wait_flag(Unit.MTE2, Unit.MTE1, 1)
+    for name in ("L0A", "L0B"):
+        core.load(core.view(name, 0, (256,), "fp16"), a, repeat=1)
+    core.set_flag(Unit.MTE1, Unit.M, 3)
+    core.wait_flag(Unit.MTE1, Unit.M, 3)
+    c = core.view("L0C", 0, (256,), "fp32")
+    left, right = (core.view(name, 0, (1,), "fp16") for name in ("L0A", "L0B"))
+    core.mmad(c, left, right, m=16, k=16, n=16, init="zero")
+    core.set_flag(Unit.M, Unit.V, 4)
+    core.wait_flag(Unit.M, Unit.V, 4)
+    out = core.view("UB", 2048, (256,), "fp32")
+    core.matrix_out(out, c, m=16, n=16)
+    core.set_flag(Unit.V, Unit.MTE3, 5)
+    core.wait_flag(Unit.V, Unit.MTE3, 2)
+    core.copy(sums, w)
+    core.wait_flag(Unit.V, Unit.MTE3, 5)
+    core.copy(product, out)
+    core.pipe_barrier()
+    core.scalar_store(flag[0:1], 7)
+    functional = Functional(program, core_product(config))
+    before = functional.gm.copy()
+    functional.run()
+    return assemble(core.instructions, config, Texts()), before, functional.gm
+
+
+def run_core(core, width, count):
+    given = {"core": core, "width": width, "count": count}
+    words, before, after = program_of(bench_core_axi.unit_of(given).config, 1)
+    memory = {"before": before.tobytes().hex(), "after": after.tobytes().hex()}
+    return run(bench_core_axi, **given, words=[int(word) for word in words], **memory)
+
+
+@pytest.mark.parametrize(
+    ("core", "width"),
+    [
+        pytest.param("least", 64, marks=pytest.mark.long),
+        pytest.param("least", 256, marks=pytest.mark.long),
+        pytest.param("tiny", 64, marks=pytest.mark.long),
+    ],
+)
+def test_a_core(core, width):
+    result = run_core(core, width, 5)
     assert result.passed and result.tests == 8, result.failures
 
 

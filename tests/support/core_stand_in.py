@@ -17,7 +17,8 @@ class StandIn:
     ----------
     run : callable
         Receives global memory and the byte of a program; changes the memory, and returns the
-        counters of cycles and the fault, or None if the program never ends.
+        counters of cycles, with other registers and ``unit`` and ``opcode`` of a fault, and the
+        fault; or None if the program never ends.
     memory_bytes, name, encoding : optional
         What the board says of itself.
     cut_after : int, optional
@@ -79,7 +80,8 @@ class StandIn:
             self._address += 4
             return int(self.memory[self._address - 4 : self._address].view("<u4")[0])
         if name == "status":
-            return int(self._running) | self._fault << 4
+            place = self._values.get("unit", 0) << 8 | self._values.get("opcode", 0) << 16
+            return int(self._running) | self._fault << 4 | place
         if name == "cycles" and self._running:
             self._values["cycles"] += 60_000  # time passes, and no unit works
         return self._values[name]

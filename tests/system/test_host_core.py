@@ -7,8 +7,9 @@ import pytest
 
 from tests.support.core_stand_in import StandIn, counters
 from vitruvian.cli import main
+from vitruvian.golden.core.encoding import ENCODINGS, UNITS
 from vitruvian.golden.core.encoding import VERSION as ENCODING
-from vitruvian.hdl.core.fetch import Fault
+from vitruvian.hdl.core.faults import Fault
 from vitruvian.sim.host import client
 
 KERNEL = "sim/kernels/text/scale_add.cce"
@@ -126,8 +127,17 @@ def test_another_board_is_refused(host, what, message):
 
 
 def test_a_fault_and_a_program_that_waits_for_ever_are_told(host):
-    board = StandIn(lambda memory, byte: (counters(9), Fault.FLAG.value))
-    assert "the core has stopped with the fault flag" in refused(host(board))
+    opcode, unit = ENCODINGS["copy"].code, UNITS.index("MTE3")
+    place = {"unit": unit, "opcode": opcode, "fault_pc": 21}
+    board = StandIn(lambda memory, byte: (counters(9) | place, Fault.BOUNDS.value))
+    assert (
+        "baud: the core has stopped at MTE3: copy at word 21: an operand reaches beyond its buffer"
+    ) in refused(host(board))
+    flags = {"wait_v": 1 | UNITS.index("MTE2") << 1 | 3 << 4 | 9 << 8, "wait_m": 0}
+    board = StandIn(lambda memory, byte: (counters(9) | flags, Fault.DEADLOCK.value))
+    assert ("the core has stopped in a deadlock: V waits at word 9 for flag 3 of MTE2") in refused(
+        host(board)
+    )
     board = StandIn(lambda memory, byte: None)
     assert "all its queues wait" in refused(host(board))
     assert board.resets == 2

@@ -80,7 +80,12 @@ def assemble(instructions: list[Instruction], config: Any, texts: Texts) -> list
 
 
 def run_on_core(
-    program: Program, core: Any = "tiny", *, latency: int = 1, traced: bool = False
+    program: Program,
+    core: Any = "tiny",
+    *,
+    latency: int = 1,
+    noise: int = 0,
+    traced: bool = False,
 ) -> ProgramRun:
     """Run the instructions of a program for one core on the compiled RTL.
 
@@ -88,8 +93,8 @@ def run_on_core(
     ----------
     core : str or CoreConfig
         A name in ``hdl.core.CORES``, or parameters.
-    latency : int
-        Cycles from a read of global memory to its data.
+    latency, noise : int
+        As ``run_words`` takes them.
     traced : bool
         If True, record when each instruction begins and ends (``CoreRun.spans``).
 
@@ -107,7 +112,7 @@ def run_on_core(
     counts = None
     if traced:
         counts = Counter(i.unit.name for i in only.instructions if i.op not in _SYNCHRONISATION)
-    return run_image(program, config, words, latency=latency, counts=counts)
+    return run_image(program, config, words, latency=latency, noise=noise, counts=counts)
 
 
 def run_image(
@@ -116,6 +121,7 @@ def run_image(
     words: Sequence[int] | np.ndarray,
     *,
     latency: int = 1,
+    noise: int = 0,
     counts: Mapping[str, int] | None = None,
 ) -> ProgramRun:
     """Run words behind the global memory of a program, and return its tensors.
@@ -125,14 +131,13 @@ def run_image(
     config : CoreConfig
     words : sequence of int
         What unit S of the core starts with: a program, or the image of a kernel.
-    latency : int
-        As for ``run_on_core``.
-    counts : mapping of str to int, optional
-        As for ``run_words``.
+    latency, noise, counts
+        As ``run_words`` takes them.
     """
     from vitruvian.sim.davinci.semantics import Functional
 
-    done = run_words(config, Functional(program).gm, words, latency=latency, counts=counts)
+    memory = Functional(program).gm
+    done = run_words(config, memory, words, latency=latency, noise=noise, counts=counts)
     outputs = {}
     for name, view in program.tensors.items():
         raw = done.memory[view.offset : view.offset + view.nbytes]

@@ -30,6 +30,16 @@ def checks() -> Iterator[Check]:
             run=partial(random_programs, core),
             weight=_WEIGHT,
         )
+    for name, run in (
+        ("random programs, random latency of memory", partial(random_programs, noisy=True)),
+        ("illegal programs", _illegal),
+    ):
+        yield Check(
+            unit="core.Core",
+            configuration=f"tiny, {name}",
+            run=partial(run, "tiny"),
+            weight=_WEIGHT,
+        )
 
 
 def compare_program(program: Program, core: str, run: Runner = run_on_core) -> Result:
@@ -49,13 +59,40 @@ def compare_program(program: Program, core: str, run: Runner = run_on_core) -> R
     return Result(vectors=count, mismatches=sum(wrong.values()), examples=examples)
 
 
-def random_programs(core: str, vectors: int, seed: int, *, run: Runner = run_on_core) -> Result:
-    """Compare random programs whose results have so many bytes, roughly."""
+def random_programs(
+    core: str, vectors: int, seed: int, *, run: Runner = run_on_core, noisy: bool = False
+) -> Result:
+    """Compare random programs whose results have so many bytes, roughly.
+
+    Parameters
+    ----------
+    noisy : bool
+        Let memory have a random latency and random pauses.
+    """
     from .random_programs import RandomProgram
 
     count = max(4, min(vectors // _BYTES, 200))
     result = Result(vectors=0, mismatches=0)
     for number in range(count):
-        program = RandomProgram(1000 * seed + number, core).program
+        at = 1000 * seed + number
+        program = RandomProgram(at, core).program
+        if noisy:
+            run = partial(run_on_core, latency=1 + at % 60, noise=at + 1)
         result = result + compare_program(program, core, run)
     return result
+
+
+def _illegal(core: str, vectors: int, seed: int) -> Result:
+    """Count the illegal programs of which the core says something wrong."""
+    from .illegal_programs import KINDS, illegal_program, wrong_answers
+
+    count = max(2 * len(KINDS), min(vectors // _BYTES, 500))
+    wrong, examples = 0, []
+    for number in range(count):
+        at = 1000 * seed + number
+        program = illegal_program(at, core)
+        memory: dict[str, int] = {"latency": 1 + at % 40, "noise": at} if at % 2 else {}
+        found = list(wrong_answers(program, core, **memory))
+        wrong += bool(found)
+        examples += [f"illegal program {at} ({program.kind}): {text}" for text in found]
+    return Result(vectors=count, mismatches=wrong, examples=tuple(examples[:10]))

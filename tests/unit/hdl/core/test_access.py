@@ -9,8 +9,8 @@ from amaranth.sim import Simulator
 from vitruvian.golden.core.encoding import VERSION as ENCODING
 from vitruvian.hdl.core.access import CoreAccess
 from vitruvian.hdl.core.buffer import BlockMemory
-from vitruvian.hdl.core.fetch import Fault
-from vitruvian.hdl.core.serial_map import COUNTERS, IDENTITY, MAP, REGISTERS
+from vitruvian.hdl.core.faults import Fault
+from vitruvian.hdl.core.serial_map import COUNTERS, IDENTITY, MAP, REGISTERS, WAITING
 
 
 async def access(ctx, bus, name, word=None):
@@ -92,6 +92,13 @@ def test_state_and_counters_are_read():
         assert await access(ctx, dut.bus, "status") == 1
         ctx.set(dut.fault, Fault.VALUE)
         assert await access(ctx, dut.bus, "status") == Fault.VALUE.value << 4
+        ctx.set(dut.origin, {"unit": 5, "opcode": 0x41, "pc": 77})
+        assert await access(ctx, dut.bus, "status") == Fault.VALUE.value << 4 | 0x410500
+        assert await access(ctx, dut.bus, "fault_pc") == 77
+        for n, name in enumerate(WAITING):
+            ctx.set(dut.waits[n], {"waits": 1, "source": n, "register": 7 - n, "pc": 500 + n})
+            wait = await access(ctx, dut.bus, f"wait_{name}")
+            assert wait == 1 | n << 1 | (7 - n) << 4 | (500 + n) << 8
 
     simulate(bench)
 

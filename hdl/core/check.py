@@ -1,0 +1,213 @@
+"""What the fetch unit demands of the words of an instruction, as a table and as hardware.
+
+``support.refusal`` has more demands, which an assembler can look up. These are the ones without
+which a unit would wait for ever or touch what is not its own.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from vitruvian.golden.core.encoding import (
+    BUFFERS,
+    CODE_BITS,
+    DTYPES,
+    ENCODINGS,
+    HOLE,
+    UNITS,
+    WORD_BITS,
+)
+
+from .config import FLAGS, CoreConfig
+from .faults import Fault
+from .lanes import EXTRA_OPS, INTEGER_OPS, LANE_OPS, REDUCTIONS
+from .ports import BLOCK_BYTES
+from .record import QUEUED, RECORD_WORDS, dtype_code, is_op, length, opcode, part, unit
+from .support import MOVES, SCALARS, SOURCES, SYNCHRONISATION, TARGETS, element_bytes
+
+#: Operands that are checked, and the most words behind the fixed ones.
+_SLOTS = 3
+_TAILS = {"": 0, "mask": 2, "levels": 3}
+_MATRIX = {"c": ("L0C",), "a": ("L0A",), "b": ("L0B",)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demand:
+    """What an operation demands in a unit.
+
+    Attributes
+    ----------
+    least, most : int
+        Words.
+    buffers : dict of str to tuple of str
+        The buffers in which an operand may be, by its name.
+    align : dict of str to int
+        Bytes of which the first byte of an operand is a multiple. ``wide`` has those for a first
+        source of FP32, where they differ.
+    """
+
+    least: int
+    most: int
+    buffers: dict[str, tuple[str, ...]]
+    align: dict[str, int]
+    wide: dict[str, int]
+
+
+def operations(config: CoreConfig, unit: str) -> tuple[str, ...]:
+    """Return the operations of a unit of a core."""
+    own: tuple[str, ...] = ()
+    if unit == "S":
+        own = SCALARS
+    elif unit == "M":
+        own = ("mmad",)
+    elif unit == "V":
+        has = config.vector.operations
+        lanes = [op for op, lane in LANE_OPS.items() if lane.operation in has]
+        reductions = [op for op, operation in REDUCTIONS.items() if operation in has]
+        conversions = ["vconv"] if "convert" in config.vector.groups else []
+        extras = {
+            op
+            for op, extra in (*EXTRA_OPS.items(), *INTEGER_OPS.items())
+            if extra.operation in config.extension.operations and op not in lanes
+        }
+        moves = ("copy", "matrix_out", "col2im", *(("vtranspose",) if config.transposes else ()))
+        own = (*lanes, *sorted(extras), *reductions, *conversions, *moves)
+    elif unit in MOVES:
+        own = MOVES[unit]
+    return (*SYNCHRONISATION, *own)
+
+
+def demand(unit: str, op: str) -> Demand:
+    """Return what an operation demands in a unit that has it."""
+    encoding = ENCODINGS[op]
+    most = min(encoding.words + _TAILS[encoding.tail], RECORD_WORDS)
+    names = [name for name in encoding.operands if name not in encoding.absent]
+    buffers: dict[str, tuple[str, ...]] = {}
+    align: dict[str, int] = {}
+    wide: dict[str, int] = {}
+    if unit in MOVES:
+        buffers |= {"dst": TARGETS[unit], "src": (SOURCES[unit],)}
+        if op == "im2col":
+            align = dict.fromkeys(names, BLOCK_BYTES)
+    elif op == "mmad":
+        buffers |= _MATRIX
+        align = {"c": 1024, "a": 512, "b": 512}
+    elif unit == "V" and names:
+        buffers |= dict.fromkeys(names, ("UB",))
+        if op == "copy":
+            buffers["dst"] = ("UB", "L0C")
+        else:
+            align = dict.fromkeys(names, BLOCK_BYTES)
+        if op == "matrix_out":
+            buffers["src"] = ("L0C",)
+        elif op in REDUCTIONS:
+            pair = BLOCK_BYTES // 2 if op == "vcpadd" else 0
+            align["dst"], wide["dst"] = pair or 2, pair or 4
+        elif op in ("vcmpv", "vcmpvs"):
+            align["dst"], wide["dst"] = 2, 1
+    else:
+        buffers |= dict.fromkeys(names, ("UB", "GM"))
+    return Demand(
+        least=encoding.words,
+        most=most,
+        buffers={name: buffers[name] for name in names},
+        align=align,
+        wide=wide,
+    )
+
+
+class WordCheck(wiring.Component):
+    """Check of the words of instructions, in their order.
+
+    Parameters
+    ----------
+    config : CoreConfig
+
+    Members
+    -------
+    word, number, taken : In(64), In(5), In(1)
+        A word, its number in its instruction, and 1 if it is the last cycle of the word.
+    bad : Out(Fault)
+        What is wrong with the word. The rest of its program has no meaning.
+    """
+
+    if TYPE_CHECKING:
+        word: Signal
+        number: Signal
+        taken: Signal
+        bad: Any
+
+    def __init__(self, *, config: CoreConfig):
+        self.config = config
+        super().__init__(
+            {"word": In(WORD_BITS), "number": In(5), "taken": In(1), "bad": Out(Fault)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        legal, fits = Signal(), Signal()
+        # The low bits of the first bytes of operands that must be 0.
+        masks = [Signal(10 if n == 0 else 9, name=f"align{n}") for n in range(_SLOTS)]
+        self._build_table(m, legal, fits, masks)
+        kept = [Signal.like(mask, name=f"kept{n}") for n, mask in enumerate(masks)]
+        first = self.number == 0
+        with m.If(first & self.taken):
+            m.d.sync += [keeps.eq(mask) for keeps, mask in zip(kept, masks, strict=True)]
+        half = WORD_BITS // 2
+        crooked = Mux(
+            self.number == 1,
+            (self.word[: len(kept[0])] & kept[0]).any()
+            | (self.word[half : half + len(kept[1])] & kept[1]).any(),
+            (self.number == 2) & (self.word[: len(kept[2])] & kept[2]).any(),
+        )
+        with m.If(first & (unit(self.word) >= len(QUEUED))):
+            m.d.comb += self.bad.eq(Fault.UNIT)
+        with m.Elif(first & ~(legal & fits)):
+            m.d.comb += self.bad.eq(Fault.CODE)
+        with m.Elif(~first & crooked):
+            m.d.comb += self.bad.eq(Fault.ALIGN)
+        return m
+
+    def _build_table(self, m: Module, legal: Signal, fits: Signal, masks: list[Signal]) -> None:
+        word = self.word
+        wide = part(word, "vadd", "src0.dtype") == dtype_code("fp32")
+        least, most = Signal(5, name="least"), Signal(5, name="most")
+        allowed = [Signal(len(BUFFERS), name=f"allowed{n}") for n in range(_SLOTS)]
+        with m.Switch(Cat(opcode(word), unit(word))):
+            for name in QUEUED:
+                for op in operations(self.config, name):
+                    wants, slots = demand(name, op), ENCODINGS[op].slots[:_SLOTS]
+                    with m.Case(ENCODINGS[op].code | UNITS.index(name) << len(opcode(word))):
+                        m.d.comb += [legal.eq(1), least.eq(wants.least), most.eq(wants.most)]
+                        for n in range(_SLOTS):
+                            slot = slots[n] if n < len(slots) else HOLE
+                            codes = [BUFFERS.index(b) for b in wants.buffers.get(slot, BUFFERS)]
+                            narrow = wants.align.get(slot, 1)
+                            other = wants.wide.get(slot, narrow)
+                            m.d.comb += [
+                                allowed[n].eq(sum(1 << code for code in codes)),
+                                masks[n].eq(Mux(wide, other - 1, narrow - 1)),
+                            ]
+        # The element of a scalar instruction is at a multiple of its size.
+        scalar = is_op(word, "scalar_load", "scalar_store")
+        dtype = part(word, "scalar_load", "src.dtype")
+        with m.If(scalar), m.Switch(dtype):
+            for code, name in enumerate(DTYPES):
+                with m.Case(code):
+                    m.d.comb += masks[0].eq(element_bytes(name) - 1)
+        inside: list[Value] = []
+        for n in range(_SLOTS):
+            place = ENCODINGS["vadd"].places[f"{('dst', 'src0', 'src1')[n]}.buffer"]
+            code = word[place.low : place.low + CODE_BITS]
+            inside.append(Mux(code < len(BUFFERS), allowed[n].bit_select(code[:3], 1), 0))
+        # A word without an operand has zeros there, and its operation allows every buffer.
+        flag = is_op(word, "set_flag", "wait_flag")
+        sets = is_op(word, "set_flag")
+        other = Mux(sets, part(word, "set_flag", "target"), part(word, "wait_flag", "source"))
+        known = (other < len(QUEUED)) & (other != unit(word))
+        named = part(word, "set_flag", "register") < FLAGS
+        enough = (length(word) >= least) & (length(word) <= most)
+        m.d.comb += fits.eq(enough & Cat(*inside).all() & (~flag | (known & named)))

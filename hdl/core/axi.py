@@ -60,6 +60,8 @@ class CoreAxi(LitePort):
         interrupt: Signal
 
     def __init__(self, *, config: CoreConfig, width: int = 64, burst_blocks: int = 8):
+        if config.fix:
+            raise ValueError("config must not have a unit FIX, for which there are no registers")
         self.config = config
         self.core, self.master = (
             Core(config=config),

@@ -9,11 +9,10 @@ from amaranth.lib.wiring import In, Out
 
 from .buffer import BlockMemory
 from .config import CoreConfig
-from .core import COUNTED, Core
+from .core import Core
 from .faults import ORIGIN, WAIT, Fault
 from .guard import reaches
 from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES
-from .record import QUEUED
 
 #: Blocks that a port of the memory has on their way, at most.
 _ON_WAY = 64
@@ -78,14 +77,14 @@ class CoreBoard(wiring.Component):
                 "i": In(stream.Signature(host)),
                 "o": Out(stream.Signature(BLOCK_BITS)),
                 "cycles": Out(32),
-                "busy": Out(32).array(len(COUNTED)),
-                "bytes": Out(32).array(len(COUNTED)),
+                "busy": Out(32).array(len(config.units)),
+                "bytes": Out(32).array(len(config.units)),
                 "conflicts": Out(32),
                 "fault": Out(Fault),
                 "origin": Out(ORIGIN),
-                "waits": Out(WAIT).array(len(QUEUED)),
+                "waits": Out(WAIT).array(len(config.units)),
             }
-            | ({"t": Out(stream.Signature(SPAN)).array(len(COUNTED) - 1)} if traced else {})
+            | ({"t": Out(stream.Signature(SPAN)).array(len(config.units) - 1)} if traced else {})
         )
 
     def elaborate(self, platform: object) -> Module:
@@ -140,7 +139,7 @@ class CoreBoard(wiring.Component):
                 m.d.sync += count.eq(0)
             with m.Else():
                 m.d.sync += count.eq(count + written)
-        m.d.comb += [self.waits[n].eq(core.waits[n]) for n in range(len(QUEUED))]
+        m.d.comb += [self.waits[n].eq(core.waits[n]) for n in range(len(self.config.units))]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [started.eq(0), asked.eq(0), full.eq(0)]
         if self.traced:

@@ -25,7 +25,7 @@ from .config import FLAGS, CoreConfig
 from .faults import Fault
 from .lanes import EXTRA_OPS, INTEGER_OPS, LANE_OPS, REDUCTIONS
 from .ports import BLOCK_BYTES
-from .record import QUEUED, RECORD_WORDS, dtype_code, is_op, length, opcode, part, unit
+from .record import RECORD_WORDS, dtype_code, is_op, length, opcode, part, unit
 from .support import MOVES, SCALARS, SOURCES, SYNCHRONISATION, TARGETS, element_bytes
 
 #: Operands that are checked, and the most words behind the fixed ones.
@@ -77,6 +77,8 @@ def operations(config: CoreConfig, unit: str) -> tuple[str, ...]:
         own = (*lanes, *sorted(extras), *reductions, *conversions, *moves)
     elif unit in MOVES:
         own = MOVES[unit]
+    elif unit == "FIX":
+        own = ("matrix_out",)
     return (*SYNCHRONISATION, *own)
 
 
@@ -92,6 +94,9 @@ def demand(unit: str, op: str) -> Demand:
         buffers |= {"dst": TARGETS[unit], "src": (SOURCES[unit],)}
         if op == "im2col":
             align = dict.fromkeys(names, BLOCK_BYTES)
+    elif unit == "FIX":
+        buffers |= {"dst": ("GM", "L1"), "src": ("L0C",)}
+        align = dict.fromkeys(names, BLOCK_BYTES)
     elif op == "mmad":
         buffers |= _MATRIX
         align = {"c": 1024, "a": 512, "b": 512}
@@ -163,7 +168,7 @@ class WordCheck(wiring.Component):
             | (self.word[half : half + len(kept[1])] & kept[1]).any(),
             (self.number == 2) & (self.word[: len(kept[2])] & kept[2]).any(),
         )
-        with m.If(first & (unit(self.word) >= len(QUEUED))):
+        with m.If(first & (unit(self.word) >= len(self.config.units))):
             m.d.comb += self.bad.eq(Fault.UNIT)
         with m.Elif(first & ~(legal & fits)):
             m.d.comb += self.bad.eq(Fault.CODE)
@@ -177,7 +182,7 @@ class WordCheck(wiring.Component):
         least, most = Signal(5, name="least"), Signal(5, name="most")
         allowed = [Signal(len(BUFFERS), name=f"allowed{n}") for n in range(_SLOTS)]
         with m.Switch(Cat(opcode(word), unit(word))):
-            for name in QUEUED:
+            for name in self.config.units:
                 for op in operations(self.config, name):
                     wants, slots = demand(name, op), ENCODINGS[op].slots[:_SLOTS]
                     with m.Case(ENCODINGS[op].code | UNITS.index(name) << len(opcode(word))):
@@ -207,7 +212,7 @@ class WordCheck(wiring.Component):
         flag = is_op(word, "set_flag", "wait_flag")
         sets = is_op(word, "set_flag")
         other = Mux(sets, part(word, "set_flag", "target"), part(word, "wait_flag", "source"))
-        known = (other < len(QUEUED)) & (other != unit(word))
+        known = (other < len(self.config.units)) & (other != unit(word))
         named = part(word, "set_flag", "register") < FLAGS
         enough = (length(word) >= least) & (length(word) <= most)
         m.d.comb += fits.eq(enough & Cat(*inside).all() & (~flag | (known & named)))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from vitruvian.common.validate import check_int, one_of
+from vitruvian.golden.core.encoding import UNITS
 
 from ..cube import CONFIGS
 from ..cube.config import MatrixUnitConfig
@@ -41,6 +42,8 @@ class CoreConfig:
         The groups of operations that V has beside the vector unit, by default none.
     transposes : bool
         If True, V transposes fractals in UB.
+    fix : bool
+        If True, there is a unit FIX, which moves results of L0C to global memory or L1.
     queue_words : int
         Words of instructions that wait in front of a unit.
     ahead : int
@@ -70,6 +73,7 @@ class CoreConfig:
     ub: int
     extension: ExtensionConfig = NO_EXTENSION
     transposes: bool = False
+    fix: bool = False
     queue_words: int = 32
     ahead: int = 8
     l1_blocks: int = 1
@@ -108,6 +112,11 @@ class CoreConfig:
             )
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """The names of the units, in the order of their codes."""
+        return UNITS if self.fix else UNITS[:6]
+
+    @property
     def lane_blocks(self) -> int:
         """Blocks of 32 bytes that the vector unit takes in a cycle."""
         return self.vector.lanes // (BLOCK_BYTES // 2)
@@ -140,6 +149,7 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             vector=VectorConfig(lanes=16),
             extension=ExtensionConfig(),
             transposes=True,
+            fix=True,
             l1=256 * _KIB,
             l0a=64 * _KIB,
             l0b=64 * _KIB,

@@ -16,13 +16,13 @@ from .buffer import BankedMemory, BlockMemory
 from .config import FLAGS, FRACTAL_BYTES, CoreConfig
 from .faults import ORIGIN, WAIT, Fault, FaultRegister
 from .fetch import Fetcher
+from .fixpipe import FixPipe
 from .guard import guard_read, guard_split
 from .images import ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
 from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
 from .queue import UnitQueue
-from .record import QUEUED
 from .riscv_unit import RiscvScalar
 from .scalar import ScalarUnit
 from .shared import Either, LaneMover
@@ -110,27 +110,27 @@ class Core(wiring.Component):
                 "running": Out(1),
                 "fault": Out(Fault),
                 "origin": Out(ORIGIN),
-                "waits": Out(WAIT).array(len(QUEUED)),
+                "waits": Out(WAIT).array(len(config.units)),
                 "fetch": Out(ReadPort()),
                 "r": Out(ReadPort()),
                 "w": Out(WritePort()),
                 "fetch_error": In(1),
                 "r_error": In(1),
-                "w_source": Out(1),
-                "w_open": In(2),
-                "w_error": In(2),
-                "busy": Out(32).array(len(COUNTED)),
-                "written": Out(WRITTEN_BITS).array(len(COUNTED)),
+                "w_source": Out(range(2 + config.fix)),
+                "w_open": In(2 + config.fix),
+                "w_error": In(2 + config.fix),
+                "busy": Out(32).array(len(config.units)),
+                "written": Out(WRITTEN_BITS).array(len(config.units)),
                 "conflicts": Out(32),
-                "begins": Out(len(COUNTED)),
-                "works": Out(len(COUNTED)),
+                "begins": Out(len(config.units)),
+                "works": Out(len(config.units)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.fetcher = fetcher = Fetcher(config=self.config)
-        m.submodules.faults = faults = FaultRegister()
+        m.submodules.faults = faults = FaultRegister(units=len(self.config.units))
         s = self._build_units(m, fetcher)
         if fetcher.fetches:
             wiring.connect(m, fetcher.r, wiring.flipped(self.fetch))
@@ -153,7 +153,10 @@ class Core(wiring.Component):
         """Make the buffers and the units."""
         config, ahead = self.config, self.config.ahead
         m.submodules.l1 = l1 = BlockMemory(
-            blocks=config.l1 // BLOCK_BYTES, readers=1, writers=2, line=config.l1_blocks
+            blocks=config.l1 // BLOCK_BYTES,
+            readers=1,
+            writers=2 + config.fix,  # MTE2, MTE3, FIX
+            line=config.l1_blocks,
         )
         m.submodules.ub = ub = BankedMemory(
             blocks=config.ub // BLOCK_BYTES,
@@ -176,10 +179,14 @@ class Core(wiring.Component):
         m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
+        if config.fix:
+            m.submodules.fix = units["FIX"] = FixPipe(ahead=ahead)
         # A unit ends when what it has written to global memory is there.
         idle: dict[str, Value] = {name: unit.idle for name, unit in units.items()}
         idle["MTE3"] = mte3.idle & ~self.w_open[0]
         idle["S"] = scalar.idle & ~self.w_open[1]
+        if config.fix:
+            idle["FIX"] = units["FIX"].idle & ~self.w_open[2]
         return SimpleNamespace(units=units, idle=idle, l1=l1, ub=ub, l0a=l0a, l0b=l0b, l0c=l0c)
 
     def _scalar(self, m: Module, fetcher: Fetcher) -> Any:
@@ -198,8 +205,8 @@ class Core(wiring.Component):
     def _connect_buffers(self, m: Module, s: SimpleNamespace) -> dict[str, Value]:
         """Connect the units to the buffers; tell which unit asks for a block beyond the end."""
         sizes = {name: size // BLOCK_BYTES for name, size in self.config.buffers.items()}
-        scalar, vector, matrix, mte1, mte2, mte3 = s.units.values()
-        s.gm_w = WritePort().create(path=("mte3_gm",))
+        scalar, vector, matrix, mte1, mte2, mte3 = list(s.units.values())[:6]
+        s.gm_w = [WritePort().create(path=(f"gm{n}",)) for n in range(1 + self.config.fix)]
         readers, writers = len(vector.ub), len(vector.w)
 
         def read(port: Any, memory: Any, name: str, careless: Value | int = 0) -> Value:
@@ -217,7 +224,7 @@ class Core(wiring.Component):
             for n, port in enumerate(vector.w)
         ]
         stored = guard_split(m, None, scalar.ub_w, {"UB": (s.ub.w[writers + 2], sizes["UB"])})
-        return {
+        beyond = {
             "S": stored | read(scalar.ub, s.ub.r[readers + 1], "UB"),
             "V": Cat(*lanes, read(vector.l0c, s.l0c.r[0], "L0C")).any(),
             "M": matrix.beyond,
@@ -227,8 +234,14 @@ class Core(wiring.Component):
                 mte2, mte2.w, L0A=s.l0a.w[1], L0B=s.l0b.w[1], UB=s.ub.w[writers + 1], L1=s.l1.w[0]
             ),
             "MTE3": read(mte3.r, s.ub.r[readers], "UB")
-            | split(mte3, mte3.w, GM=s.gm_w, L1=s.l1.w[1]),
+            | split(mte3, mte3.w, GM=s.gm_w[0], L1=s.l1.w[1]),
         }
+        if self.config.fix:
+            fix = s.units["FIX"]
+            beyond["FIX"] = read(fix.l0c, s.l0c.r[1], "L0C") | split(
+                fix, fix.w, GM=s.gm_w[1], L1=s.l1.w[2]
+            )
+        return beyond
 
     def _connect_global(self, m: Module, s: SimpleNamespace) -> dict[str, Value]:
         """Connect the units to global memory; tell whose access has an error."""
@@ -237,9 +250,9 @@ class Core(wiring.Component):
         loads = self.config.scalar == "riscv"
         loader = self.fetch.valid & self.fetch_error if loads else Const(0)
         failed = self._join_reads(m, [mte2.r, scalar.gm], self.r, self.r_error)
-        self._join_writes(m, [s.gm_w, scalar.gm_w], self.w)
-        m.d.comb += self.w_source.eq(~s.gm_w.request)
-        return {
+        self._join_writes(m, [s.gm_w[0], scalar.gm_w, *s.gm_w[1:]], self.w)
+        fix = {"FIX": self.w_error[2]} if self.config.fix else {}
+        return fix | {
             "S": failed[1] | self.w_error[1] | loader,
             "MTE2": failed[0],
             "MTE3": self.w_error[0],
@@ -249,7 +262,7 @@ class Core(wiring.Component):
         self, m: Module, s: SimpleNamespace, fetcher: Fetcher, faults: FaultRegister
     ) -> dict[str, UnitQueue]:
         queues = {}
-        for n, name in enumerate(QUEUED):
+        for n, name in enumerate(self.config.units):
             queue = UnitQueue(depth=self.config.queue_words, code=UNITS.index(name))
             queues[name] = m.submodules[f"queue_{name.lower()}"] = queue
             wiring.connect(m, fetcher.queues[n], queue.i)
@@ -279,7 +292,7 @@ class Core(wiring.Component):
         lost: dict[str, Value],
     ) -> None:
         twice = self._build_flags(m, queues)
-        for n, name in enumerate(QUEUED):
+        for n, name in enumerate(self.config.units):
             trip = Value.cast(faults.trips[n])
             causes = {Fault.BOUNDS: beyond[name], Fault.FLAG: twice[name]}
             if name in lost:
@@ -293,7 +306,7 @@ class Core(wiring.Component):
                     m.d.comb += trip.eq(fault.value)
         # A processor that waits for the flags of S gives no word either.
         waits = Const(0) if fetcher.fetches else s.units["S"].waits
-        resting = Cat(*(s.idle[name] for name in QUEUED)) | faults.tripped
+        resting = Cat(*(s.idle[name] for name in self.config.units)) | faults.tripped
         m.d.comb += [
             faults.refused.eq(fetcher.refused),
             faults.refused_origin.eq(fetcher.refused_origin),
@@ -309,7 +322,7 @@ class Core(wiring.Component):
     ) -> None:
         """Count the busy cycles of each unit, and the cycles in which a port of UB waits."""
         begins = self.start & ~fetcher.halt
-        for n, name in enumerate(COUNTED):
+        for n, name in enumerate(self.config.units):
             queue = queues[name]
             m.d.comb += [
                 self.works[n].eq(fetcher.running & (1 if name == "S" else ~s.idle[name])),
@@ -360,7 +373,7 @@ class Core(wiring.Component):
             tile_rows=tile.m,
             piece_bytes=4 * tile.n,
             row_bytes=2 * BLOCK_BYTES,
-            readers=1,
+            readers=1 + self.config.fix,  # V, FIX
             writers=1,
             blocks=max(self.config.lane_blocks, 4 * tile.n // BLOCK_BYTES),
         )
@@ -392,18 +405,17 @@ class Core(wiring.Component):
             ]
         return [port.valid & error for port in ports]
 
-    @staticmethod
-    def _join_writes(m: Module, ports: list[Any], memory: Any) -> None:
-        """Connect two units that write at one port."""
-        first, second = ports
-        m.d.comb += [
-            memory.request.eq(first.request | second.request),
-            first.grant.eq(first.request & memory.grant),
-            second.grant.eq(second.request & ~first.request & memory.grant),
-        ]
-        for name in ("address", "data", "enable"):
-            value = Mux(first.request, getattr(first, name), getattr(second, name))
-            m.d.comb += getattr(memory, name).eq(value)
+    def _join_writes(self, m: Module, ports: list[Any], memory: Any) -> None:
+        """Connect units that write at one port; the first one that asks goes first."""
+        m.d.comb += memory.request.eq(Cat(*(port.request for port in ports)).any())
+        for n, port in enumerate(ports):
+            before = Cat(*(other.request for other in ports[:n])).any()
+            m.d.comb += port.grant.eq(port.request & ~before & memory.grant)
+        for n, port in reversed(list(enumerate(ports))):
+            with m.If(port.request if n < len(ports) - 1 else Const(1)):
+                m.d.comb += self.w_source.eq(n)
+                for name in ("address", "data", "enable"):
+                    m.d.comb += getattr(memory, name).eq(getattr(port, name))
 
     @staticmethod
     def _build_flags(m: Module, units: dict[str, Any]) -> dict[str, Value]:

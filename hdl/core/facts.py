@@ -35,6 +35,7 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "ub_banks": config.ub_banks,
         },
         "flags": {"count": FLAGS},
+        "units": {"fix": int(config.fix)},
         "tile": {
             "m": tile.m,
             "n": tile.n,

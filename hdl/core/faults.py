@@ -8,8 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import OPCODE_BITS, UNIT_BITS
 
-from .record import QUEUED
-
 #: Bits of a program counter, the number of a word in its program.
 PC_BITS = 24
 #: Bits of the number of a flag between two units.
@@ -83,8 +81,8 @@ class FaultRegister(wiring.Component):
         fault: Any
         origin: Any
 
-    def __init__(self) -> None:
-        count = len(QUEUED)
+    def __init__(self, *, units: int) -> None:
+        count = units
         super().__init__(
             {
                 "trips": In(Fault).array(count),
@@ -113,7 +111,7 @@ class FaultRegister(wiring.Component):
             refuses.eq(self.reached.any() | (stuck & (Value.cast(self.refused) != 0))),
         ]
         m.d.sync += self.tripped.eq(self.tripped | trips | self.reached)
-        kind, unit = Value.cast(self.fault), Signal(range(len(QUEUED)))
+        kind, unit = Value.cast(self.fault), Signal(range(len(self.trips)))
         with m.If(~self.halt):
             m.d.sync += fetched.eq(refuses & ~trips.any())
             with m.If(trips.any()):

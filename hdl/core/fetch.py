@@ -14,7 +14,7 @@ from .check import WordCheck
 from .config import CoreConfig
 from .faults import ORIGIN, PC_BITS, Fault
 from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
-from .record import QUEUED, is_op, length, opcode, unit
+from .record import is_op, length, opcode, unit
 
 #: Blocks that are read ahead.
 AHEAD = 4
@@ -87,12 +87,12 @@ class Fetcher(wiring.Component):
                 "address": In(ADDRESS_BITS),
                 "running": Out(1),
                 **source,
-                "queues": Out(stream.Signature(WORD_BITS)).array(len(QUEUED)),
-                "empty": In(len(QUEUED)),
+                "queues": Out(stream.Signature(WORD_BITS)).array(len(self.config.units)),
+                "empty": In(len(self.config.units)),
                 "pc": Out(PC_BITS),
                 "halt": In(1),
                 "quiet": In(1),
-                "bad": Out(len(QUEUED)),
+                "bad": Out(len(self.config.units)),
                 "refused": Out(Fault),
                 "refused_origin": Out(ORIGIN),
                 "blocked": Out(1),
@@ -173,7 +173,7 @@ class Fetcher(wiring.Component):
         word, first = s.word, s.first
         target = Signal(UNIT_BITS)
         scalar = UNITS.index("S")
-        missing = first & (s.lost | (unit(word) >= len(QUEUED)))
+        missing = first & (s.lost | (unit(word) >= len(self.config.units)))
         # A barrier of all units has the code of S, and ends here.
         barrier = first & is_op(word, "pipe_barrier") & (s.goes == scalar) & ~(missing | s.wrong)
         may = ~first | self.empty[scalar]
@@ -183,7 +183,7 @@ class Fetcher(wiring.Component):
             s.stops.eq(first & (word == 0) & ~s.lost),
             s.goes.eq(Mux(missing, scalar, Mux(first, unit(word), target))),
         ]
-        for n, name in enumerate(QUEUED):
+        for n, name in enumerate(self.config.units):
             here = s.goes == UNITS.index(name)
             m.d.comb += [
                 self.queues[n].payload.eq(word),

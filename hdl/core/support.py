@@ -92,6 +92,8 @@ def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -
         return
     if unit in MOVES:
         yield from _move(op, unit, codes)
+    elif unit == "FIX" and config.fix:
+        yield from _fixed(op, codes)
     elif op == "mmad":
         yield from _product(config, codes)
     elif unit == "V":
@@ -288,6 +290,22 @@ def _reduction(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         size = {"value": size, "index": 4}.get(order, 2 * size)
     if codes.number("dst") % size or codes.number("dst_repeat_bytes") % size:
         yield f"must have results at multiples of {size} bytes"
+
+
+def _fixed(op: str, codes: _Codes) -> Iterator[str]:
+    if op != "matrix_out":
+        yield "is not an operation of FIX in this core"
+        return
+    kinds = codes.dtype("src"), codes.dtype("dst")
+    if codes.buffer("src") != "L0C" or codes.buffer("dst") not in ("GM", "L1"):
+        yield f"must be from L0C to GM or L1, not {codes.buffer('src')} to {codes.buffer('dst')}"
+    elif kinds[0] != "fp32" or kinds[1] not in ("fp32", "fp16"):
+        yield f"must be from fp32 to fp32 or fp16, not {kinds[0]} to {kinds[1]}"
+    elif codes.name("quant") or codes.has("atomic"):
+        yield "must not have a quantisation or atomic"
+    elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:
+        yield "must have strides of whole blocks of 32 bytes"
+    yield from _aligned(codes, ("dst", "src"))
 
 
 def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:

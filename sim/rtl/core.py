@@ -154,9 +154,8 @@ def run_words(
     StreamError
         If the program has not ended after five million cycles.
     """
-    from vitruvian.hdl.core.core import COUNTED
-
     config = core_config(core)
+    names = config.units
     start = round_up(len(memory), _BLOCK)
     image = np.zeros(round_up(start + 8 * len(words), _BLOCK), np.uint8)
     image[: len(memory)] = memory
@@ -172,7 +171,7 @@ def run_words(
     address[blocks], address[blocks + 1 :] = start, np.arange(back) * _BLOCK
     data = np.zeros((count, _BLOCK // 8), np.uint64)
     data[:blocks] = image.view(np.uint64).reshape(blocks, -1)
-    traces = {} if counts is None else {f"t__{n}": name for n, name in enumerate(COUNTED[1:])}
+    traces = {} if counts is None else {f"t__{n}": name for n, name in enumerate(names[1:])}
     done = board(config, size, counts is not None).stream(
         inputs={"i": {"kind": kind, "address": address, "data": data}},
         outputs={"o": back} | {port: (counts or {}).get(n, 0) for port, n in traces.items()},
@@ -184,8 +183,7 @@ def run_words(
     if ports["fault"]:
         raise CoreFault(_stop(config, done.ports), after)
     busy, written = (
-        {name: ports[f"{what}__{n}"] for n, name in enumerate(COUNTED)}
-        for what in ("busy", "bytes")
+        {name: ports[f"{what}__{n}"] for n, name in enumerate(names)} for what in ("busy", "bytes")
     )
     spans = {
         name: np.stack([done.outputs[port]["begin"], done.outputs[port]["end"]], axis=1)
@@ -195,15 +193,13 @@ def run_words(
 
 
 def _stop(config: Any, ports: Mapping[str, Any]) -> Stop:
-    from vitruvian.hdl.core.record import QUEUED
-
     def numbers(name: str) -> dict[str, int]:
         return {part: _number(value) for part, value in ports[name].items()}
 
     return stop_of(
         _number(ports["fault"]),
         **numbers("origin"),
-        waits={name: numbers(f"waits__{n}") for n, name in enumerate(QUEUED)},
+        waits={name: numbers(f"waits__{n}") for n, name in enumerate(config.units)},
         processor=config.scalar == "riscv",
     )
 

@@ -110,6 +110,14 @@ class Hardware:
             f = instruction.fields
             cycles = product_cycles(self.tile, f["m"], f["k"], f["n"], f["init"] == "accumulate")
             return Occupied(cycles=cycles + 4)
+        if unit == Unit.FIX:  # a row of a fractal is two blocks
+            f = instruction.fields
+            reads = 2 * f["m"] * ceil_div(f["n"], _ROWS)
+            narrow = instruction.operands["dst"].dtype == "fp16"
+            # The last block has nothing to write if its columns are beyond those of a row.
+            none = not narrow and f["layout"] == "nd" and 0 < f["n"] % _ROWS <= _ROWS // 2
+            ports = _ports(instruction, 0, reads // 2 if narrow else reads)
+            return Occupied(cycles=reads + 4 - none, moving=reads if ports else 0, ports=ports)
         if op == "col2im":  # a row of the image and one of the fractal, by one port
             rows = _ROWS * instruction.fields["repeat"]
             ports = {"UB.read": 2 * rows, "UB.write": rows}

@@ -21,6 +21,7 @@ _PATHS = {
     "MTE3": ("UB->GM", "UB->L1"),
     "MTE1": ("L1->UB", "L1->L0A", "L1->L0B"),
     "V": ("L0C->UB", "UB->L0C", "UB->UB"),
+    "FIX": ("L0C->GM", "L0C->L1"),
 }
 _Facts = dict[str, dict[str, int]]
 _ALIGN = {"L1": 32, "L0A": 512, "L0B": 512, "L0C": 512, "UB": 32}
@@ -81,8 +82,9 @@ def _lines(name: str, facts: _Facts, latency: int, clock_mhz: int) -> Iterator[s
     yield ""
     yield "[core.aicore]"
     yield "count = 1"
-    yield 'units = ["S", "V", "M", "MTE1", "MTE2", "MTE3"]'
-    yield 'interlocks = ["V", "M", "MTE1", "MTE2", "MTE3"]'
+    units = ["S", "V", "M", "MTE1", "MTE2", "MTE3", *(["FIX"] if facts["units"]["fix"] else [])]
+    yield f"units = {json.dumps(units)}"
+    yield f"interlocks = {json.dumps(units[1:])}"
     yield "vsel_from_memory = false"
     why = "hdl.core: an instruction of a queue is taken when all before it have ended"
     bits = "hdl.core: a selection has its bits in the register of comparisons"
@@ -96,14 +98,13 @@ def _lines(name: str, facts: _Facts, latency: int, clock_mhz: int) -> Iterator[s
     yield f"gb_per_s = [{rate}]"
     yield "per_core = true"
     yield f"source = {widths}"
-    for unit, paths in _PATHS.items():
-        for path in paths:
-            yield ""
-            yield f'[path."{path}"]'
-            yield f'unit = "{unit}"'
-            yield f"gb_per_s = {rate}"
-            yield "init_ns = 0"
-            yield f"source = {widths}"
+    for unit, path in ((name, path) for name in units for path in _PATHS.get(name, ())):
+        yield ""
+        yield f'[path."{path}"]'
+        yield f'unit = "{unit}"'
+        yield f"gb_per_s = {rate}"
+        yield "init_ns = 0"
+        yield f"source = {widths}"
     yield from _arithmetic(facts, latency, cycle, rate)
 
 

@@ -14,6 +14,7 @@ from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.rtl.core import core_config, refusal_of
 
+from .chip import core_chip
 from .encode import Texts, encode
 
 _BLOCK, _FRACTAL = 32, 512
@@ -47,7 +48,7 @@ class RandomProgram:
     ----------
     program : Program
         The tensors "ub", "l1" and "sums" have the contents of UB, of L1 and of a part of L0C at
-        the end.
+        the end. With a unit FIX, "fixed" has what it gave.
     ops : list of str
         The operations that were drawn.
     """
@@ -55,7 +56,9 @@ class RandomProgram:
     def __init__(self, seed: int, core: Any, count: int = 20):
         self.config = core_config(core)
         self.random = np.random.default_rng(seed)
-        self.program = Program(load_chip("ascend310"), f"random {seed}")
+        # No chip with a vector unit beside the Cube has a unit FIX.
+        chip = core_chip(self.config) if self.config.fix else load_chip("ascend310")
+        self.program = Program(chip, f"random {seed}")
         self.core: Core = self.program.core()
         self.ops: list[str] = []
         sizes = self.config.buffers
@@ -72,6 +75,9 @@ class RandomProgram:
                 self.core.view("L1", 0, (1,), "fp16"),
                 repeat=self.l1 // _FRACTAL,
             )
+        self.fixed: View | None = None
+        if self.config.fix:
+            self.fixed = self.program.tensor("fixed", (1 << 14,), "uint8")
         self.core.pipe_barrier()
         self._first_products()
         for _ in range(count):
@@ -117,7 +123,8 @@ class RandomProgram:
         if self._number(0, 2):
             self.core.pipe_barrier()
             return
-        for other in self.random.permutation([each for each in _UNITS if each != unit]):
+        units = (*_UNITS, Unit.FIX) if self.config.fix else _UNITS
+        for other in self.random.permutation([each for each in units if each != unit]):
             pair = (Unit(other), unit) if before else (unit, Unit(other))
             number = self._number(0, _FLAGS)
             self.core.set_flag(*pair, number)
@@ -295,8 +302,26 @@ class RandomProgram:
                 kernel_position=place,
             )
 
+    def _fixed(self, target: View) -> None:
+        """Move results of L0C to global memory."""
+        dtype, size = self._choice((("fp32", 4), ("fp16", 2)))
+        layout, rows = self._choice(("nz", "nd")), self._number(1, 33)
+        begin = _BLOCK * self._number(0, 64)
+        self.core.matrix_out(
+            target[begin : begin + 12288].astype(dtype),
+            self.core.view("L0C", 1024 * self._number(0, 2), (1,), "fp32"),
+            m=rows,
+            n=self._number(1, 33),
+            src_stride=2048,
+            dst_stride=16 * size * rows + 32 * size + _BLOCK * self._number(0, 3),
+            relu=bool(self._number(0, 2)),
+            layout=layout,
+        )
+
     def _cube(self) -> None:
-        if self._number(0, 2):
+        if self.fixed is not None and self._number(0, 4) == 0:
+            self._fixed(self.fixed)
+        elif self._number(0, 2):
             self._product(
                 m=self._number(1, 65),
                 k=self._number(1, 33),

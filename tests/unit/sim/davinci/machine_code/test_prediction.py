@@ -138,6 +138,54 @@ def _extension(make):
     make.core.vtranspose(make.view("UB", 0), make.view("UB", 8192))
 
 
+def fixed(m, n, dtype, layout, relu=False, buffer="GM"):
+    """Return a program that moves results of L0C to a tensor, or to L1 and from there to one."""
+    program = Program(core_chip("plain"))
+    core, rng = program.core(), np.random.default_rng(m)
+    x = program.tensor("x", (4096,), "fp16", rng.standard_normal(4096).astype(np.float16))
+    size = 4 if dtype == "fp32" else 2
+    y = program.tensor("y", (8192,), dtype, np.full(8192, -7, f"f{size}"))
+    core.copy(core.view("L1", 0, (4096,), "fp16"), x)
+    core.pipe_barrier()
+    for name, at in (("L0A", 0), ("L0B", 2048)):
+        source = core.view("L1", at, (1,), "fp16")
+        core.load(core.view(name, 0, (1,), "fp16"), source, repeat=4)
+    core.pipe_barrier()
+    a, b = (core.view(name, 0, (1,), "fp16") for name in ("L0A", "L0B"))
+    sums = core.view("L0C", 0, (1,), "fp32")
+    core.mmad(sums, a, b, m=32, k=32, n=32, init="zero")
+    core.pipe_barrier()
+    target = y if buffer == "GM" else core.view("L1", 8192, (4096,), dtype)
+    stride = m * 16 * size if layout == "nz" else 64 * size
+    core.matrix_out(
+        *(target, sums), m=m, n=n, src_stride=2048, dst_stride=stride, relu=relu, layout=layout
+    )
+    core.pipe_barrier()
+    if buffer == "L1":
+        core.copy(core.view("UB", 0, (m * n,), dtype), target[: m * n])
+        core.pipe_barrier()
+        core.copy(y[: m * n], core.view("UB", 0, (m * n,), dtype))
+    return program
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (32, 32, "fp32", "nd"),
+        (32, 32, "fp16", "nd", True),
+        (17, 20, "fp32", "nd", True),
+        (5, 27, "fp16", "nd"),
+        (32, 32, "fp16", "nz"),
+        (7, 17, "fp32", "nz"),
+        (16, 32, "fp16", "nz", True, "L1"),
+    ],
+)
+def test_the_unit_fix_is_right_and_predicted(arguments):
+    program = fixed(*arguments)
+    assert not compare_program(program, "plain").mismatches
+    assert error(program, "plain") == 0
+
+
 PARTS = {
     each.__name__.strip("_"): each
     for each in (_moves, _fractals, _images, _vectors, _products, _synchronised)

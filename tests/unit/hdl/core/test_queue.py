@@ -101,7 +101,7 @@ def test_nothing_starts_after_a_fault():
 
 def stopped(**given):
     """Return kind, unit, opcode and program counter after one cycle of some inputs."""
-    dut, found = FaultRegister(), []
+    dut, found = FaultRegister(units=len(QUEUED)), []
 
     async def bench(ctx):
         for n in range(len(QUEUED)):

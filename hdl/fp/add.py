@@ -21,6 +21,7 @@ STAGES: dict[int, tuple[str, ...]] = {
     1: ("total",),
     2: ("aligned", "total"),
     3: ("aligned", "total", "normalised"),
+    4: ("aligned", "total", "leading", "normalised"),
 }
 
 
@@ -40,7 +41,7 @@ class Adder(PipelinedUnit):
         Rounding to nearest even, towards zero, or to odd. An overflow gives infinity with RNE and
         RTO, and the largest number with RZ.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 3.
+        Number of register ranks, 0 (combinational) to 4.
     nan : int, optional
         Code of every NaN result, by default the output format's canonical NaN.
 

@@ -15,7 +15,13 @@ from .parts.unit import PipelinedUnit
 from .parts.unpack import unpack
 
 #: The stage boundaries that have registers at each pipeline depth.
-_STAGES: dict[int, tuple[str, ...]] = {0: (), 1: ("total",), 2: ("total", "normalised")}
+_STAGES: dict[int, tuple[str, ...]] = {
+    0: (),
+    1: ("total",),
+    2: ("total", "normalised"),
+    # For FPGAs, where wires and look-up tables are slow and flip-flops are free.
+    4: ("total", "leading", "retimed", "normalised"),
+}
 
 
 class Multiplier(PipelinedUnit):

@@ -14,6 +14,8 @@ MOST_LANES = 256
 #: Which parts of a slice have a comparator of their own: the two FP16 lanes, the FP32 lane and all
 #: adders (``separate``), the adders only (``formats``), or none (``adder``, one for all).
 SHARINGS = ("adder", "formats", "separate")
+#: The boundaries that have registers inside the arithmetic, by their number.
+ARITHMETIC = {2: ("aligned", "total"), 4: ("aligned", "total", "leading", "normalised")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +33,9 @@ class VectorConfig:
     functions : str
         The design of the units for exp and ln, a key of ``tables.DESIGNS``.
     pipeline : int
-        Register ranks inside the arithmetic, 2 or 3. The third one is for exp and ln, and delays
-        all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2.
+        Register ranks inside the arithmetic, 2 to 4. The third one is for exp and ln, and delays
+        all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2. Four ranks
+        are for FPGAs; they cut normalisation and rounding, and the unit has no exp and ln.
     multiplier : {"booth", "dsp"}
         Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
     passes : int
@@ -68,7 +71,9 @@ class VectorConfig:
         one_of("functions", self.functions, DESIGNS)
         if self.pipeline == 0:
             object.__setattr__(self, "pipeline", 3 if "functions" in self.groups else 2)
-        one_of("pipeline", self.pipeline, (2, 3))
+        one_of("pipeline", self.pipeline, (2, 3, 4))
+        if self.pipeline == 4 and "functions" in self.groups:
+            raise ValueError("groups must not have 'functions' with pipeline 4")
         check_multiplier(self.multiplier)
         check_int("passes", self.passes, 1, self.slices)
         if self.passes & (self.passes - 1):
@@ -80,6 +85,11 @@ class VectorConfig:
     def stages(self) -> int:
         """Register ranks of a slice: operands, those inside the arithmetic, and the result."""
         return 2 + self.pipeline
+
+    @property
+    def arithmetic(self) -> tuple[str, ...]:
+        """The boundaries with registers inside sums, products and conversions."""
+        return ARITHMETIC[4 if self.pipeline == 4 else 2]
 
     @property
     def slices(self) -> int:

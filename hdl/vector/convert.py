@@ -26,10 +26,11 @@ def build_convert(
     stages: PipelineStages,
     a: Value,
     control: Sequence[data.View],
+    arithmetic: Sequence[str],
     *,
     together: bool = False,
 ) -> Value:
-    """Return the converted lanes behind the boundaries ``aligned`` and ``total``.
+    """Return the converted lanes behind the boundaries ``arithmetic``, of which the first two work.
 
     Parameters
     ----------
@@ -37,13 +38,15 @@ def build_convert(
         The operand word: two FP16 codes or one FP32 code. If the result is wider than the source,
         its lower half has the only FP16 code.
     control : sequence of data.View
-        Control bits of the beats in front of ``aligned``, ``total`` and the next boundary.
+        Control bits of the beats in front of each of these boundaries and of the next one.
+    arithmetic : sequence of str
+        ``aligned``, ``total`` and others.
     together : bool
         If True, the conversion of FP32 to integers carries out that of the lower FP16 code, too,
         which is smaller and slower.
     """
     m.submodules.widen = widen = Converter(source=_FP16, target=_FP32)
-    m.submodules.narrow = narrow = Converter(source=_FP32, target=_FP16, pipeline=2)
+    m.submodules.narrow = narrow = Converter(source=_FP32, target=_FP16, pipeline=len(arithmetic))
     widened = Signal(32, name="widened")
     m.d.comb += [widen.a.eq(a[:16]), widened.eq(widen.d), narrow.a.eq(a)]
     single = Signal(32, name="single")
@@ -58,9 +61,12 @@ def build_convert(
         else _to_integer(m, stages, part, _FP16, 16, short, control, name=name)
         for number, (name, part) in enumerate((("low", a[:16]), ("high", a[16:])))
     ]
-    for stage in ("aligned", "total"):
+    for stage in arithmetic:
         widened = stages.cross(stage, widened, f"{stage}_widened")
-    last = control[2]
+    for stage in arithmetic[2:]:
+        wide = stages.cross(stage, wide, f"{stage}_whole")
+        halves = [stages.cross(stage, x, f"{stage}_half{n}") for n, x in enumerate(halves)]
+    last = control[-1]
     result = Cat(*halves)
     by_single = last.wide | (last.conversion == code_of(Operation.TO_INT32))
     result = Mux(by_single, wide, result)

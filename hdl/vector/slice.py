@@ -78,7 +78,8 @@ class Slice(wiring.Component):
 
     def elaborate(self, platform: object) -> Any:
         m = Module()
-        ranks = ["operand", "aligned", "total", "result"]
+        ranks = ["operand", *self.config.arithmetic, "result"]
+        depth = len(self.config.arithmetic)
         if self.config.pipeline == 3:
             ranks.append("function")
         stages = PipelineStages(m, ranks)
@@ -91,7 +92,7 @@ class Slice(wiring.Component):
             "select": self._build_select(m, a, b, bits, orders),
             "flags": self._build_flags(orders) if self._has("compare") else Const(0, 2),
         }
-        for stage in ("aligned", "total"):
+        for stage in self.config.arithmetic:
             early = stages.cross_all(stage, early, stage)
         results = {Source.SELECT: early["select"]}
         if self._has("add"):
@@ -103,13 +104,14 @@ class Slice(wiring.Component):
                 m,
                 stages,
                 a,
-                [self.control[k] for k in range(3)],
+                [self.control[k] for k in range(depth + 1)],
+                self.config.arithmetic,
                 together=self.config.passes > 1,
             )
         result: Value = Const(0, 32)
         for source, value in results.items():
             # The results are masked and joined by OR: no path leads through a priority.
-            chosen = self.control[2].source == source
+            chosen = self.control[depth].source == source
             result = result | (value & chosen.replicate(32))
         # Only exp and ln use the third rank of the arithmetic; the others wait for them.
         result = stages.cross("function", result, "function_d")
@@ -194,15 +196,15 @@ class Slice(wiring.Component):
     ) -> Value:
         """Return the sums of the two FP16 lanes, or of the FP32 lane."""
         assert orders is not None
-        sums = []
+        sums, depth = [], len(self.config.arithmetic)
         for name, part, order in _LANES:
             format = FP32 if order is None else FP16
             larger = orders[1 if order is None else order].larger_b
             if self.config.sharing == "adder":
-                adder: Adder = OrderedAdder(format=format, pipeline=2)
+                adder: Adder = OrderedAdder(format=format, pipeline=depth)
                 m.d.comb += adder.larger_b.eq(larger)
             else:
-                adder = Adder(format=format, pipeline=2)
+                adder = Adder(format=format, pipeline=depth)
             m.submodules[f"add_{name}"] = adder
             m.d.comb += [
                 adder.a.eq(a[part]),
@@ -210,22 +212,22 @@ class Slice(wiring.Component):
                 adder.subtract.eq(self.control[0].subtract),
             ]
             sums.append(adder.d)
-        # The adders have two ranks, so that the control is that of two cycles later.
-        return Mux(self.control[2].wide, sums[2], Cat(sums[0], sums[1]))
+        # The adders have ranks, so that the control is that of as many cycles later.
+        return Mux(self.control[depth].wide, sums[2], Cat(sums[0], sums[1]))
 
     def _build_multiply(self, m: Module, a: Value, b: Value) -> Value:
         """Return the products of the two FP16 lanes, or of the FP32 lane."""
-        products = []
+        products, depth = [], len(self.config.arithmetic)
         for name, part, order in _LANES:
             multiplier = Multiplier(
                 format=FP32 if order is None else FP16,
-                pipeline=2,
+                pipeline=depth,
                 multiplier=self.config.multiplier,
             )
             m.submodules[f"multiply_{name}"] = multiplier
             m.d.comb += [multiplier.a.eq(a[part]), multiplier.b.eq(b[part])]
             products.append(multiplier.d)
-        return Mux(self.control[2].wide, products[2], Cat(products[0], products[1]))
+        return Mux(self.control[depth].wide, products[2], Cat(products[0], products[1]))
 
     def _build_functions(self, m: Module, a: Value) -> Value:
         """Return exp or ln of the two FP16 lanes."""

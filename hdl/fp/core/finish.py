@@ -69,8 +69,8 @@ def finish(
     rounding : {"RNE", "RZ", "RTO"}
         Rounding to nearest even, towards zero, or to odd.
     stages : PipelineStages
-        The boundary ``total`` stands in front of the normalisation and ``normalised`` in front of
-        the rounding.
+        The boundary ``total`` stands in front of the normalisation, ``leading`` inside of it,
+        ``retimed`` behind it, and ``normalised`` in front of the rounding.
     saturate : bool
         If True, overflow and infinities give the largest finite number.
     nan_code : int, optional
@@ -95,9 +95,15 @@ def finish(
         room = Mux(exponent < 1, 0, room) if denormalise else room
         limit = Cat(room, Const(0, len(word).bit_length()))
     if number.zeros:
-        result = normalise(m, word, limit=limit, name="normalise")
+        result = normalise(m, word, limit=limit, name="normalise", stages=stages)
     else:
+        word = stages.cross_extra("leading", word, "leading_word")
         result = Normalised(word=word, shift=Const(0, 1), tail=None, nonzero=word.any())
+    exponent = stages.cross_extra("leading", exponent, "leading_exponent")
+    for stage in ("leading", "retimed"):
+        side = {
+            key: stages.cross_extra(stage, value, f"{stage}_{key}") for key, value in side.items()
+        }
     wide_bits = max((high + 1).bit_length(), output.exponent_bits + 1)
     packed = round_and_pack(
         m,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import vitruvian.hdl.core.axi_master
+from vitruvian.hdl.core.registers import CoreRegisters
 from vitruvian.sim.bench.core import bench_axi_master, bench_core_axi
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.davinci.chip.file import load_chip
@@ -107,6 +108,20 @@ def run_core(core, width, count):
 def test_a_core(core, width):
     result = run_core(core, width, 5)
     assert result.passed and result.tests == 8, result.failures
+
+
+@pytest.mark.long
+def test_a_reset_that_does_not_wait_for_the_bus_fails(monkeypatch):
+    elaborate = CoreRegisters.elaborate
+
+    def hasty(self, platform):
+        m = elaborate(self, platform)
+        m.d.comb += self.clear.eq(self.hold)  # the last assignment counts
+        return m
+
+    monkeypatch.setattr(CoreRegisters, "elaborate", hasty)
+    result = run_core("least", 64, 5)
+    assert set(result.failures) >= {"resets_in_the_middle"}, result.failures
 
 
 def changed(monkeypatch, old, new):

@@ -299,14 +299,15 @@ def wrong_answers(
     else:
         yield f"the core ends without the fault {program.fault}"
         return
-    # In a deadlock, MTE1 may wait for the one flag that the legal instructions use.
-    more = stop.waits.items() - program.waits.items() if program.waits else set()
     if program.kind == "deadlock":
         here = stop.waits.get(stop.unit, ("", 0, -1))
         if not program.waits.items() <= stop.waits.items() or here[2] != stop.pc:
             yield f"the waits must have {program.waits}, not {stop.waits}"
-        if any((unit, wait[:2]) != ("MTE1", ("MTE2", 0)) for unit, wait in more):
-            yield f"no other unit waits than {program.waits} and MTE1, but {stop.waits}"
+        # Other units may wait for flags that the legal instructions would set.
+        for unit, (source, register, pc) in stop.waits.items():
+            wait = _pack("wait_flag", unit, source=source, target=unit, register=register)
+            if int(program.words[pc]) != wait[0]:
+                yield f"{unit} must wait at a wait_flag of {source}, {register}, not at word {pc}"
         expected_names = ("fault", "op")
     else:
         expected_names = ("fault", "unit", "op", "pc")

@@ -4,15 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from amaranth.hdl import Const
 
 from vitruvian.golden.core.encoding import BUFFERS, ENCODINGS, UNITS
+from vitruvian.hdl.core import CORES, CoreBoard, guard
+from vitruvian.hdl.core.check import WordCheck
 from vitruvian.sim.davinci.machine_code import verify
 from vitruvian.sim.davinci.machine_code.illegal_programs import (
     KINDS,
     copy_words,
+    end_of,
     illegal_program,
     wrong_answers,
 )
+from vitruvian.sim.rtl import compile, core
 from vitruvian.sim.rtl.core import CoreFault, run_words
 
 
@@ -29,6 +34,39 @@ def test_the_rows_are_right():
     assert illegal.vectors == 2 * len(KINDS) and not illegal.mismatches, illegal.examples
     noisy = rows["tiny, random programs, random latency of memory"].run(0, 5)
     assert noisy.vectors > 100_000 and not noisy.mismatches, noisy.examples
+
+
+def test_programs_with_wrong_bits_end():
+    ends = [end_of(seed, "tiny") for seed in range(900, 920)]
+    assert "HANG" not in ends and len(set(ends)) > 2, ends
+
+
+def _without_bounds(monkeypatch):
+    monkeypatch.setattr(guard, "reaches", lambda value, limit: Const(0, 1))
+
+
+def _without_table(monkeypatch):
+    def anything(self, m, legal, fits, masks):
+        m.d.comb += [legal.eq(1), fits.eq(1)]
+
+    monkeypatch.setattr(WordCheck, "_build_table", anything)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("change", "kind", "text"),
+    [
+        (_without_bounds, "bounds", "without the fault BOUNDS"),
+        (_without_table, "align", "without the fault ALIGN"),
+    ],
+)
+def test_a_mutant_of_the_core_is_noticed(monkeypatch, change, kind, text):
+    """A model that is compiled here, as the cache knows a core by its parameters."""
+    change(monkeypatch)
+    model = compile(CoreBoard(config=CORES["tiny"], memory_bytes=1 << 20), name="CoreBoard")
+    monkeypatch.setattr(core, "board", lambda *_: model)
+    found = [t for n in range(4) for t in wrong_answers(illegal_program(n, "tiny", kind), "tiny")]
+    assert any(text in each for each in found), found
 
 
 @pytest.mark.long

@@ -176,6 +176,7 @@ def on_core(
     """
     from vitruvian.sim.davinci import Deadlock
     from vitruvian.sim.davinci.machine_code.core import predicted_cycles, run_on_core
+    from vitruvian.sim.rtl import StreamError
     from vitruvian.sim.rtl.core import CoreFault
 
     riscv = getattr(options, "feed", "stream") == "riscv"
@@ -187,6 +188,8 @@ def on_core(
             done = run_on_riscv(options, program) if riscv else run_on_core(program, options.core)
     except (ValueError, CoreFault, Deadlock) as error:
         raise UserError(str(error)) from None
+    except StreamError as error:
+        raise UserError(f"the program has not ended on core {options.core}: {error}") from None
     wrong = done.differing(report.outputs)
     busy = ", ".join(f"{unit} {cycles:,}" for unit, cycles in done.run.busy.items() if cycles)
     count = sum(array.nbytes for array in done.outputs.values())

@@ -23,7 +23,8 @@ _DTYPES = ("fp16", "fp32", "int32", "int16", "int8", "uint8")
 _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
 #: Operations that have integers as well, or integers alone.
 _INTEGER_OPS = ("vadd", "vsub", "vadds", "vaddrelu", "vsubrelu", "vabs", "vshl", "vshr")
-_MOST_REPEATS = 5
+#: Repeats of an instruction.
+MOST_REPEATS = 5
 #: The units that wait for each other, and the numbers of their flags.
 _UNITS, _FLAGS = (Unit.S, Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3), 8
 #: Instructions of which most are refused are drawn again this many times.
@@ -161,7 +162,7 @@ class RandomProgram:
         if op in _INTEGER_OPS:
             dtype = self._choice(VECTOR_OPS[op].dtypes.split())
         lanes = 64 if "32" in dtype else 128
-        repeat, upper = self._number(1, _MOST_REPEATS + 1), bool(self._number(0, 2))
+        repeat, upper = self._number(1, MOST_REPEATS + 1), bool(self._number(0, 2))
         options: dict[str, Any] = {"repeat": repeat, "mask": self._mask(lanes)}
         fields: dict[str, Any] = {}
         members = {member.name for member in ENCODINGS[op].members}
@@ -197,7 +198,7 @@ class RandomProgram:
             op,
             self._half(upper, dtype, align=16),
             self._half(not upper, dtype),
-            repeat=self._number(1, _MOST_REPEATS + 1),
+            repeat=self._number(1, MOST_REPEATS + 1),
             mask=self._mask(128 if dtype == "fp16" else 64),
             dst_repeat_bytes=16 * self._number(0, 20),
             src_block_stride=block,
@@ -217,7 +218,7 @@ class RandomProgram:
         self.core.vector(
             "vconv",
             views,
-            repeat=self._number(1, _MOST_REPEATS + 1),
+            repeat=self._number(1, MOST_REPEATS + 1),
             mask=self._mask(lanes),
             strides={"dst": self._steps(low=1), "src": self._steps()},
             rounding=self._choice(_ROUNDINGS),

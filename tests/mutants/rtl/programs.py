@@ -1,0 +1,110 @@
+"""The programs that mutants of a core run: random ones, kernels of the project, and faults."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .design import MEMORY_BYTES
+
+_BLOCK = 32
+#: Kernels and their sizes (None: the default).
+KERNELS: tuple[tuple[str, Any], ...] = (
+    ("cce-cube", (32, 32, 32)),
+    ("matmul", (32, 48, 32)),
+    ("conv2d", (1, 16, 6, 16, 3, 1)),
+    ("maxpool-im2col", None),
+    ("maxpool-backward-im2col", None),
+    ("avgpool-im2col", None),
+    ("cce-softmax", None),
+    ("maxpool-argmax-im2col", None),
+    ("cce-scale-add", None),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Killer:
+    """A program in machine code.
+
+    Attributes
+    ----------
+    name : str
+    memory : (bytes,) ndarray of uint8
+        Global memory at the start.
+    words : (N,) ndarray of uint64
+    expected : (bytes,) ndarray of uint8
+        Global memory at the end in the functional simulator, or what a program with a fault leaves.
+    fault : int
+        The fault that it ends with.
+    """
+
+    name: str
+    memory: np.ndarray
+    words: np.ndarray
+    expected: np.ndarray
+    fault: int = 0
+
+
+def killers(config: Any, count: int) -> Iterator[Killer]:
+    """Yield the programs for a core: faults, kernels, and random ones.
+
+    Parameters
+    ----------
+    count : int
+        Number of random programs whose instructions follow each other. There are half as many
+        whose units overlap.
+    """
+    from vitruvian.sim.davinci import load_chip
+    from vitruvian.sim.davinci.machine_code.encode import EncodingError
+    from vitruvian.sim.davinci.machine_code.overlapping_programs import OverlappingProgram
+    from vitruvian.sim.davinci.machine_code.random_programs import RandomProgram
+    from vitruvian.sim.kernels import KERNELS as ALL
+
+    yield from faults(config)
+    for name, size in KERNELS:
+        program = ALL[name].build(size, chip=load_chip("ascend310"), cores=1).program
+        try:
+            killer = _of(program, config, name)
+        except EncodingError:  # another preset has what it needs
+            continue
+        if len(killer.memory) + 8 * len(killer.words) < MEMORY_BYTES - 8 * _BLOCK:
+            yield killer
+    for seed in range(count):
+        if seed % 2 == 0:
+            program = OverlappingProgram(seed // 2, config).program
+            yield _of(program, config, f"overlapping {seed // 2}")
+        yield _of(RandomProgram(seed, config).program, config)
+
+
+def _of(program: Any, config: Any, name: str = "", fault: int = 0) -> Killer:
+    from vitruvian.sim.davinci.machine_code.core import assemble, core_product, only_core
+    from vitruvian.sim.davinci.machine_code.encode import Texts
+    from vitruvian.sim.davinci.semantics import Functional
+
+    words = assemble(only_core(program).instructions, config, Texts())
+    before = Functional(program).gm.copy()
+    functional = Functional(program, core_product(config))
+    if not fault:
+        functional.run()
+    after = functional.gm.copy()
+    return Killer(name or program.name, before, np.array(words, np.uint64), after, fault)
+
+
+def faults(config: Any) -> Iterator[Killer]:
+    """Yield the programs that stop a core; the numbers are those of ``hdl.core.fetch.Fault``."""
+    from vitruvian.sim.davinci import Program, Unit, load_chip
+
+    program = Program(load_chip("ascend310"))
+    core = program.core()
+    for _ in range(2):
+        core.set_flag(Unit.V, Unit.MTE3, 0)
+    yield _of(program, config, "a flag set twice", 2)
+    for place in (2, 3):
+        program = Program(load_chip("ascend310"))
+        x = program.tensor("x", (4,), "fp16", np.arange(4, dtype=np.float16))
+        program.core().scalar_load(x[place : place + 1], expected=2.0)
+        yield _of(program, config, f"a scalar load of element {place}", 0 if place == 2 else 3)
+    empty = np.zeros(_BLOCK, np.uint8)
+    words = np.array([0x0B | 6 << 8 | 4 << 11, 0, 0, 0, 0], np.uint64)  # a copy of unit FIX
+    yield Killer("a word for a unit that is missing", empty, words, empty, 1)

@@ -22,14 +22,18 @@ _WEIGHT = 100
 
 
 def checks() -> Iterator[Check]:
-    """Yield a row of random programs for each core."""
+    """Yield rows of random programs for each core: in order, and with units that overlap."""
     for core in CORES:
-        yield Check(
-            unit="core.Core",
-            configuration=f"{core}, random programs",
-            run=partial(random_programs, core),
-            weight=_WEIGHT,
-        )
+        for name, run in (
+            ("random programs", random_programs),
+            ("random programs of overlapping units", overlapping_programs),
+        ):
+            yield Check(
+                unit="core.Core",
+                configuration=f"{core}, {name}",
+                run=partial(run, core),
+                weight=_WEIGHT,
+            )
     for name, run in (
         ("random programs, random latency of memory", partial(random_programs, noisy=True)),
         ("illegal programs", _illegal),
@@ -79,6 +83,19 @@ def random_programs(
         if noisy:
             run = partial(run_on_core, latency=1 + at % 60, noise=at + 1)
         result = result + compare_program(program, core, run)
+    return result
+
+
+def overlapping_programs(core: str, vectors: int, seed: int) -> Result:
+    """Compare random programs whose units work at the same time."""
+    from .overlapping_programs import OverlappingProgram
+
+    count = max(2, min(vectors // (8 * _BYTES), 50))
+    result = Result(vectors=0, mismatches=0)
+    for number in range(count):
+        result = result + compare_program(
+            OverlappingProgram(1000 * seed + number, core).program, core
+        )
     return result
 
 

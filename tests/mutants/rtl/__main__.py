@@ -121,9 +121,9 @@ def main() -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "--core",
-        choices=("lines", "blocks"),
+        choices=("lines", "blocks", "least"),
         default="lines",
-        help="Take the core with lines of two blocks, or with blocks (default lines).",
+        help="Take this core, see ``design.campaign_core`` (default lines).",
     )
     parser.add_argument(
         "--count", type=int, default=200, metavar="N", help="Draw N mutants (default 200)."

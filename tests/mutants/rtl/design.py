@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from .schemata import NUMBER_BITS, Mutant, Schemata
@@ -44,18 +44,24 @@ def campaign_core(name: str) -> Any:
 
     ``lines`` has a matrix unit of 4 × 4 × 8 and 32 lanes, so that MTE1 moves lines of two blocks, V
     takes two blocks a beat, and UB has four banks; ``blocks`` has 4 × 4 × 4, 16 lanes and one bank.
+    ``least`` is like ``blocks``, but with few groups of the vector unit.
     """
     from vitruvian.hdl.core import CoreConfig
     from vitruvian.hdl.cube.config import MatrixUnitConfig
     from vitruvian.hdl.vector.config import VectorConfig
     from vitruvian.hdl.vector.extension import ExtensionConfig
 
-    wide = name == "lines"
+    vectors = {
+        "lines": VectorConfig(lanes=32),
+        "blocks": VectorConfig(lanes=16),
+        "least": VectorConfig(lanes=16, groups=("compare",)),
+    }
+    wide, least = name == "lines", name == "least"
     kib = 1024
     return CoreConfig(
         tile=MatrixUnitConfig(m=4, n=4, k=8 if wide else 4, precisions=("fp16",)),
-        vector=VectorConfig(lanes=32 if wide else 16),
-        extension=ExtensionConfig(),
+        vector=vectors[name],
+        extension=ExtensionConfig(groups=()) if least else ExtensionConfig(),
         l1=64 * kib,
         l0a=16 * kib,
         l0b=16 * kib,
@@ -85,6 +91,8 @@ class MutantBoard(wiring.Component):
 
     if TYPE_CHECKING:
         mutant: Signal
+        i: stream.Interface
+        o: stream.Interface
 
     def __init__(self, *, config: Any, mutants: Sequence[tuple[Mutant, int]]):
         from vitruvian.hdl.core import CoreBoard
@@ -113,7 +121,7 @@ def survey(config: Any) -> list[Mutant]:
 
     from vitruvian.hdl.elaborate import elaborating
 
-    with elaborating():
+    with elaborating(), SCHEMATA.statements():
         Fragment.get(MutantBoard(config=config, mutants=()), None).prepare()
     return SCHEMATA.mutants()
 
@@ -122,4 +130,5 @@ def compiled(config: Any, mutants: Sequence[tuple[Mutant, int]]) -> Any:
     """Return the compiled model of a core with some mutants."""
     from vitruvian.sim.rtl import compile
 
-    return compile(MutantBoard(config=config, mutants=mutants))
+    with SCHEMATA.statements():
+        return compile(MutantBoard(config=config, mutants=mutants))

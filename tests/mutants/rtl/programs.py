@@ -9,6 +9,8 @@ import numpy as np
 from .design import MEMORY_BYTES
 
 _BLOCK = 32
+#: Bytes of memory up to which a program runs twice, because a start must clear the core's state.
+_SHORT = 10_000
 #: Kernels and their sizes (None: the default).
 KERNELS: tuple[tuple[str, Any], ...] = (
     ("cce-cube", (32, 32, 32)),
@@ -37,6 +39,8 @@ class Killer:
         Global memory at the end in the functional simulator, or what a program with a fault leaves.
     fault : int
         The fault that it ends with.
+    runs : int
+        How often it runs without a reset in between. Memory is written anew before each run.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Killer:
     words: np.ndarray
     expected: np.ndarray
     fault: int = 0
+    runs: int = 1
 
 
 def killers(config: Any, count: int) -> Iterator[Killer]:
@@ -88,7 +93,8 @@ def _of(program: Any, config: Any, name: str = "", fault: int = 0) -> Killer:
     if not fault:
         functional.run()
     after = functional.gm.copy()
-    return Killer(name or program.name, before, np.array(words, np.uint64), after, fault)
+    runs = 2 if not fault and len(before) <= _SHORT else 1
+    return Killer(name or program.name, before, np.array(words, np.uint64), after, fault, runs)
 
 
 def faults(config: Any) -> Iterator[Killer]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value, ValueCastable
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, ValueCastable
 
 from .sites import HOOK, Site, rewrite
 
@@ -251,20 +251,26 @@ class Schemata:
         if _PACKAGE in sys.modules:
             raise RuntimeError(f"{_PACKAGE} must not be imported before its mutants are made")
         sys.meta_path.insert(0, _Finder(self, tuple(files), tuple(skipped)))
-        original = Module._add_statement
+
+    @contextmanager
+    def statements(self) -> Iterator[None]:
+        """Let Amaranth take assignments that mutants drop, while the block runs."""
+        original = getattr(Module, "_add_statement")  # noqa: B009
 
         def add(module: Any, assigns: Any, domain: str, depth: int) -> None:
             for statement in _flat(assigns):
                 if not isinstance(statement, _Dropped):
                     original(module, statement, domain=domain, depth=depth)
                     continue
-                kept = Value.cast(1)
-                for number in statement.numbers:
-                    kept = kept & ~self._active(number)
-                with module.If(kept):
+                dropped = Cat(*(self._active(number) for number in statement.numbers))
+                with module.If(~dropped.any()):
                     module.d[domain] += statement.statement
 
-        Module._add_statement = add  # pyright: ignore[reportAttributeAccessIssue]
+        setattr(Module, "_add_statement", add)  # noqa: B010
+        try:
+            yield
+        finally:
+            setattr(Module, "_add_statement", original)  # noqa: B010
 
 
 def _flat(statements: Any) -> Iterator[Any]:

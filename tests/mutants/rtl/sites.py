@@ -75,9 +75,10 @@ class Rewriter(ast.NodeTransformer):
         text = " ".join(ast.unparse(node).split())
         self.sites.append(Site(self.file, node.lineno, node.col_offset, method, text))
         values = [ast.Constant(x) if isinstance(x, str) else x for x in arguments]
+        key: list[ast.expr] = [ast.Constant(self.file), ast.Constant(len(self.sites) - 1)]
         call = ast.Call(
             ast.Attribute(ast.Name(HOOK, ast.Load()), method, ast.Load()),
-            [ast.Constant((self.file, len(self.sites) - 1)), *values],
+            [ast.Tuple(key, ast.Load()), *values],
             [],
         )
         return ast.copy_location(call, node)

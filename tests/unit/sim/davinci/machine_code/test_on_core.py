@@ -56,6 +56,13 @@ def test_random_programs_have_the_bytes_of_the_simulator(core):
     assert result.vectors > 100_000 and not result.mismatches, result.examples
 
 
+@pytest.mark.parametrize("core", verify.CORES)
+def test_overlapping_programs_have_the_bytes_of_the_simulator(core):
+    rows = {check.configuration: check for check in verify.checks()}
+    result = rows[f"{core}, random programs of overlapping units"].run(0, 3)
+    assert result.vectors > 500_000 and not result.mismatches, result.examples
+
+
 def test_a_wrong_byte_is_noticed(monkeypatch):
     """The comparison sees a core that computes with another accumulation."""
     monkeypatch.setattr(verify, "core_product", lambda config: verify_product)

@@ -28,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants mutants-rtl fuzz bench compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -78,6 +78,9 @@ fuzz: compiler $(STAMP) ## run 200 hostile command lines: each must end in one l
 
 mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim, flows and vitruvian (an hour; resumable)
 	$(PY) -m tests.mutants $(ARGS)
+
+mutants-rtl: compiler $(STAMP) ## run programs on 200 random mutants of the RTL of a core (ten minutes)
+	$(PY) -m tests.mutants.rtl $(ARGS)
 
 bench: compiler $(STAMP) ## measure the speed of the compiled models and of golden
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done

@@ -114,7 +114,8 @@ class OverlappingProgram(RandomProgram):
     ) -> list[Instruction]:
         """Return some instructions of a unit that the core has."""
         texts, found, before = Texts(), [], len(self.core.instructions)
-        wanted = self._number(0, 4)
+        # V depends most on what it has done before.
+        wanted = self._number(2, 8) if unit is Unit.V else self._number(0, 4)
         for _ in range(200):
             if len(found) >= wanted:
                 break

@@ -1,6 +1,7 @@
 """A core with mutants, compiled once for all of them."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Module, Signal
@@ -9,11 +10,12 @@ from amaranth.lib.wiring import In
 
 from .schemata import NUMBER_BITS, Mutant, Schemata
 
-#: The modules of ``hdl.core`` that describe a core whose S is a fetch unit.
-FILES = (
-    *("buffer", "core", "fetch", "images", "lane_plan", "lane_results", "lane_walk", "matrix"),
-    *("mover", "ports", "queue", "record", "scalar", "shared", "tile_walk", "tiles"),
-    *("transfer", "vector"),
+#: Modules of ``hdl.core`` that are no part of a core whose S is a fetch unit: parameters and tables,
+#: what connects a core to a bus, a serial line or a board, and S as a RISC-V.
+OUTSIDE = (
+    *("__init__", "config", "facts", "lanes", "support", "serial_map"),
+    *("access", "axi_master", "serial"),
+    *("riscv", "riscv_board", "riscv_unit"),
 )
 #: Global memory and host, which are no part of a core.
 _SKIPPED = ("CoreBoard",)
@@ -22,9 +24,15 @@ MEMORY_BYTES = 1 << 19
 SCHEMATA = Schemata()
 
 
+def files() -> list[str]:
+    """Return the names of the modules that can have mutants."""
+    folder = Path(__file__).parents[3] / "hdl" / "core"
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem not in OUTSIDE)
+
+
 def install() -> None:
     """Rewrite the modules when they are imported, which must not have happened."""
-    SCHEMATA.install(FILES, _SKIPPED)
+    SCHEMATA.install(files(), _SKIPPED)
     from vitruvian.hdl.core.buffer import BlockMemory
 
     elaborate = BlockMemory.elaborate

@@ -87,8 +87,9 @@ def _one(number: int) -> Verdict:
 def equivalent(mutant: Mutant, bit: int, known: Sequence[dict[str, Any]]) -> str | None:
     """Return the recorded reason why no program can notice a mutant, or None."""
     for entry in known:
+        low, high = entry.get("bits", (0, mutant.width))
         same = entry["file"] == mutant.site.file and entry["text"] == mutant.site.text
-        if same and entry["change"] == mutant.change and entry.get("bit", bit) == bit:
+        if same and entry["change"] == mutant.change and low <= bit <= high:
             return entry["reason"]
     return None
 
@@ -148,18 +149,22 @@ def main() -> int:
     config = design.campaign_core(options.core)
     population = design.survey(config)
     drawn = draw(population, options.count, options.seed)
-    print(
-        f"{len(population):,} mutants of {len(design.FILES)} files, {len(drawn)} drawn", flush=True
-    )
+    count = len({mutant.site.file for mutant in population})
+    print(f"{len(population):,} mutants of {count} files, {len(drawn)} drawn", flush=True)
     programs = list(killers(config, options.programs))
     stand = Stand(design.compiled(config, drawn), programs)
     verdicts = campaign(stand, len(drawn), options.jobs)
     known = tomllib.loads((Path(__file__).parent / "equivalent.toml").read_text())["mutant"]
+    texts = {(site.file, site.text) for own in design.SCHEMATA.sites.values() for site in own}
+    for entry in known:
+        if (entry["file"], entry["text"]) not in texts:
+            print(f"equivalent, but no longer in the sources: {entry['file']}: {entry['text']}")
     rows = []
     for (mutant, bit), verdict in zip(drawn, verdicts, strict=True):
         reason = equivalent(mutant, bit, known)
         if reason and verdict.sign != "survived":
-            raise AssertionError(f"{mutant} must not be in equivalent.toml: {verdict}")
+            print(f"killed, but listed as equivalent: {mutant} ({verdict.by})")
+            reason = None
         rows.append((mutant, bit, Verdict("equivalent", reason) if reason else verdict))
     if options.csv:
         with Path(options.csv).open("w", newline="") as file:

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from .schemata import NUMBER_BITS, Mutant, Schemata
 
-#: Modules of ``hdl.core`` that are no part of a core whose S is a fetch unit: parameters and tables,
+#: Modules of ``hdl.core`` that are no part of a core whose S is a fetch unit: parameters, tables,
 #: what connects a core to a bus, a serial line or a board, and S as a RISC-V.
 OUTSIDE = (
     *("__init__", "config", "facts", "lanes", "support", "serial_map"),
-    *("access", "axi_master", "serial"),
+    *("access", "axi", "axi_master", "board", "registers", "serial"),
     *("riscv", "riscv_board", "riscv_unit"),
 )
 #: Global memory and host, which are no part of a core.
@@ -114,12 +114,14 @@ class MutantBoard(wiring.Component):
         m = Module()
         m.submodules.board = self.board
         SCHEMATA.begin(self.mutants, self.mutant)
-        wiring.connect(m, self.board.i, wiring.flipped(self.i))
-        wiring.connect(m, self.board.o, wiring.flipped(self.o))
-        for name in ("cycles", "busy", "conflicts", "fault"):
+        for name, member in self.board.signature.members.items():
             mine, own = getattr(self, name), getattr(self.board, name)
-            pairs = zip(mine, own, strict=True) if name == "busy" else [(mine, own)]
-            m.d.comb += [a.eq(b) for a, b in pairs]
+            if not member.is_port:
+                wiring.connect(m, own, wiring.flipped(mine))
+                continue
+            ends = (own, mine) if member.flow == In else (mine, own)
+            pairs = zip(*ends, strict=True) if member.dimensions else [ends]
+            m.d.comb += [Value.cast(to).eq(Value.cast(source)) for to, source in pairs]
         return m
 
 

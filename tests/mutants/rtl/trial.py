@@ -1,6 +1,6 @@
 """A run of a program on the core with a mutant, and what shows that it differs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ class Outcome:
         Global memory at the end of each run; None if the core did not end in time.
     fault : int
     counters : dict of str to int
-        Cycles of the program and of each unit, and conflicts in UB.
+        Cycles of the program and of each unit, its bytes, conflicts in UB, and where a fault was.
     """
 
     memory: np.ndarray | None
@@ -77,13 +77,13 @@ class Stand:
             done = self.model.stream(
                 inputs={"i": inputs},
                 outputs={"o": reads},
-                held={"mutant": mutant},
+                held={"mutant": mutant, "latency": 1, "noise": 0},
                 quiet_limit=self._limits[program],
                 drain=1,
             )
         except StreamError:
             return Outcome(None, 0, {})
-        ports: Mapping[str, Any] = {name: int(np.ravel(p)[0]) for name, p in done.ports.items()}
+        ports = dict(_numbers(done.ports))
         bytes_read = np.ascontiguousarray(done.outputs["o"]).view(np.uint8).reshape(-1)
         counters = {name: value for name, value in ports.items() if name != "fault"}
         killer = self.programs[program]
@@ -99,6 +99,15 @@ class Stand:
         if not np.array_equal(outcome.memory, right.memory):
             return SIGNS[0]
         return None if outcome.counters == right.counters else SIGNS[2]
+
+
+def _numbers(ports: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int]]:
+    """Yield every number in the ports, with its name."""
+    for name, value in ports.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{path}{name}.")
+        else:
+            yield path + name, int(np.ravel(value)[0])
 
 
 def _stream(killer: Killer) -> tuple[dict[str, np.ndarray], int]:

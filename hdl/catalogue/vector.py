@@ -52,7 +52,7 @@ UNITS = (
             ),
             "sharing": named("sharing", SHARINGS),
             "functions": named("functions", DESIGNS),
-            "pipeline": number("pipeline", 2, 4),
+            "pipeline": number("pipeline", 2, 5),
             "multiplier": MULTIPLIER,
             "passes": number("passes", 1, MOST_LANES // 2),
         },

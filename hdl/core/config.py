@@ -137,7 +137,7 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
                 groups=("add", "multiply", "compare", "convert"),
                 multiplier="dsp",
                 passes=2,
-                pipeline=4,
+                pipeline=5,
             ),
             l1=64 * _KIB,
             l0a=16 * _KIB,

@@ -22,6 +22,7 @@ STAGES: dict[int, tuple[str, ...]] = {
     2: ("aligned", "total"),
     3: ("aligned", "total", "normalised"),
     4: ("aligned", "total", "leading", "normalised"),
+    5: ("distance", "aligned", "total", "leading", "normalised"),
 }
 
 
@@ -41,7 +42,7 @@ class Adder(PipelinedUnit):
         Rounding to nearest even, towards zero, or to odd. An overflow gives infinity with RNE and
         RTO, and the largest number with RZ.
     pipeline : int
-        Number of register ranks, 0 (combinational) to 4.
+        Number of register ranks, 0 (combinational) to 5.
     nan : int, optional
         Code of every NaN result, by default the output format's canonical NaN.
 
@@ -137,6 +138,16 @@ class Adder(PipelinedUnit):
         m.d.comb += distance.eq(exponent - Mux(swap, a.exponent, b.exponent))
         large = Mux(swap, b.significand, a.significand)
         small = Mux(swap, a.significand, b.significand)
+        sign, both = Mux(swap, b_sign, a.sign), a.sign & b_sign
+        nan, inf = a.nan | b.nan | (a.inf & b.inf & differ), a.inf | b.inf
+
+        def rank(value: Value, name: str) -> Value:
+            return stages.cross_extra("distance", value, f"s0_{name}")
+
+        exponent, distance = rank(exponent, "exponent"), rank(distance, "distance")
+        large, small, differ = rank(large, "large"), rank(small, "small"), rank(differ, "minus")
+        sign, both = rank(sign, "sign"), rank(both, "both_negative")
+        nan, inf = rank(nan, "nan"), rank(inf, "inf")
 
         # Guard, round and sticky bits below the output's last place are enough: more than one bit
         # is lost only at a distance of 2 or more, and then the difference has at most one leading
@@ -153,9 +164,8 @@ class Adder(PipelinedUnit):
             (large + (aligned ^ minus.replicate(len(aligned))) + minus)
             & Cat((Const(1, 1)).replicate(len(large)), ~minus)
         )
-        sign = stages.cross("aligned", Mux(swap, b_sign, a.sign), "s1_sign")
-        both = stages.cross("aligned", a.sign & b_sign, "s1_both_negative")
-        nan = a.nan | b.nan | (a.inf & b.inf & differ)
+        sign = stages.cross("aligned", sign, "s1_sign")
+        both = stages.cross("aligned", both, "s1_both_negative")
         offset = out.bias - f.bias + 1
         code = finish(
             m,
@@ -168,7 +178,7 @@ class Adder(PipelinedUnit):
                 exponent_max=f.emax + f.bias + offset,
                 zeros=len(total) - 1,
                 nan=stages.cross("aligned", nan, "s1_nan"),
-                inf=stages.cross("aligned", a.inf | b.inf, "s1_inf"),
+                inf=stages.cross("aligned", inf, "s1_inf"),
             ),
             output=out,
             rounding=self.rounding,

@@ -21,6 +21,7 @@ _STAGES: dict[int, tuple[str, ...]] = {
     2: ("total", "normalised"),
     # For FPGAs, where wires and look-up tables are slow and flip-flops are free.
     4: ("total", "leading", "retimed", "normalised"),
+    5: ("operand", "total", "leading", "retimed", "normalised"),
 }
 
 
@@ -93,7 +94,7 @@ class Converter(PipelinedUnit):
             if isinstance(self.source, IntFormat):
                 number = self._from_int(m, self.source, self.target)
             else:
-                number = self._from_float(m, self.source, self.target)
+                number = self._from_float(m, stages, self.source, self.target)
             result = finish(
                 m,
                 number,
@@ -105,9 +106,11 @@ class Converter(PipelinedUnit):
         m.d.comb += self.d.eq(result)
         return m
 
-    def _from_float(self, m: Module, source: FloatFormat, target: FloatFormat) -> Exact:
+    def _from_float(
+        self, m: Module, stages: PipelineStages, source: FloatFormat, target: FloatFormat
+    ) -> Exact:
         """Return the floating-point operand with its exponent on the target's scale."""
-        a = unpack(m, self.a, source, name="a")
+        a = unpack(m, stages.cross_extra("operand", self.a, "s0_a"), source, name="a")
         offset = target.bias - source.bias
         return Exact(
             sign=a.sign,

@@ -21,6 +21,7 @@ _STAGES: dict[int, tuple[str, ...]] = {
     2: ("total", "normalised"),
     # For FPGAs, where wires and look-up tables are slow and flip-flops are free.
     4: ("total", "leading", "retimed", "normalised"),
+    5: ("operand", "total", "leading", "retimed", "normalised"),
 }
 
 
@@ -93,8 +94,10 @@ class Multiplier(PipelinedUnit):
         m = Module()
         f, out = self.format, self.output
         stages = PipelineStages(m, _STAGES[self.pipeline])
-        a = unpack(m, self.a, f, name="a")
-        b = unpack(m, self.b, f, name="b")
+        a, b = (
+            unpack(m, stages.cross_extra("operand", x, f"s0_{name}"), f, name=name)
+            for x, name in ((self.a, "a"), (self.b, "b"))
+        )
         product = multiply(
             m, a.significand, b.significand, name="product", multiplier=self.multiplier
         )

@@ -15,7 +15,11 @@ MOST_LANES = 256
 #: adders (``separate``), the adders only (``formats``), or none (``adder``, one for all).
 SHARINGS = ("adder", "formats", "separate")
 #: The boundaries that have registers inside the arithmetic, by their number.
-ARITHMETIC = {2: ("aligned", "total"), 4: ("aligned", "total", "leading", "normalised")}
+ARITHMETIC = {
+    2: ("aligned", "total"),
+    4: ("aligned", "total", "leading", "normalised"),
+    5: ("distance", "aligned", "total", "leading", "normalised"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +37,10 @@ class VectorConfig:
     functions : str
         The design of the units for exp and ln, a key of ``tables.DESIGNS``.
     pipeline : int
-        Register ranks inside the arithmetic, 2 to 4. The third one is for exp and ln, and delays
-        all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2. Four ranks
-        are for FPGAs; they cut normalisation and rounding, and the unit has no exp and ln.
+        Register ranks inside the arithmetic, 2 to 5. The third one is for exp and ln, and delays
+        all operations. 0 means 3 if the unit has the group ``functions``, otherwise 2. More ranks
+        are for FPGAs; they cut alignment (5), normalisation and rounding (4 and 5), and the unit
+        has no exp and ln.
     multiplier : {"booth", "dsp"}
         Form of the multipliers: for standard cells, or for the DSP blocks of an FPGA.
     passes : int
@@ -71,9 +76,9 @@ class VectorConfig:
         one_of("functions", self.functions, DESIGNS)
         if self.pipeline == 0:
             object.__setattr__(self, "pipeline", 3 if "functions" in self.groups else 2)
-        one_of("pipeline", self.pipeline, (2, 3, 4))
-        if self.pipeline == 4 and "functions" in self.groups:
-            raise ValueError("groups must not have 'functions' with pipeline 4")
+        one_of("pipeline", self.pipeline, (2, 3, 4, 5))
+        if self.pipeline > 3 and "functions" in self.groups:
+            raise ValueError(f"groups must not have 'functions' with pipeline {self.pipeline}")
         check_multiplier(self.multiplier)
         check_int("passes", self.passes, 1, self.slices)
         if self.passes & (self.passes - 1):
@@ -89,7 +94,7 @@ class VectorConfig:
     @property
     def arithmetic(self) -> tuple[str, ...]:
         """The boundaries with registers inside sums, products and conversions."""
-        return ARITHMETIC[4 if self.pipeline == 4 else 2]
+        return ARITHMETIC[2 if self.pipeline == 3 else self.pipeline]
 
     @property
     def slices(self) -> int:

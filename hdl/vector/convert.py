@@ -54,16 +54,18 @@ def build_convert(
 
     short = (16, 8, -8)
     targets = (32, *short) if together else (32, 16)
-    wide = _to_integer(m, stages, single, _FP32, 32, targets, control, name="whole")
+    # Control bits of the beats behind ``aligned``.
+    behind = control[list(arithmetic).index("aligned") + 1]
+    wide = _to_integer(m, stages, single, _FP32, 32, targets, behind, name="whole")
     halves = [
         wide[:16]
         if together and not number
-        else _to_integer(m, stages, part, _FP16, 16, short, control, name=name)
+        else _to_integer(m, stages, part, _FP16, 16, short, behind, name=name)
         for number, (name, part) in enumerate((("low", a[:16]), ("high", a[16:])))
     ]
     for stage in arithmetic:
         widened = stages.cross(stage, widened, f"{stage}_widened")
-    for stage in arithmetic[2:]:
+    for stage in arithmetic[list(arithmetic).index("total") + 1 :]:
         wide = stages.cross(stage, wide, f"{stage}_whole")
         halves = [stages.cross(stage, x, f"{stage}_half{n}") for n, x in enumerate(halves)]
     last = control[-1]
@@ -81,7 +83,7 @@ def _to_integer(
     format: FloatFormat,
     bits: int,
     targets: tuple[int, ...],
-    control: Sequence[data.View],
+    control: data.View,
     *,
     name: str,
 ) -> Value:
@@ -94,20 +96,24 @@ def _to_integer(
     top = bits - 1 + format.bias
     distance = Signal(signed((top + (1 << format.exponent_bits)).bit_length() + 1))
     m.d.comb += distance.eq(top - x.exponent)
-    word = Cat(Const(0, bits + 1 - format.significand_bits), x.significand)
-    moved, lost = shift_right(m, word, distance[:-1], name=f"{name}_align", sticky=True)
-    parts = {
-        "moved": moved,
-        "lost": lost,
-        "beyond": distance[-1] | x.inf,
-        "sign": x.sign,
-        "nan": x.nan,
-    }
+    far, significand, beyond, sign, nan = (
+        stages.cross_extra("distance", value, f"{name}_{what}")
+        for what, value in (
+            ("far", distance[:-1]),
+            ("significand", x.significand),
+            ("beyond", distance[-1] | x.inf),
+            ("sign", x.sign),
+            ("nan", x.nan),
+        )
+    )
+    word = Cat(Const(0, bits + 1 - format.significand_bits), significand)
+    moved, lost = shift_right(m, word, far, name=f"{name}_align", sticky=True)
+    parts = {"moved": moved, "lost": lost, "beyond": beyond, "sign": sign, "nan": nan}
     parts = stages.cross_all("aligned", parts, f"{name}_aligned")
 
     sign, guard, whole = parts["sign"], parts["moved"][0], parts["moved"][1:]
     inexact = guard | parts["lost"]
-    rounding = control[1].rounding
+    rounding = control.rounding
     up = Signal(name=f"{name}_up")
     with m.Switch(rounding):
         with m.Case(Rounding.NEAREST_EVEN.value):
@@ -121,7 +127,7 @@ def _to_integer(
     # -(n + up) = ~n + (1 - up): negation and rounding share one increment.
     value = Signal(bits + 2, name=f"{name}_value")
     m.d.comb += value.eq(Cat(whole ^ sign.replicate(bits), sign.replicate(2)) + (up ^ sign))
-    conversion = control[1].conversion
+    conversion = control.conversion
     result = Signal(bits, name=f"{name}_result")
     m.d.comb += result.eq(_saturated(value, sign, parts["beyond"], abs(targets[0]), bits, False))
     codes = {16: Operation.TO_INT16, 8: Operation.TO_INT8, -8: Operation.TO_UINT8}

@@ -7,11 +7,18 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
-from vitruvian.hdl.catalogue import UNITS
-from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.catalogue import DESIGNS, UNITS
+from vitruvian.hdl.catalogue.unit import Unit, Variant
 
 #: The largest number of configurations of one unit that a command accepts at once.
 MOST = 1000
+#: The units, and the designs that can be written, mapped and routed like them.
+ROUTED: dict[str, Unit] = {**UNITS, **DESIGNS}
+
+
+def known(command: str) -> dict[str, Unit]:
+    """Return what a command takes by name: the units, and of some commands the designs as well."""
+    return ROUTED if command in ("fpga", "verilog") else UNITS
 
 
 def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
@@ -20,7 +27,7 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
     Parameters
     ----------
     unit : str
-        A key of ``UNITS``.
+        A key of ``ROUTED``.
     given : mapping of str to sequence
         Option -> its values; the other options keep their defaults.
 
@@ -30,7 +37,7 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
         If the unit or an option is unknown, if a combination is not possible, or if there are
         more than ``MOST`` combinations.
     """
-    chosen = UNITS[one_of("unit", unit, UNITS)]
+    chosen = ROUTED[one_of("unit", unit, ROUTED)]
     for name in given:
         options = [f"--{o.replace('_', '-')}" for o in chosen.options]
         one_of(f"option of {unit}", f"--{name.replace('_', '-')}", options)
@@ -55,6 +62,6 @@ def reported(unit: str, *, everything: bool = True) -> list[Variant]:
     UserError
         If the unit is unknown.
     """
-    chosen = UNITS[one_of("unit", unit, UNITS)]
+    chosen = ROUTED[one_of("unit", unit, ROUTED)]
     rows = [*chosen.rows(), *(chosen.more() if everything else ())]
     return [Variant(chosen, chosen.default(row)) for row in rows]

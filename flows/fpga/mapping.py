@@ -7,6 +7,7 @@ is large. Nothing is placed or routed: the counts are those of the netlist.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -33,6 +34,11 @@ MOST_FLAT = 110_000
 
 #: The kinds of resources, in the order of the columns of a table.
 KINDS = ("lut", "carry", "ff", "dsp", "bram")
+#: Instances from which a dense design maps a module once for all of them.
+MANY = 4
+#: ABC's steps for few LUTs: those of Yosys with ``&syn3`` before, and ``-a`` (area) for ``&if``.
+#: Yosys puts its own options into the braces.
+_SMALL = "&scorr;&sweep;&dc2;&syn3;&syn3;&dch,-f,-r;&ps;&if,{{W}},{{D}},{{R}},-v,-a;&mfs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,29 +55,31 @@ class Family:
         LUTs inside a carry cell, or that a carry cell displaces.
     before : tuple of str
         Yosys commands that go before the recipe if it ends in an error without them.
-    dense : str
-        Option of the recipe that saves LUTs in designs with many multiplexers.
+    dense : tuple of str
+        Steps that save LUTs in designs that nearly fill a chip, with ``{top}`` for the name of the
+        top module. They take the delay of a path for less important than its LUTs.
     """
 
     recipe: str
     cells: dict[str, dict[str, float]]
     carry_luts: int = 0
     before: tuple[str, ...] = ()
-    dense: str = ""
+    dense: tuple[str, ...] = ()
 
     def commands(self, top: str, *, by_module: bool = False, dense: bool = False) -> list[str]:
         """Return the Yosys commands that map the module ``top``.
 
         They leave a flat netlist or, with ``by_module``, the hierarchy of modules: equal modules
-        are mapped once, without looking across their borders. With ``dense``, they take the
-        option of the recipe that saves LUTs.
+        are mapped once, without looking across their borders. With ``dense``, they save LUTs, and
+        modules with the attribute ``keep_hierarchy`` are left.
         """
-        recipe = f"{self.recipe}{self.dense}" if dense else self.recipe
+        if dense and self.dense:
+            return [step.format(top=top) for step in self.dense]
         if not by_module:
-            return [f"{recipe} -top {top}"]
+            return [f"{self.recipe} -top {top}"]
         flat = " -flatten"  # an option of synth_xilinx; the other recipes have its opposite
-        known = recipe.removesuffix(flat)
-        apart = known if recipe.endswith(flat) else f"{known} -noflatten"
+        known = self.recipe.removesuffix(flat)
+        apart = known if self.recipe.endswith(flat) else f"{known} -noflatten"
         return [f"{apart} -top {top}"]
 
     def count(self, cells: Mapping[str, int]) -> dict[str, int]:
@@ -101,7 +109,14 @@ FAMILIES: dict[str, Family] = {
             "bram": {"DP16KD": 1, "PDPW16KD": 1},
         },
         carry_luts=2,
-        dense=" -nowidelut",
+        # Without multiplexers of the slices, which cost two LUTs; with a delay that each path has
+        # time for, ABC takes the smaller one of two forms.
+        dense=(
+            "synth_ecp5 -nowidelut -top {top} -run begin:map_luts",
+            f"abc9 -maxlut 4 -W 300 -D 60000 -script +{_SMALL}",
+            "clean",
+            "synth_ecp5 -nowidelut -top {top} -run map_cells:edif",
+        ),
     ),
     "ice40": Family(
         recipe="synth_ice40 -device u -dsp",
@@ -214,6 +229,12 @@ def resources(
     if counts is not None and is_large(counts, family):
         return counts
     return count(text, top, family, cache=cache)
+
+
+def repeated(text: str) -> list[str]:
+    """Return the modules of a Verilog text that have ``MANY`` instances or more."""
+    names = Counter(match[1] for match in re.finditer(r"(?m)^\s+(\w+) (?:#\(.*\) )?\w+ \(", text))
+    return [m for m in re.findall(r"(?m)^module (\w+)", text) if names[m] >= MANY]
 
 
 def apart(text: str, top: str, family: str, *, cache: bool = True) -> Resources | None:

@@ -86,8 +86,8 @@ class BoardDesign:
         True if the modules are mapped one by one. Yosys would merge equal registers of the elements
         of a flat design, and the only one left would drive wires across the whole chip.
     dense : bool
-        True if the design would not fit without the option ``Family.dense``, and is mapped in one
-        piece.
+        True if the design would not fit without ``Family.dense``. Modules with many instances are
+        mapped once, and all others in one piece.
     """
 
     name: str
@@ -184,7 +184,14 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
             check_fit(counts, work, factor=HOPELESS)
             work = replace(work, by_module=mapping.is_large(counts, work.board.family))
     recipe = family.commands(TOP, by_module=work.by_module, dense=work.dense)
-    recipe += ["flatten", "opt_clean"] if work.by_module else []
+    if work.dense and family.dense:
+        # A module with many instances is mapped once; the registers around it gain little else.
+        many = " ".join(mapping.repeated(text))
+        if many:
+            recipe.insert(0, f"setattr -mod -set keep_hierarchy 1 {many}")
+            recipe.append(f"setattr -mod -unset keep_hierarchy {many}")
+    if work.by_module or work.dense:
+        recipe += ["flatten", "opt_clean"]
     script = [*recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
     key = digest(text, "read_verilog design.v", *script, version("pyosys"), "2")

@@ -9,9 +9,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitruvian.hdl.catalogue.collection import PARTS, UNITS
+    from vitruvian.hdl.catalogue.collection import DESIGNS, PARTS, UNITS
 
-__all__ = ["PARTS", "UNITS"]
+__all__ = ["DESIGNS", "PARTS", "UNITS"]
 
 
 def __getattr__(name: str) -> Any:

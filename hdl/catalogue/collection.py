@@ -1,4 +1,4 @@
-"""All units and parts by name: those of the catalogue's modules, and those of the wings."""
+"""All units, designs and parts by name: the catalogue's own, and those of the wings."""
 
 from vitruvian.common.wings import registered
 from vitruvian.hdl.catalogue import (
@@ -9,6 +9,7 @@ from vitruvian.hdl.catalogue import (
     matrix,
     scu,
     serial,
+    serial_core,
     small,
     vector,
 )
@@ -20,4 +21,7 @@ _ALL = (
     *(unit for module in registered("units") for unit in module.UNITS),
 )
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
+#: Whole designs for boards. They can be written, mapped and routed like a unit; what they are made
+#: of is verified, balanced and measured by itself, so that no check of all units takes them.
+DESIGNS: dict[str, Unit] = {unit.name: unit for unit in serial_core.UNITS}
 PARTS: tuple[CataloguedPart, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -1,8 +1,4 @@
-"""The core with its memory at the end of a serial line.
-
-It is not in the collection of the units yet, whose checks and flows take each of them: a core
-takes half an hour to map, and fits no board.
-"""
+"""The core with its memory at the end of a serial line: a design for boards."""
 
 from typing import Any
 
@@ -45,7 +41,6 @@ UNITS = (
             },
         ),
         macs=lambda c: CORES[c["preset"]].tile.macs,
-        rows=lambda: (),  # it is large, and its units are reported by themselves
         shared=SerialCore.shared,
     ),
 )

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -12,7 +12,6 @@ from vitruvian.golden.core.encoding import CODE_BITS
 
 from .ports import (
     ADDRESS_BITS,
-    BLOCK_BITS,
     BLOCK_BYTES,
     ReadPort,
     WritePort,
@@ -20,7 +19,7 @@ from .ports import (
     rotate,
 )
 from .record import RECORD_BITS
-from .transfer import COUNT_BITS, LEVELS, Transfer
+from .transfer import COUNT_BITS, LEVELS_OF, PATTERN_BITS, Transfer
 
 
 class Mover(wiring.Component):
@@ -38,6 +37,9 @@ class Mover(wiring.Component):
         Lines that may be requested before the first of them is written.
     blocks : int
         Blocks of 32 bytes of a line. A unit with ``nd2nz`` has lines of one block.
+    spans : tuple of int
+        Bits of an address in bytes in the memories of the source and of the target. Those of a core
+        have all 32, by which a request beyond the end of a buffer is found.
 
     Members
     -------
@@ -60,17 +62,26 @@ class Mover(wiring.Component):
         w: Any
         target: Signal
 
-    def __init__(self, *, ops: tuple[str, ...], ahead: int = 4, blocks: int = 1):
+    def __init__(
+        self,
+        *,
+        ops: tuple[str, ...],
+        ahead: int = 4,
+        blocks: int = 1,
+        spans: tuple[int, int] = (ADDRESS_BITS, ADDRESS_BITS),
+    ):
         if blocks > 1 and "nd2nz" in ops:
             raise ValueError(f"blocks must be 1 with nd2nz, not {blocks}")
-        self.ops, self.ahead = ops, ahead
+        self.ops, self.ahead, self.spans = ops, ahead, spans
+        # The levels of the operations, from the outermost.
+        self.levels = tuple(sorted({level for op in ops for level in LEVELS_OF[op]}))
         self.line_bytes = blocks * BLOCK_BYTES
         self.place_bits = bits(self.line_bytes)
         # A piece of a run on its way: its line and byte in the target, its bytes, by how many bytes
         # the source's line is turned, and if zeros follow.
         place = self.place_bits
         self.piece = data.StructLayout(
-            {"row": ADDRESS_BITS - place, "low": place, "size": place + 1, "turn": place, "pads": 1}
+            {"row": spans[1] - place, "low": place, "size": place + 1, "turn": place, "pads": 1}
         )
         super().__init__(
             {
@@ -86,44 +97,44 @@ class Mover(wiring.Component):
         m = Module()
         m.submodules.pieces = pieces = SyncFIFO(width=self.piece.size, depth=self.ahead)
         m.submodules.blocks = blocks = SyncFIFO(width=8 * self.line_bytes, depth=self.ahead)
-        sides = ("source", "target")
+        sides = dict(zip(("source", "target"), self.spans, strict=True))
+        # A run lies in both memories.
+        run_bits = min(self.spans) + 1
 
-        def levels(name: str, bits: int = ADDRESS_BITS) -> list[Signal]:
-            return [Signal(bits, name=f"{name}{n}") for n in range(LEVELS)]
+        def levels(name: str, width: int) -> dict[int, Signal]:
+            return {n: Signal(width, name=f"{name}{n}") for n in self.levels}
 
         # The state of the transfer: a place in the run, and the beginnings of the levels.
         s = SimpleNamespace(
             active=Signal(name="active"),
             count=levels("count", COUNT_BITS),
             index=levels("index", COUNT_BITS),
-            steps=[levels(f"{side}_step") for side in sides],
-            begin=[levels(f"{side}_begin") for side in sides],
-            place=[Signal(ADDRESS_BITS, name=f"{side}_place") for side in sides],
-            run=Signal(ADDRESS_BITS, name="run"),
-            left=Signal(ADDRESS_BITS, name="left"),
-            short=Signal(ADDRESS_BITS, name="short"),
+            steps=[levels(f"{side}_step", width) for side, width in sides.items()],
+            begin=[levels(f"{side}_begin", width) for side, width in sides.items()],
+            place=[Signal(width, name=f"{side}_place") for side, width in sides.items()],
+            run=Signal(run_bits, name="run"),
+            left=Signal(run_bits, name="left"),
+            short=Signal(self.place_bits + 1, name="short"),
             fills=Signal(name="fills"),
             pads=Signal(name="pads"),
             turned=Signal(name="transposes"),
-            pattern=Signal(BLOCK_BITS, name="pattern"),
+            pattern=Signal(PATTERN_BITS, name="pattern"),
             size=Signal(self.place_bits + 1, name="piece_size"),
             ends=Signal(name="run_ends"),
             go=Signal(name="go"),
+            starts=Signal(name="starts"),
             pieces=pieces,
             blocks=blocks,
         )
         self._build_piece(m, s)
-        self._build_steps(m, s)
-        # The last block of a row is shorter.
-        last = (s.count[2] == 1) | (s.index[2] + 2 == s.count[2])
-        with m.If(s.pads & s.go & s.ends & last):
-            m.d.sync += s.left.eq(s.short)
         m.d.comb += [
             self.i.ready.eq(~s.active),
+            s.starts.eq(self.i.valid & self.i.ready),
             self.idle.eq(~s.active & ~pieces.r_rdy),
         ]
         transfer = Transfer(m, self.i.payload, self.ops)
-        with m.If(self.i.valid & self.i.ready):
+        self._build_steps(m, s, transfer)
+        with m.If(s.starts):
             self._build_start(m, s, transfer)
         self._build_writes(m, s)
         return m
@@ -153,7 +164,6 @@ class Mover(wiring.Component):
         ]
 
     def _build_start(self, m: Module, s: Any, transfer: Transfer) -> None:
-        alone = transfer.pads & (transfer.levels[2].count == 1)
         counts = Cat(*(level.count != 0 for level in transfer.levels))
         m.d.sync += [
             s.active.eq((transfer.run != 0) & counts.all()),
@@ -162,66 +172,101 @@ class Mover(wiring.Component):
             s.turned.eq(transfer.turned),
             s.pattern.eq(transfer.pattern),
             s.run.eq(transfer.run),
-            s.left.eq(Mux(alone, transfer.short, transfer.run)),
+            s.left.eq(transfer.run),
             s.short.eq(transfer.short),
             self.target.eq(transfer.buffer),
         ]
-        for side, first in enumerate((transfer.source, transfer.to)):
-            m.d.sync += s.place[side].eq(first)
-            m.d.sync += [s.begin[side][n].eq(first) for n in range(LEVELS)]
-        for n, level in enumerate(transfer.levels):
+        for n in self.levels:
+            level = transfer.levels[n]
             m.d.sync += [
                 s.count[n].eq(level.count),
                 s.index[n].eq(0),
                 s.steps[0][n].eq(level.source),
                 s.steps[1][n].eq(level.target),
             ]
+        if "nd2nz" in self.ops:
+            with m.If(transfer.pads & (transfer.levels[2].count == 1)):
+                m.d.sync += s.left.eq(transfer.short)
 
     def _build_writes(self, m: Module, s: Any) -> None:
-        """Turn the line of the source to its place in the target, and write its bytes."""
+        """Turn the line of the source to its place in the target, and write its bytes.
+
+        A LUT of four inputs has one to spare in each level of the rotation. It clears the line in
+        the first level, if the pattern is written, adds the pattern in a level whose turns leave it
+        as it is, and clears what is padded in the last level.
+        """
         line = self.line_bytes
         leaving = data.View(self.piece, s.pieces.r_data)
-        turned = rotate(m, s.blocks.r_data, leaving.turn, "turned")
-        taken = Signal(line)  # bytes of the piece, from byte 0
-        ones = Cat(*(taken[i].replicate(8) for i in range(line)))
-        # With padding, the target is aligned, and the piece ends the block.
-        kept = (ones << (leaving.low << 3))[: 8 * line]
+        value: Value = s.blocks.r_data
+        if "fill" in self.ops:
+            value = value & ~s.fills.replicate(8 * line)
+        pattern = (s.pattern & s.fills.replicate(PATTERN_BITS)).replicate(8 * line // PATTERN_BITS)
+        last = self.place_bits - 1
+        for level in range(self.place_bits):
+            value = rotate(m, value, leaving.turn[level], f"turned{level}_", step=1 << level)
+            if level == last - 1 and "fill" in self.ops:
+                value = value | pattern
+        # The piece ends before this byte.
+        end = Signal(self.place_bits + 1, name="piece_end")
+        m.d.comb += end.eq(leaving.low + leaving.size)
         every = ~Const(0, line)
-        pattern = s.pattern.replicate(line // BLOCK_BYTES)
-        padded = Mux(leaving.pads, turned & kept, turned) if "nd2nz" in self.ops else turned
+        before = ~(every << end)[:line]
+        written = before
+        if "nd2nz" in self.ops:
+            # With padding, the target is aligned, and zeros follow to the end of the block.
+            written = before | leaving.pads.replicate(line)
+            kept = before | ~leaving.pads.replicate(line)
+            value = value & Cat(*(kept[i].replicate(8) for i in range(line)))
         m.d.comb += [
-            taken.eq((1 << leaving.size) - 1),
             self.w.address.eq(leaving.row),
-            self.w.data.eq(Mux(s.fills, pattern, padded)),
-            self.w.enable.eq(Mux(leaving.pads, every, taken) << leaving.low),
+            self.w.data.eq(value),
+            self.w.enable.eq(written & (every << leaving.low)[:line]),
             self.w.turned.eq(s.turned),
             self.w.request.eq(s.pieces.r_rdy & (s.fills | s.blocks.r_rdy)),
             s.pieces.r_en.eq(self.w.grant),
             s.blocks.r_en.eq(self.w.grant & ~s.fills),
         ]
 
-    def _build_steps(self, m: Module, s: Any) -> None:
+    def _build_steps(self, m: Module, s: Any, transfer: Transfer) -> None:
         """Advance in the run, and at its end in the innermost level that has not ended."""
+        next_run = s.go & s.ends
         with m.If(s.go & ~s.ends):
-            m.d.sync += [place.eq(place + s.size) for place in s.place]
             m.d.sync += s.left.eq(s.left - s.size)
-        with m.If(s.go & s.ends):
+        with m.If(next_run):
             m.d.sync += s.left.eq(s.run)
-            last = [s.index[n] + 1 == s.count[n] for n in range(LEVELS)]
-            with m.If(~last[2]):
-                self._advance(m, s, 2)
-            with m.Elif(~last[1]):
-                self._advance(m, s, 1)
-            with m.Elif(~last[0]):
-                self._advance(m, s, 0)
-            with m.Else():
-                m.d.sync += s.active.eq(0)
-
-    @staticmethod
-    def _advance(m: Module, s: Any, n: int) -> None:
-        m.d.sync += s.index[n].eq(s.index[n] + 1)
-        m.d.sync += [s.index[inner].eq(0) for inner in range(n + 1, LEVELS)]
-        for side in range(2):
-            following = s.begin[side][n] + s.steps[side][n]
-            m.d.sync += s.place[side].eq(following)
-            m.d.sync += [s.begin[side][inner].eq(following) for inner in range(n, LEVELS)]
+            if "nd2nz" in self.ops:
+                # The last block of a row is shorter.
+                last = (s.count[2] == 1) | (s.index[2] + 2 == s.count[2])
+                with m.If(s.pads & last):
+                    m.d.sync += s.left.eq(s.short)
+        # From the innermost level: the first that has not ended advances.
+        ended: Value = Const(1, 1)
+        advances = {}
+        for n in reversed(self.levels):
+            more = Signal(name=f"more{n}")
+            m.d.comb += more.eq(s.index[n] + 1 != s.count[n])
+            advances[n] = Signal(name=f"advances{n}")
+            m.d.comb += advances[n].eq(ended & more)
+            with m.If(next_run & ended):
+                m.d.sync += s.index[n].eq(Mux(more, s.index[n] + 1, 0))
+            ended = ended & ~more
+        with m.If(next_run & ended):
+            m.d.sync += s.active.eq(0)
+        for side, first in enumerate((transfer.source, transfer.to)):
+            place, begin, step = s.place[side], s.begin[side], s.steps[side]
+            following = Signal.like(place, name=f"following{side}")
+            m.d.comb += following.eq(begin[self.levels[0]] + step[self.levels[0]])
+            for n in self.levels[1:]:
+                with m.If(advances[n]):
+                    m.d.comb += following.eq(begin[n] + step[n])
+            with m.If(s.starts):
+                m.d.comb += following.eq(first)
+            with m.If(s.starts | next_run):
+                m.d.sync += place.eq(following)
+            with m.Elif(s.go):
+                m.d.sync += place.eq(place + s.size)
+            for n in self.levels:
+                # A step of a level begins its inner levels again.
+                outer = Cat(*(advances[k] for k in self.levels if k <= n)).any()
+                with m.If(s.starts | (next_run & outer)):
+                    m.d.sync += begin[n].eq(following)

@@ -210,11 +210,19 @@ def choose(
     return taken, chosen
 
 
-def rotate(m: Module, block: Value, places: Value, name: str) -> Value:
-    """Return a block whose byte i comes from byte i - places, modulo the block."""
+def rotate(
+    m: Module, block: Value, places: Value, name: str, *, step: int = 1, unit: int = 8
+) -> Value:
+    """Return a block whose part i comes from part i - step·places, modulo the block.
+
+    Parameters
+    ----------
+    unit : int
+        Bits of a part.
+    """
     value = block
     for level in range(len(places)):
-        shift = 8 << level
+        shift = unit * step << level
         turned = Signal(len(block), name=f"{name}{level}")
         m.d.comb += turned.eq(Mux(places[level], Cat(value[-shift:], value[:-shift]), value))
         value = turned

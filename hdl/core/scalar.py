@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import BUFFERS
 
-from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort
+from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS, ReadPort, WritePort, rotate
 from .record import RECORD_BITS, dtype_code, is_op, part
 
 _WIDTHS = {
@@ -90,9 +90,18 @@ class ScalarUnit(wiring.Component):
             for bits in _WIDTHS:
                 with m.Case(bits):
                     m.d.comb += bytes_on.eq((1 << (1 << bits)) - 1)
-        mask = Cat(*(bytes_on[i].replicate(8) for i in range(8)))
-        block = Mux(self.gm.valid, self.gm.data, self.ub.data)
-        element = (block >> (low << 3))[:64]
+        # Byte i of a block holds, if it is enabled, byte i - low of the element, modulo 8.
+        turned = rotate(m, value, low[:3], "value_turned")
+        enable = (bytes_on << low)[:BLOCK_BYTES]
+
+        def differs(block: Value) -> Value:
+            return Cat(
+                *(
+                    on & (block.word_select(i, 8) != turned.word_select(i % 8, 8))
+                    for i, on in enumerate(enable)
+                )
+            ).any()
+
         for port, here in ((self.ub, in_ub), (self.gm, ~in_ub)):
             m.d.comb += [
                 port.request.eq(loads & ~asked & here),
@@ -102,16 +111,17 @@ class ScalarUnit(wiring.Component):
             m.d.comb += [
                 port.request.eq(stores & here),
                 port.address.eq(place[PLACE_BITS:]),
-                port.data.eq((value << (low << 3))[:BLOCK_BITS]),
-                port.enable.eq((bytes_on << low)[:BLOCK_BYTES]),
+                port.data.eq(turned.replicate(BLOCK_BYTES // 8)),
+                port.enable.eq(enable),
             ]
         with m.If(granted):
             m.d.sync += asked.eq(1)
         came = self.ub.valid | self.gm.valid
         with m.If(came & loads):
             m.d.sync += loads.eq(0)
-            m.d.comb += self.differs.eq((element & mask) != (value & mask))
+            m.d.comb += self.differs.eq(
+                Mux(self.gm.valid, differs(self.gm.data), differs(self.ub.data))
+            )
         with m.If(self.ub_w.grant | self.gm_w.grant):
             m.d.sync += stores.eq(0)
-        assert isinstance(element, Value)
         return m

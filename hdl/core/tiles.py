@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from .ports import BLOCK_BYTES, UNCHECKED, ReadPort, WritePort, bits, choose
+from .ports import BLOCK_BYTES, UNCHECKED, ReadPort, WritePort, bits, choose, rotate
 
 #: Rows of a fractal.
 ROWS = 16
@@ -146,26 +146,35 @@ class TileMemory(wiring.Component):
         if self.readers:
             reading, line = choose(m, list(self.r), ~self.read)
             at = self._split(line.address)
-        column = Signal(max(bits(self.row_pieces), 1), name="column_read")
-        m.d.sync += column.eq(Value.cast(self.tile.column))
+        # The piece of row 0 of a tile, and the first piece of a line, come from this bank.
+        turn: Value = self._turn(Value.cast(self.tile.column))
+        if at is not None:
+            turn = Mux(self.read, turn, at["start"])
+        back = Signal(bits(self.banks), name="turned_back")
+        m.d.sync += back.eq(-turn)
+        size = 8 * self.piece_bytes
+        together = Cat(*(cell.data for cell in cells))
+        pieces = rotate(m, together, back, "read_turned", step=self.piece_bytes)
         for i in range(banks):
-            value = Signal(8 * self.piece_bytes, name=f"piece{i}")
-            with m.Switch(column):
-                for c in range(self.row_pieces):
-                    with m.Case(c):
-                        m.d.comb += value.eq(cells[self._bank(i, c)].data)
-            m.d.comb += self.pieces[i].eq(value)
+            m.d.comb += self.pieces[i].eq(pieces[size * i : size * (i + 1)])
         for b, read in enumerate(cells):
             address = self._cell(self.tile.fractal, self.tile.group, self.tile.column)
             if at is not None:
                 other = self._cell(at["fractal"], at["group"], self._column(at, b))
                 address = Mux(self.read, address, other)
             m.d.comb += [read.addr.eq(address), read.en.eq(self.read | reading)]
-        if at is not None:
-            self._build_line(m, at, cells)
+        line = Signal(size * self.line_pieces, name="line")
+        for number in range(self.line_pieces):
+            low = size * self._order(number)
+            m.d.comb += line[low : low + size].eq(pieces[size * number : size * (number + 1)])
+        for reader in self.r if self.readers else ():
+            last = Signal()
+            m.d.sync += last.eq(reader.grant)
+            m.d.comb += [reader.valid.eq(last), reader.data.eq(line)]
 
-    def _bank(self, row: int, column: int) -> int:
-        return (row + self.line_rows * column) % self.banks
+    def _turn(self, column: Value) -> Value:
+        """Return the bank that has the piece of row 0 of a tile in a column."""
+        return Cat(Const(0, bits(self.line_rows)), column)[: bits(self.banks)]
 
     def _split(self, address: Value) -> dict[str, Value]:
         """Return fractal, group of rows, bank of the first piece, and first column of a line."""
@@ -206,24 +215,6 @@ class TileMemory(wiring.Component):
         row, column = number % self.line_rows, number // self.line_rows
         return row * self.line_columns + column
 
-    def _build_line(self, m: Module, at: dict[str, Value], cells: list[Any]) -> None:
-        """Put the pieces of a line together in the cycle after its grant."""
-        start = Signal(max(bits(self.banks), 1), name="line_start")  # bank of its first piece
-        m.d.sync += start.eq(at["start"])
-        parts: dict[int, Value] = {}
-        for number in range(self.line_pieces):
-            piece = Signal(8 * self.piece_bytes, name=f"line_part{number}")
-            with m.Switch(start):
-                for s in range(self.banks):
-                    with m.Case(s):
-                        m.d.comb += piece.eq(cells[(s + number) % self.banks].data)
-            parts[self._order(number)] = piece
-        for reader in self.r:
-            last = Signal()
-            m.d.sync += last.eq(reader.grant)
-            line = Cat(*(parts[n] for n in range(self.line_pieces)))
-            m.d.comb += [reader.valid.eq(last), reader.data.eq(line)]
-
     def _build_writes(self, m: Module, cells: list[Any]) -> None:
         writing, turning, done = (Signal(name=name) for name in ("writes", "turns", "write_done"))
         source: Any = None
@@ -247,37 +238,32 @@ class TileMemory(wiring.Component):
             m.d.comb += column.eq(turned_column)
         else:
             m.d.comb += column.eq(Value.cast(address.column))
+        turn = self._turn(column)
+        if to is not None:
+            turn = Mux(writing, to["start"], turn)
+            for number in range(self.banks):
+                value, on = values[number], enables[number]
+                low, on_line = self.piece_bytes * self._order(number), Const(0, 1)
+                if number < self.line_pieces:
+                    high = low + self.piece_bytes
+                    value = Mux(writing, source.data[8 * low : 8 * high], value)
+                    on_line = source.enable[low:high]
+                values[number], enables[number] = value, Mux(writing, on_line, on)
+        # Piece i of a tile, or of a line, goes to bank i + turn.
+        step = self.piece_bytes
+        data = rotate(m, Cat(*values), turn, "data_turned", step=step)
+        on = rotate(m, Cat(*enables), turn, "enable_turned", step=step, unit=1)
         for b, write in enumerate(cells):
-            # Bank b has the piece of row b - S·column of a tile.
-            value = Signal(8 * self.piece_bytes, name=f"tile_value{b}")
-            on = Signal(self.piece_bytes, name=f"tile_on{b}")
-            with m.Switch(column):
-                for c in range(self.row_pieces):
-                    with m.Case(c):
-                        i = (b - self.line_rows * c) % self.banks
-                        m.d.comb += [value.eq(values[i]), on.eq(enables[i])]
-            m.d.comb += [write.addr.eq(at), write.data.eq(value), write.en.eq(on)]
+            place: Value = at
             if to is not None:
-                with m.If(writing):
-                    self._build_written(m, b, write, to, source)
-
-    def _build_written(
-        self, m: Module, b: int, write: Any, to: dict[str, Value], source: Any
-    ) -> None:
-        """Write the piece of a line that is in a bank."""
-        size, number = self.piece_bytes, self._within(to, b)
-        m.d.comb += [
-            write.addr.eq(self._cell(to["fractal"], to["group"], self._column(to, b))),
-            write.en.eq(0),
-        ]
-        with m.Switch(number):
-            for n in range(self.line_pieces):
-                low = size * self._order(n)
-                with m.Case(n):
-                    m.d.comb += [
-                        write.data.eq(source.data[8 * low : 8 * (low + size)]),
-                        write.en.eq(source.enable[low : low + size]),
-                    ]
+                line = self._cell(to["fractal"], to["group"], self._column(to, b))
+                place = Mux(writing, line, at)
+            low, high = self.piece_bytes * b, self.piece_bytes * (b + 1)
+            m.d.comb += [
+                write.addr.eq(place),
+                write.data.eq(data[8 * low : 8 * high]),
+                write.en.eq(on[low:high]),
+            ]
 
     def _phase(self, m: Module, source: Any, done: Signal) -> Value:
         """Count the cycles of a turned line of each port; return the group of rows of this one."""

@@ -7,11 +7,15 @@ from amaranth.hdl import Cat, Module, Signal, Value
 
 from vitruvian.golden.core.encoding import CODE_BITS, ENCODINGS
 
-from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS
+from .ports import ADDRESS_BITS, BLOCK_BYTES, PLACE_BITS
 from .record import dtype_code, is_op, length, part, signed_part, tail
 
 #: Nested levels of a transfer around its runs of bytes, and bits of their counts.
 LEVELS, COUNT_BITS = 3, 32
+#: Operation -> the levels that it has. All others have one step.
+LEVELS_OF = {"copy": (1,), "load": (0,), "nd2nz": (0, 1, 2), "fill": (0, 1, 2)}
+#: Bits of a pattern that fills a memory.
+PATTERN_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Transfer:
         With ``pads``, the last run of the innermost level has ``short`` bytes, and zeros fill its
         block.
     fills, pattern : Signal
-        With ``fills``, every block of the target is the pattern.
+        With ``fills``, the pattern is repeated in the target, from the beginning of a block.
     turned : Signal
         The blocks of the source become columns of fractals of the target.
     buffer : Signal
@@ -50,7 +54,7 @@ class Transfer:
         self.fills, self.pads, self.turned = (
             Signal(name=f"plan_{name}") for name in ("fills", "pads", "turned")
         )
-        self.pattern = Signal(BLOCK_BITS, name="plan_pattern")
+        self.pattern = Signal(PATTERN_BITS, name="plan_pattern")
         self.buffer = Signal(CODE_BITS, name="plan_buffer")
         self.levels = [
             Level(
@@ -119,11 +123,11 @@ class Transfer:
         narrow = [dtype_code(name) for name in ("int8", "uint8")]
         middle = [dtype_code(name) for name in ("fp16", "bf16", "int16", "uint16")]
         with m.If(Cat(*(dtype == code for code in narrow)).any()):
-            m.d.comb += self.pattern.eq(value[:8].replicate(BLOCK_BYTES))
+            m.d.comb += self.pattern.eq(value[:8].replicate(4))
         with m.Elif(Cat(*(dtype == code for code in middle)).any()):
-            m.d.comb += self.pattern.eq(value[:16].replicate(BLOCK_BYTES // 2))
+            m.d.comb += self.pattern.eq(value[:16].replicate(2))
         with m.Else():
-            m.d.comb += self.pattern.eq(value[:32].replicate(BLOCK_BYTES // 4))
+            m.d.comb += self.pattern.eq(value[:32])
         for n in range(LEVELS):
             word = words[64 * n : 64 * n + 64]
             with m.If(length(record) > encoding.words + n):

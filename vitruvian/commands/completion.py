@@ -48,6 +48,12 @@ def _units() -> Iterable[str]:
     return UNITS
 
 
+def _routed() -> Iterable[str]:
+    from vitruvian.flows.units import ROUTED
+
+    return ROUTED
+
+
 def _rows() -> Iterable[str]:
     from vitruvian.sim.verify.run import collect
 
@@ -132,7 +138,8 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "verify unit": _rows,
     "list unit": _rows,
     "mma units": _instructions,
-    **{f"{command} unit": _units for command in ("area", "timing", "fpga", "verilog", "bundle")},
+    **{f"{command} unit": _units for command in ("area", "timing", "bundle")},
+    **{f"{command} unit": _routed for command in ("fpga", "verilog")},
     **{f"{command} unit": _units for command in ("new", "units")},
     "fpga family": _families,
     "fpga board": _boards,
@@ -203,9 +210,9 @@ def show_unit_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> 
 
 def _chosen(words: Sequence[str]) -> list[Any]:
     """Return the units among ``words``, or all units if there is none."""
-    from vitruvian.flows.units import UNITS
+    from vitruvian.flows.units import ROUTED, UNITS
 
-    return [UNITS[word] for word in words if word in UNITS] or list(UNITS.values())
+    return [ROUTED[word] for word in words if word in ROUTED] or list(UNITS.values())
 
 
 def _values(name: str, given: argparse.Namespace) -> list[str]:

@@ -21,7 +21,7 @@ from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
 from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.fpga import mapping
 from vitruvian.flows.pages import table35
-from vitruvian.flows.units import UNITS, reported, variants
+from vitruvian.flows.units import UNITS, known, reported, variants
 from vitruvian.flows.verilog import emit, register_files, sv_package, unit_file
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -95,7 +95,8 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         options.unit, given = [unit], {**kept, **given}
     # Without names, the options select every unit that has all of them.
     candidates = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
-    units = list(dict.fromkeys(one_of("unit", name, UNITS) for name in options.unit)) or candidates
+    named = known(options.command)
+    units = list(dict.fromkeys(one_of("unit", name, named) for name in options.unit)) or candidates
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise UserError(f"options must be those of one unit: no unit has all of {switches}")
@@ -104,8 +105,8 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         if not given:
             selected += reported(name, everything=bool(options.unit) or options.all)
             continue
-        known = UNITS[name].options
-        values = {k: known[k].values(v) if k in known else [v] for k, v in given.items()}
+        own = named[name].options
+        values = {k: own[k].values(v) if k in own else [v] for k, v in given.items()}
         selected += variants(name, values)
     for variant in selected:  # build all before the first output is written
         variant.check()

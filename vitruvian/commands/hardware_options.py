@@ -22,7 +22,7 @@ from vitruvian.common.validate import refusal, shortened
 from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.fpga import mapping
 from vitruvian.flows.fpga.board import board_names
-from vitruvian.flows.units import UNITS
+from vitruvian.flows.units import UNITS, known
 from vitruvian.hdl.catalogue.unit import Unit
 
 # A microsecond: anything slower is a mistake in the unit of the number.
@@ -74,15 +74,16 @@ def _explain(command: argparse.ArgumentParser, line: str, given: argparse.Namesp
     # The command ``new`` takes one unit, the others any number.
     unit: str | list[str] = given.unit or []
     names = [unit] if isinstance(unit, str) else list(dict.fromkeys(unit))
+    units = known(line.split()[1])
     for name in names:
-        if name not in UNITS:
-            command.error(refusal("unit", name, UNITS))
+        if name not in units:
+            command.error(refusal("unit", name, units))
     if names:
         text = "Options of the unit; they take one value, a list (4,8) or a range (0-3):\n\n"
-        text += "\n".join(described(UNITS[name]) for name in names)
+        text += "\n".join(described(units[name]) for name in names)
     else:
-        wide = max(map(len, UNITS))
-        listed = "\n".join(f"  {name:{wide}}  {unit.summary}" for name, unit in UNITS.items())
+        wide = max(map(len, units))
+        listed = "\n".join(f"  {name:{wide}}  {unit.summary}" for name, unit in units.items())
         text = f"Units (`{line}` explains the options of one):\n\n{listed}"
     command.epilog = f"{text}\n\n{command.epilog}"
 
@@ -269,7 +270,7 @@ def _add_switches(command: argparse.ArgumentParser) -> None:
         help="Take the unit and its options from this TOML file; other options add to them.",
     )
     flags: dict[str, bool] = {}
-    for unit in UNITS.values():
+    for unit in known(command.prog.split()[-1]).values():
         for name, option in unit.options.items():
             # Several units have an option of the same name, but argparse accepts it only once.
             flags[name] = flags.get(name, False) or option.flag

@@ -288,3 +288,18 @@ def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
         call()
         assert len(steps) == len(overused)
     assert steps[:2] == [f"routing, {n} wires are wanted twice" for n in (999, 400)]
+
+
+def test_a_dense_design_is_a_flat_netlist_without_multiplexers_of_slices():
+    (variant,) = variants("intdot", {"k": [2], "multiplier": ["dsp"]})
+    work = replace(place.design(variant, load_board("ulx3s")), dense=True)
+    counts, netlist = place.synth(work, cache=False)
+    assert counts.lut > 0 and counts.dsp == 2
+    kinds = {cell["type"] for cell in json.loads(netlist)["modules"]["board_top"]["cells"].values()}
+    assert kinds == {"LUT4", "CCU2C", "TRELLIS_FF", "MULT18X18D"}
+
+
+def test_a_module_with_many_instances_is_found():
+    text = "module one(input a);\nendmodule\nmodule two(input a);\n  one first (\n  );\nendmodule\n"
+    text += "module all();\n" + "".join(f"  two u{n} (\n  );\n" for n in range(4)) + "endmodule\n"
+    assert mapping.repeated(text) == ["two"]

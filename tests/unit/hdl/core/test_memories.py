@@ -253,8 +253,8 @@ def test_banks_keep_blocks_and_units_take_turns(banks):
 class _OneRow(TileMemory):
     """A memory whose tiles are read as if a line had one row."""
 
-    def _bank(self, row, column):
-        return (row + column) % self.banks
+    def _turn(self, column):
+        return column[: (self.banks - 1).bit_length()]
 
 
 def test_a_wrong_skew_is_noticed(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from vitruvian.cli import build_parser, main
 from vitruvian.commands.completion import completed
 from vitruvian.commands.listing import COMMANDS
-from vitruvian.flows.units import UNITS
+from vitruvian.flows.units import known
 
 #: Metavars of values that are no names: numbers, sizes, files, patterns.
 FREE = {
@@ -68,7 +68,8 @@ def unit_with(command: str, action: argparse.Action) -> str | None:
     name = action.dest.removeprefix("unit_")
     if name == action.dest:
         return None
-    units = ["serial"] if command == "board" else [u for u in UNITS if name in UNITS[u].options]
+    units = [u for u, unit in known(command).items() if name in unit.options]
+    units = ["serial"] if command == "board" else units
     return next((unit for unit in units if words(command, action, unit)), units[0])
 
 

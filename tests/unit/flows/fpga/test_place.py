@@ -296,7 +296,8 @@ def test_a_dense_design_is_a_flat_netlist_without_multiplexers_of_slices():
     counts, netlist = place.synth(work, cache=False)
     assert counts.lut > 0 and counts.dsp == 2
     kinds = {cell["type"] for cell in json.loads(netlist)["modules"]["board_top"]["cells"].values()}
-    assert kinds == {"LUT4", "CCU2C", "TRELLIS_FF", "MULT18X18D"}
+    # nextpnr passes over "$scopeinfo", which names the former modules.
+    assert kinds - {"$scopeinfo"} == {"LUT4", "CCU2C", "TRELLIS_FF", "MULT18X18D"}
 
 
 def test_a_module_with_many_instances_is_found():

@@ -132,8 +132,8 @@ class VectorUnit(wiring.Component):
             wide_result=last.wide_result,
             mask=last.mask,
         )
-        ends = last.closes if config.passes > 1 else Const(1, 1)
-        with m.If(advance & there & last.to_bits & ends):
+        keeps = advance & there & last.to_bits
+        with m.If(keeps & last.closes if config.passes > 1 else keeps):
             m.d.sync += bits.eq((bits & ~last.mask) | (result.flags & last.mask))
         with m.If(advance):
             m.d.sync += valid.eq(Cat(enters & ~decoded.loads_bits, valid))

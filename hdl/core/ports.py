@@ -17,7 +17,7 @@ ROW_BITS = ADDRESS_BITS - PLACE_BITS
 #: all bytes of a word of 2 or 4, as a block RAM has them. Flags and the stalls of V prevent it for
 #: bytes that are written, but not for their neighbours in a word (docs/decisions/0042-board.md).
 #: Without them, Yosys gives every memory a bypass that keeps the old word for such a read.
-UNCHECKED = MappingProxyType({"no_rw_check": 1})
+UNCHECKED: Any = MappingProxyType({"no_rw_check": 1})
 
 
 class ReadPort(wiring.Signature):

@@ -22,9 +22,10 @@ CHIP = load_chip("ascend310")
 CORES = ("tiny", "plain")
 
 
-def error(program, core):
-    """Return prediction over measurement, minus 1."""
-    return predicted_cycles(program, core) / run_on_core(program, core).run.cycles - 1
+def error(program, core, latency=1):
+    """Return prediction over measurement, minus 1, with a memory of some cycles."""
+    cycles = run_on_core(program, core, latency=latency).run.cycles
+    return predicted_cycles(program, core, latency=latency) / cycles - 1
 
 
 def kernel(name, size=None):
@@ -228,10 +229,18 @@ def test_a_kernel_is_predicted_within_one_per_cent(core, name, size):
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_random_programs_are_predicted_within_one_per_cent(core):
+@pytest.mark.parametrize("latency", [1, 20, 100])
+def test_random_programs_are_predicted_within_one_per_cent(core, latency):
     """No formula was made with these programs."""
-    errors = [error(RandomProgram(seed, core).program, core) for seed in range(5000, 5004)]
-    assert max(map(abs, errors)) <= 0.01
+    programs = [RandomProgram(seed, core).program for seed in range(5000, 5004)]
+    assert max(abs(error(program, core, latency)) for program in programs) <= 0.01
+
+
+@pytest.mark.parametrize("name", ["matmul", "kselect-heap", "cce-scale-add", "maxpool-im2col"])
+@pytest.mark.parametrize("latency", [7, 60])
+def test_the_fetch_and_the_loads_are_predicted_with_a_slow_memory(name, latency):
+    size = (32, 48, 32) if name == "matmul" else None
+    assert abs(error(kernel(name, size), "tiny", latency)) <= 0.01
 
 
 @pytest.mark.long

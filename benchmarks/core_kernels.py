@@ -6,7 +6,7 @@
     python benchmarks/core_kernels.py plain --random 100
     python benchmarks/core_kernels.py tiny --latency 1 20 100
 
-Every kernel has its default size, and tiles for the buffers of the core. What the core lacks is
+Every kernel but ``gemm`` has its default size, and tiles for the buffers of the core. What the core lacks is
 said in its row. ``--random`` compares predictions with random programs, which no formula was made
 with. ``--latency`` gives a global memory whose blocks come so many cycles behind their request.
 """
@@ -27,6 +27,9 @@ from vitruvian.sim.rtl.core import core_names
 
 _COLUMNS = ("core", "kernel", "latency", "instructions", "words", "predicted", "RTL", "error in %")
 
+#: Sizes of kernels whose default one is beyond the MiB of global memory that a model has.
+_SIZES = {"gemm": (256, 256, 256)}
+
 
 def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object, ...]]:
     """Print a row for each kernel that the chip has, and the sums; return those that ran."""
@@ -34,7 +37,7 @@ def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object,
     rows: list[tuple[object, ...]] = []
     for name in names:
         try:
-            program = KERNELS[name].build(chip=chip, cores=1).program
+            program = KERNELS[name].build(_SIZES.get(name), chip=chip, cores=1).program
         except ValueError as error:
             print(f"{name:28} not on the chip: {error}", flush=True)
             continue

@@ -6,6 +6,7 @@ import pytest
 from vitruvian.cli import main
 from vitruvian.sim.davinci import Program, Unit, load_chip
 from vitruvian.sim.davinci.machine_code import verify
+from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.machine_code.core import assemble, core_product, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts
 from vitruvian.sim.kernels import KERNELS
@@ -47,6 +48,12 @@ def _kernel(name, size=None):
 def test_a_kernel_has_the_bytes_of_the_simulator(core, name, size):
     result = verify.compare_program(_kernel(name, size), core)
     assert result.vectors > 100 and not result.mismatches, result.examples
+
+
+def test_a_kernel_of_the_910b_runs_with_a_unit_fix():
+    program = KERNELS["gemm"].build((128, 64, 256), chip=core_chip("plain"), cores=1).program
+    result = verify.compare_program(program, "plain")
+    assert result.vectors > 100_000 and not result.mismatches, result.examples
 
 
 @pytest.mark.parametrize("core", verify.CORES)

@@ -314,7 +314,8 @@ class RandomProgram:
             m=rows,
             n=self._number(1, 33),
             src_stride=2048,
-            dst_stride=16 * size * rows + 32 * size + _BLOCK * self._number(0, 3),
+            # Of a column of fractals, or of a row.
+            dst_stride=size * (16 * rows if layout == "nz" else 32) + _BLOCK * self._number(0, 3),
             relu=bool(self._number(0, 2)),
             layout=layout,
         )

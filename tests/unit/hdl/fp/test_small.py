@@ -106,8 +106,8 @@ def _ties_up(m, number, **rest):
     return round_and_pack(m, replace(number, word=number.word | 1), **rest)
 
 
-def _limit_ignored(m, word, *, limit, name):
-    return normalise(m, word, limit=None, name=name)
+def _limit_ignored(m, word, *, limit, **rest):
+    return normalise(m, word, limit=None, **rest)
 
 
 def _zeros_ordered(m, a, b, format):
@@ -167,7 +167,11 @@ def test_mutants_are_caught(monkeypatch, unit, module, name, mutant):
         (Adder, {"format": "fp17"}, "format must be one of fp16, .*, not 'fp17'"),
         (Adder, {"format": "fp32", "output": "fp16"}, "output must hold every fp32 number"),
         (Adder, {"format": "fp16", "rounding": "RU"}, "rounding must be one of RNE, RZ, RTO, not"),
-        (Multiplier, {"format": "fp16", "pipeline": 3}, "pipeline must be one of 0, 1, 2, not 3"),
+        (
+            Multiplier,
+            {"format": "fp16", "pipeline": 3},
+            "pipeline must be one of 0, 1, 2, 4, 5, not 3",
+        ),
         (Converter, {"source": "int8", "target": "int32"}, "target must be a floating-point"),
         (Converter, {"source": "int9", "target": "fp16"}, "source must be one of fp16, .*'int9'"),
     ],

@@ -13,6 +13,9 @@ from ..fp.parts.pipeline import check_pipeline
 from .config import ConversionConfig, Mode, check_config
 from .reader import READER_CYCLES, Reader
 
+#: The boundaries with registers; adders with more of them are for the vector unit.
+_STAGES = {ranks: names for ranks, names in STAGES.items() if ranks <= 3}
+
 
 class RowAdder(wiring.Component):
     """Sum of two C0 rows, element by element.
@@ -125,7 +128,7 @@ class Col2Im(wiring.Component):
         self, *, config: ConversionConfig, format: FloatFormat | str = "fp16", pipeline: int = 2
     ):
         check_config(config)
-        check_pipeline(pipeline, STAGES)
+        check_pipeline(pipeline, _STAGES)
         self.config, self.format, self.pipeline = config, as_format(format), pipeline
         self.latency = READER_CYCLES + pipeline
         bits = self.format.storage_bits

@@ -123,7 +123,8 @@ class ImageLoader(wiring.Component):
             Value.cast(unit.i.payload.mode).eq(part(record, "im2col", "mode")),
             unit.i.payload.fill.eq(fill),
             unit.i.valid.eq(self.i.valid & ~active & some),
-            self.i.ready.eq(unit.i.ready & ~active),
+            # The unit is ready only for a command that it gets.
+            self.i.ready.eq((unit.i.ready | ~some) & ~active),
             start.eq(self.i.valid & self.i.ready),
             self.idle.eq(~active),
         ]

@@ -160,8 +160,8 @@ def run_words(
     image = np.zeros(round_up(start + 8 * len(words), _BLOCK), np.uint8)
     image[: len(memory)] = memory
     image[start : start + 8 * len(words)] = np.asarray(words, np.uint64).view(np.uint8)
-    # The fetch unit reads a block or two beyond the program.
-    size = max(_MEMORY, 1 << (len(image) + 4 * _BLOCK - 1).bit_length())
+    # What the fetch unit reads ahead of the program's end may lie beyond memory.
+    size = max(_MEMORY, 1 << (len(image) - 1).bit_length())
     blocks, back = len(image) // _BLOCK, start // _BLOCK
     count = blocks + 1 + back
     kind = np.full(count, _WRITE, np.uint8)

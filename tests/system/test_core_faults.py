@@ -1,5 +1,7 @@
 """The command ``cce --core`` at a core that stops with a fault, or does not end."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,9 +20,8 @@ WAITS = {
 
 
 def stop(fault, waits=None, **place):
-    return CoreFault(
-        stop_of(fault.value, **PLACE | place, waits=waits or {}), np.zeros(0, np.uint8)
-    )
+    where: dict[str, Any] = PLACE | place
+    return CoreFault(stop_of(fault.value, **where, waits=waits or {}), np.zeros(0, np.uint8))
 
 
 @pytest.mark.parametrize(

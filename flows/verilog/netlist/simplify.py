@@ -152,6 +152,7 @@ class Netlist:
             [Process(body) for body in self.processes.values()],
             [(self.wires[name].whole, value) for name, value in self.values.items()],
             self.memories,
+            self.unchecked,
             self.module.src,
         )
 

@@ -75,7 +75,7 @@ def test_every_opcode_unit_and_length():
     words, wanted = [], []
     codes = {encoding.code: op for op, encoding in ENCODINGS.items()}
     for opcode in range(256):
-        op = codes.get(opcode)
+        op = codes.get(opcode, "")
         for unit in range(8):
             name = UNITS[unit] if unit < len(UNITS) else ""
             known = unit < len(QUEUED) and op in operations(TINY, name)

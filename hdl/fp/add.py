@@ -24,6 +24,8 @@ STAGES: dict[int, tuple[str, ...]] = {
     4: ("aligned", "total", "leading", "normalised"),
     5: ("distance", "aligned", "total", "leading", "normalised"),
 }
+#: Those without the depths that only FPGAs need.
+FEW_STAGES = {depth: names for depth, names in STAGES.items() if depth <= 3}
 
 
 class Adder(PipelinedUnit):

@@ -11,7 +11,7 @@ from amaranth.lib import data
 
 from vitruvian.golden.machines.spec import ChainSpec
 
-from .add import STAGES, Adder
+from .add import FEW_STAGES, Adder
 from .fma import FusedMultiplyAdd, check_flushing, cleared, flushed
 from .mul import Multiplier
 from .parts.pipeline import PipelineStages
@@ -108,7 +108,7 @@ class ChainDot(PipelinedUnit):
         super().__init__(
             dot_ports(terms, bits, out.storage_bits),
             pipeline=pipeline,
-            depths=STAGES,
+            depths=FEW_STAGES,
             multiplier=multiplier,
         )
         self.latency = self._latency()

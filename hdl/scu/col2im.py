@@ -8,13 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.fp.formats import FloatFormat, as_format
 
-from ..fp.add import STAGES, Adder
+from ..fp.add import FEW_STAGES, Adder
 from ..fp.parts.pipeline import check_pipeline
 from .config import ConversionConfig, Mode, check_config
 from .reader import READER_CYCLES, Reader
-
-#: The boundaries with registers; adders with more of them are for the vector unit.
-_STAGES = {ranks: names for ranks, names in STAGES.items() if ranks <= 3}
 
 
 class RowAdder(wiring.Component):
@@ -128,7 +125,7 @@ class Col2Im(wiring.Component):
         self, *, config: ConversionConfig, format: FloatFormat | str = "fp16", pipeline: int = 2
     ):
         check_config(config)
-        check_pipeline(pipeline, _STAGES)
+        check_pipeline(pipeline, FEW_STAGES)
         self.config, self.format, self.pipeline = config, as_format(format), pipeline
         self.latency = READER_CYCLES + pipeline
         bits = self.format.storage_bits

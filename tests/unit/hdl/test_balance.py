@@ -161,7 +161,10 @@ def test_a_wrong_latency_is_noticed():
 
 
 #: Values that a unit refuses beside everything else that it accepts.
-REFUSED = {("dot", "output", name) for name in ("tf32", "fp8e4m3", "fp6e2m3", "fp6e3m2")}
+REFUSED = {
+    *(("dot", "output", name) for name in ("tf32", "fp8e4m3", "fp6e2m3", "fp6e3m2")),
+    ("vector", "passes", "128"),  # more than half of the lanes of the default
+}
 
 
 def test_every_value_of_an_option_is_covered():

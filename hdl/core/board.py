@@ -44,7 +44,7 @@ class CoreBoard(wiring.Component):
         byte and waits for its end, and 2 reads a block.
     o : Out(stream.Signature(256))
         The blocks that were read.
-    t : Out(stream.Signature({begin: 32, end: 32})) for each of V, M, MTE1, MTE2, MTE3
+    t : Out(stream.Signature({begin: 32, end: 32})) for each unit but S
         Cycles in which an instruction was taken, and in which its unit was idle again. The host
         must take each item at once.
     cycles, busy, bytes, conflicts, fault, origin, waits : Out

@@ -30,8 +30,6 @@ from .tiles import TileMemory
 from .transposer import Transposer
 from .vector import LaneFeeder
 
-#: The units with counters of busy cycles, S first.
-COUNTED = UNITS[:6]
 #: Bits of a number of bytes that a unit writes in a cycle.
 WRITTEN_BITS = 10
 
@@ -53,25 +51,25 @@ class Core(wiring.Component):
     fault, origin : Out(Fault), Out(ORIGIN)
         The reason why the core has stopped before the end, and where.
     waits : array of Out(WAIT)
-        For S, V, M, MTE1, MTE2 and MTE3: the flag that the unit waits for.
+        For each of ``config.units``: the flag that the unit waits for.
     fetch, r : Out(ReadPort())
         Global memory: the program, and the data for MTE2.
     w : Out(WritePort())
-        Global memory: the results of MTE3.
+        Global memory: the results of MTE3, and of FIX.
     fetch_error, r_error : In(1)
         The block that comes is the answer to a read that has failed.
-    w_source : Out(1)
-        The block that goes to global memory is of S, not of MTE3.
-    w_open, w_error : In(2)
-        For MTE3 and S: blocks that were granted are still to be written; one was answered with an
-        error. The unit ends its instruction when all are written.
-    busy : Out(32) for each of S, V, M, MTE1, MTE2, MTE3
+    w_source : Out(range(2)), with FIX Out(range(3))
+        Whose block goes to global memory: that of MTE3, S or FIX.
+    w_open, w_error : In(2), with FIX In(3)
+        For MTE3, S and FIX: blocks that were granted are still to be written; one was answered with
+        an error. The unit ends its instruction when all are written.
+    busy : Out(32) for each of ``config.units``
         Cycles in which the unit had an instruction since the start.
     written : Out(10) for each of them
         Bytes that the unit writes in this cycle; for S, those of words that were fetched.
     conflicts : Out(32)
         Cycles since the start in which a request to UB waited for another one to its bank.
-    begins, works : Out(6), Out(6)
+    begins, works : Out
         A bit for each of these units: it takes an instruction in this cycle; it has one.
     """
 

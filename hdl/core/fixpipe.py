@@ -12,6 +12,7 @@ from vitruvian.golden.core.encoding import CODE_BITS, ENCODINGS
 from vitruvian.golden.fp.formats import FORMATS
 
 from ..fp.convert import Converter
+from ..vector.elements import is_nan
 from .ports import ADDRESS_BITS, BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, ROW_BITS, ReadPort, WritePort
 from .record import RECORD_BITS, dtype_code, part, signed_part
 
@@ -203,7 +204,4 @@ class FixPipe(wiring.Component):
 
 def _relu(number: Value, name: str, relu: Value) -> Value:
     """Return a number, or +0 with ``relu`` for those that are negative, -0 or a NaN."""
-    format = FORMATS[name]
-    size = number[:-1]
-    nan = size[format.fraction_bits :].all() & size[: format.fraction_bits].any()
-    return Mux(relu & (number[-1] | nan), Const(0, len(number)), number)
+    return Mux(relu & (number[-1] | is_nan(number, name)), Const(0, len(number)), number)

@@ -18,7 +18,7 @@ from vitruvian.golden.core.encoding import (
 RECORD_WORDS = 8
 RECORD_BITS = WORD_BITS * RECORD_WORDS
 
-#: The units of a core, each with a queue.
+#: The units that every core has, each with a queue; ``CoreConfig.units`` has FIX as well.
 QUEUED = UNITS[:6]
 
 

@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 from vitruvian.golden.core.encoding import VERSION as ENCODING_VERSION
 
 from ..bus.registers import WORD_BITS, Access, Register, RegisterBus, RegisterField
-from .core import COUNTED
 from .faults import ORIGIN, WAIT, Fault
 from .ports import ADDRESS_BITS
 from .record import QUEUED
@@ -31,7 +30,7 @@ def _field(name: str, low: int, width: int, text: str) -> RegisterField:
 def _of_units(prefix: str, offset: int, text: str, fields: tuple = ()) -> tuple[Register, ...]:
     return tuple(
         Register(f"{prefix}_{name.lower()}", offset + 4 * n, _R, text.format(name), fields)
-        for n, name in enumerate(COUNTED)
+        for n, name in enumerate(QUEUED)
     )
 
 
@@ -158,8 +157,8 @@ class CoreRegisters(wiring.Component):
                 "fault": In(Fault),
                 "origin": In(ORIGIN),
                 "waits": In(WAIT).array(len(QUEUED)),
-                "busy": In(32).array(len(COUNTED)),
-                "bytes": In(32).array(len(COUNTED)),
+                "busy": In(32).array(len(QUEUED)),
+                "bytes": In(32).array(len(QUEUED)),
                 "hold": Out(1),
                 "clear": Out(1),
                 "resting": In(1),
@@ -250,7 +249,7 @@ class CoreRegisters(wiring.Component):
             "fault": Cat(kind, Const(0, 8 - len(kind)), origin.opcode),
             "fault_pc": origin.pc,
         }
-        for n, name in enumerate(COUNTED):
+        for n, name in enumerate(QUEUED):
             values |= {
                 f"busy_{name.lower()}": self.busy[n],
                 f"bytes_{name.lower()}": self.bytes[n],

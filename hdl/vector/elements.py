@@ -34,11 +34,13 @@ def _magnitude(number: Value) -> Value:
 
 def _positive(number: Value, name: str) -> Value:
     """Return a number without its sign bit, and one code for all NaNs."""
-    format = FORMATS[name]
-    size = number[:-1]
-    fraction = format.fraction_bits
-    nan = size[fraction:].all() & size[:fraction].any()
-    return Mux(nan, Const(format.canonical_nan, len(number)), size)
+    return Mux(is_nan(number, name), Const(FORMATS[name].canonical_nan, len(number)), number[:-1])
+
+
+def is_nan(number: Value, name: str) -> Value:
+    """Return 1 if a code of FP16 or FP32 is a NaN."""
+    size, fraction = number[:-1], FORMATS[name].fraction_bits
+    return size[fraction:].all() & size[:fraction].any()
 
 
 def from_bytes(block: Value, signed: Value) -> Value:

@@ -27,6 +27,7 @@ import numpy as np
 
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.timing.lowering import Lowered
+from vitruvian.sim.davinci.timing.words import BLOCK_WORDS
 
 
 def shares(rates: list, totals: list) -> list:
@@ -312,13 +313,13 @@ class _Simulation:
         assert words is not None
         first = int(words.at[i])
         for word in range(first, first + int(words.count[i])):
-            block, place = divmod(word, 4)
+            block, place = divmod(word, BLOCK_WORDS)
             time += words.cycle
             if place == 0 and block - words.ahead in spent:
                 time = max(time, spent[block - words.ahead] + words.turn)
             if word == first + int(words.count[i]) - 1:
                 time = max(time, least)
-            if place == 3:
+            if place == BLOCK_WORDS - 1:
                 spent[block] = time
         return time
 

@@ -19,7 +19,7 @@ _BITS = 18
 _CONTROLS = {"CLK": "CLK0", "CE": "CE0", "RST": "RST0"}
 
 #: Net -> inputs on it.
-_Users = dict[Any, set[tuple[str, str]]]
+Users = dict[Any, set[tuple[str, str]]]
 
 
 def absorb(netlist: str, top: str) -> str:
@@ -43,7 +43,7 @@ def absorb(netlist: str, top: str) -> str:
     design = json.loads(netlist)
     module = design["modules"][top]
     cells = module["cells"]
-    users = _users_of(module)
+    users = users_of(module)
     for name in [name for name, cell in cells.items() if cell["type"] == _BLOCK]:
         _raise_operands(name, cells[name], users)
         clock = _absorb_product(cells[name], cells, users)
@@ -56,9 +56,9 @@ def absorb(netlist: str, top: str) -> str:
     return json.dumps(design)
 
 
-def _users_of(module: Mapping[str, Any]) -> _Users:
+def users_of(module: Mapping[str, Any]) -> Users:
     """Return the inputs on each net: (cell's name, port); ports of the module have no cell."""
-    users: _Users = {}
+    users: Users = {}
     for name, cell in module["cells"].items():
         for port, bits in cell["connections"].items():
             if cell["port_directions"][port] == "output":
@@ -83,7 +83,7 @@ def _is_plain(cell: Mapping[str, Any]) -> bool:
     )
 
 
-def _raise_operands(block: str, cell: dict[str, Any], users: _Users) -> None:
+def _raise_operands(block: str, cell: dict[str, Any], users: Users) -> None:
     """Move operands with copies of their sign to the upper end, and the product with them."""
     pins = cell["connections"]
     operands = {side: [pins[f"{side}{n}"][0] for n in range(_BITS)] for side in "AB"}
@@ -107,7 +107,7 @@ def _raise_operands(block: str, cell: dict[str, Any], users: _Users) -> None:
         pins[f"P{n}"] = bits
 
 
-def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], users: _Users) -> Any:
+def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], users: Users) -> Any:
     """Take up the product's registers, and return their clock, or None."""
     moved: dict[str, str] = {}
     for n in range(2 * _BITS):
@@ -130,7 +130,7 @@ def _absorb_product(cell: dict[str, Any], cells: Mapping[str, Any], users: _User
     return clocks.pop()
 
 
-def _remove_unused(cells: dict[str, Any], users: _Users) -> None:
+def _remove_unused(cells: dict[str, Any], users: Users) -> None:
     """Remove the flip-flops that drive nothing any more."""
     for name in [n for n, cell in cells.items() if cell["type"] == _FLIP_FLOP]:
         bits = cells[name]["connections"]["Q"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
-from vitruvian.flows.fpga import mapping, nextpnr
+from vitruvian.flows.fpga import carry_chains, mapping, nextpnr
 from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 from vitruvian.flows.fpga.dsp_registers import absorb
 from vitruvian.flows.fpga.wrapper import TOP, Top, ports_of
@@ -194,13 +194,16 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
         recipe += ["flatten", "opt_clean"]
     script = [*recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
-    key = digest(text, "read_verilog design.v", *script, version("pyosys"), "2")
+    passes = "3" if work.dense else "2"
+    key = digest(text, "read_verilog design.v", *script, version("pyosys"), passes)
     netlist = store.get(key)
     if netlist is None:
         task = f"map {work.name}"
         netlist = mapping.run(text, script, "netlist.json", work.board.family, task=task)
         if (work.by_module or work.dense) and work.board.family == "ecp5":
             netlist = absorb(netlist, TOP)
+        if work.dense and work.board.family == "ecp5":
+            netlist = carry_chains.close(netlist, TOP)
         store.put(key, netlist)
     return mapping.Resources(**family.count(_cells(netlist))), netlist
 

@@ -21,7 +21,7 @@ from .guard import guard_read, guard_split
 from .images import ImageLoader
 from .matrix import MatrixFeeder
 from .mover import Mover
-from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort
+from .ports import ADDRESS_BITS, BLOCK_BYTES, ReadPort, WritePort, bits
 from .queue import UnitQueue
 from .riscv_unit import RiscvScalar
 from .scalar import ScalarUnit
@@ -165,16 +165,30 @@ class Core(wiring.Component):
         l0a, l0b, l0c = self.operands("L0A"), self.operands("L0B"), self.sums()
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
-        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=ahead)
+        # Bits of an address in bytes in the largest memory that a unit writes to.
+        by_v, by_mte1, by_mte2 = (
+            bits(max(config.buffers[name] for name in names))
+            for names in (("UB", "L0C"), ("L0A", "L0B", "UB"), ("L0A", "L0B", "UB", "L1"))
+        )
+        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=ahead, span=by_v)
         vector: Any = Either(plain=lanes, special=copies, ops=("copy",))
         if config.transposes:
             vector = Either(plain=vector, special=Transposer(), ops=("vtranspose",))
-        loads = Mover(ops=("copy", "load", "fill"), ahead=ahead, blocks=config.l1_blocks)
+        loads = Mover(
+            ops=("copy", "load", "fill"),
+            ahead=ahead,
+            blocks=config.l1_blocks,
+            spans=(bits(config.l1), by_mte1),
+        )
         patches = ImageLoader(blocks=config.l1 // BLOCK_BYTES)
         mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))
         m.submodules.vector, m.submodules.mte1 = vector, mte1
-        m.submodules.mte2 = mte2 = Mover(ops=("copy", "nd2nz", "load", "fill"), ahead=ahead)
-        m.submodules.mte3 = mte3 = Mover(ops=("copy",), ahead=ahead)
+        m.submodules.mte2 = mte2 = Mover(
+            ops=("copy", "nd2nz", "load", "fill"), ahead=ahead, spans=(ADDRESS_BITS, by_mte2)
+        )
+        m.submodules.mte3 = mte3 = Mover(
+            ops=("copy",), ahead=ahead, spans=(bits(config.ub), ADDRESS_BITS)
+        )
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
         if config.fix:

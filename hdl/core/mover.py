@@ -38,8 +38,9 @@ class Mover(wiring.Component):
     blocks : int
         Blocks of 32 bytes of a line. A unit with ``nd2nz`` has lines of one block.
     spans : tuple of int
-        Bits of an address in bytes in the memories of the source and of the target. Those of a core
-        have all 32, by which a request beyond the end of a buffer is found.
+        Bits of an address in bytes in the largest memories of the source and of the target. An
+        address has one more bit, unless it has all 32, and that bit is set beyond such a memory: a
+        step from a place in memory leads to a place in memory or has it set.
 
     Members
     -------
@@ -80,8 +81,11 @@ class Mover(wiring.Component):
         # A piece of a run on its way: its line and byte in the target, its bytes, by how many bytes
         # the source's line is turned, and if zeros follow.
         place = self.place_bits
+        # Bits of an address on both sides.
+        self.widths = tuple(min(span + 1, ADDRESS_BITS) for span in spans)
+        row = self.widths[1] - place
         self.piece = data.StructLayout(
-            {"row": spans[1] - place, "low": place, "size": place + 1, "turn": place, "pads": 1}
+            {"row": row, "low": place, "size": place + 1, "turn": place, "pads": 1}
         )
         super().__init__(
             {
@@ -97,9 +101,9 @@ class Mover(wiring.Component):
         m = Module()
         m.submodules.pieces = pieces = SyncFIFO(width=self.piece.size, depth=self.ahead)
         m.submodules.blocks = blocks = SyncFIFO(width=8 * self.line_bytes, depth=self.ahead)
-        sides = dict(zip(("source", "target"), self.spans, strict=True))
-        # A run lies in both memories.
-        run_bits = min(self.spans) + 1
+        sides = dict(zip(("source", "target"), self.widths, strict=True))
+        # A run lies in both memories, or ends beyond one of them.
+        run_bits = min(*self.spans, ADDRESS_BITS - 1) + 1
 
         def levels(name: str, width: int) -> dict[int, Signal]:
             return {n: Signal(width, name=f"{name}{n}") for n in self.levels}
@@ -108,8 +112,9 @@ class Mover(wiring.Component):
         s = SimpleNamespace(
             active=Signal(name="active"),
             count=levels("count", COUNT_BITS),
-            index=levels("index", COUNT_BITS),
+            rest=levels("rest", COUNT_BITS),
             steps=[levels(f"{side}_step", width) for side, width in sides.items()],
+            far=[levels(f"{side}_far", 1) for side in sides],
             begin=[levels(f"{side}_begin", width) for side, width in sides.items()],
             place=[Signal(width, name=f"{side}_place") for side, width in sides.items()],
             run=Signal(run_bits, name="run"),
@@ -139,6 +144,10 @@ class Mover(wiring.Component):
         self._build_writes(m, s)
         return m
 
+    def _beyond(self, side: int, far: Value) -> Value:
+        """Return an address that is beyond the memory if ``far`` is 1, and else 0."""
+        return Cat(Const(0, self.widths[side] - 1), far)
+
     def _build_piece(self, m: Module, s: Any) -> None:
         """Request the line of the next piece: the bytes that lie in one line on both sides."""
         source, target = s.place
@@ -165,14 +174,16 @@ class Mover(wiring.Component):
 
     def _build_start(self, m: Module, s: Any, transfer: Transfer) -> None:
         counts = Cat(*(level.count != 0 for level in transfer.levels))
+        size = len(s.run)
+        run = transfer.run[:size] | transfer.run[size:].any().replicate(size)
         m.d.sync += [
             s.active.eq((transfer.run != 0) & counts.all()),
             s.fills.eq(transfer.fills),
             s.pads.eq(transfer.pads),
             s.turned.eq(transfer.turned),
             s.pattern.eq(transfer.pattern),
-            s.run.eq(transfer.run),
-            s.left.eq(transfer.run),
+            s.run.eq(run),
+            s.left.eq(run),
             s.short.eq(transfer.short),
             self.target.eq(transfer.buffer),
         ]
@@ -180,10 +191,12 @@ class Mover(wiring.Component):
             level = transfer.levels[n]
             m.d.sync += [
                 s.count[n].eq(level.count),
-                s.index[n].eq(0),
-                s.steps[0][n].eq(level.source),
-                s.steps[1][n].eq(level.target),
+                s.rest[n].eq(level.count),
             ]
+            for side, step in enumerate((level.source, level.target)):
+                width = self.widths[side]
+                high = step[width - 1 :]  # equal bits, if the step has no more than the width
+                m.d.sync += [s.steps[side][n].eq(step), s.far[side][n].eq(high.any() & ~high.all())]
         if "nd2nz" in self.ops:
             with m.If(transfer.pads & (transfer.levels[2].count == 1)):
                 m.d.sync += s.left.eq(transfer.short)
@@ -236,7 +249,7 @@ class Mover(wiring.Component):
             m.d.sync += s.left.eq(s.run)
             if "nd2nz" in self.ops:
                 # The last block of a row is shorter.
-                last = (s.count[2] == 1) | (s.index[2] + 2 == s.count[2])
+                last = (s.count[2] == 1) | (s.rest[2] == 2)
                 with m.If(s.pads & last):
                     m.d.sync += s.left.eq(s.short)
         # From the innermost level: the first that has not ended advances.
@@ -244,23 +257,29 @@ class Mover(wiring.Component):
         advances = {}
         for n in reversed(self.levels):
             more = Signal(name=f"more{n}")
-            m.d.comb += more.eq(s.index[n] + 1 != s.count[n])
+            m.d.comb += more.eq(s.rest[n] != 1)
             advances[n] = Signal(name=f"advances{n}")
             m.d.comb += advances[n].eq(ended & more)
             with m.If(next_run & ended):
-                m.d.sync += s.index[n].eq(Mux(more, s.index[n] + 1, 0))
+                again = s.count[n] if n != self.levels[0] else 0
+                m.d.sync += s.rest[n].eq(Mux(more, s.rest[n] - 1, again))
             ended = ended & ~more
         with m.If(next_run & ended):
             m.d.sync += s.active.eq(0)
         for side, first in enumerate((transfer.source, transfer.to)):
-            place, begin, step = s.place[side], s.begin[side], s.steps[side]
+            place, begin = s.place[side], s.begin[side]
+            steps = [
+                (begin[n] + s.steps[side][n])[: len(place)] | self._beyond(side, s.far[side][n])
+                for n in self.levels
+            ]
             following = Signal.like(place, name=f"following{side}")
-            m.d.comb += following.eq(begin[self.levels[0]] + step[self.levels[0]])
-            for n in self.levels[1:]:
+            m.d.comb += following.eq(steps[0])
+            for n, stepped in zip(self.levels[1:], steps[1:], strict=True):
                 with m.If(advances[n]):
-                    m.d.comb += following.eq(begin[n] + step[n])
+                    m.d.comb += following.eq(stepped)
             with m.If(s.starts):
-                m.d.comb += following.eq(first)
+                far = first[len(place) :].any()
+                m.d.comb += following.eq(first[: len(place)] | self._beyond(side, far))
             with m.If(s.starts | next_run):
                 m.d.sync += place.eq(following)
             with m.Elif(s.go):

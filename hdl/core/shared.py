@@ -16,8 +16,8 @@ class LaneMover(wiring.Component):
 
     Parameters
     ----------
-    ahead : int
-        As a ``Mover`` takes it.
+    ahead, span : int
+        As a ``Mover`` takes them; both sides have the same span.
 
     Members
     -------
@@ -32,8 +32,8 @@ class LaneMover(wiring.Component):
         w: Any
         target: Signal
 
-    def __init__(self, *, ahead: int):
-        self.mover = Mover(ops=("copy",), ahead=ahead)
+    def __init__(self, *, ahead: int, span: int):
+        self.mover = Mover(ops=("copy",), ahead=ahead, spans=(span, span))
         members = dict(self.mover.signature.members)
         members["ub"] = members.pop("r")
         super().__init__(members)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vitruvian.flows.fpga import mapping
+from vitruvian.flows.fpga import carry_chains, mapping
 from vitruvian.flows.fpga.dsp_registers import absorb
 from vitruvian.flows.units import UNITS
 from vitruvian.flows.verilog import emit
@@ -181,6 +181,9 @@ def test_blocks_take_up_the_registers_around_them(pipeline, registers, moved):
     assert flip_flops(netlist, top) - flip_flops(absorbed, top) == moved
     check(netlist, top, pipeline)
     check(absorbed, top, pipeline)
+    closed = carry_chains.close(absorbed, top)
+    assert '"CIN": ["x"]' in closed
+    check(closed, top, pipeline)
 
 
 def test_the_simulation_notices_a_register_too_many():

@@ -92,7 +92,7 @@ def demand(unit: str, op: str) -> Demand:
     wide: dict[str, int] = {}
     if unit in MOVES:
         buffers |= {"dst": TARGETS[unit], "src": (SOURCES[unit],)}
-        if op == "im2col":
+        if unit == "MTE1" and op != "fill":
             align = dict.fromkeys(names, BLOCK_BYTES)
     elif unit == "FIX":
         buffers |= {"dst": ("GM", "L1"), "src": ("L0C",)}
@@ -102,10 +102,9 @@ def demand(unit: str, op: str) -> Demand:
         align = {"c": 1024, "a": 512, "b": 512}
     elif unit == "V" and names:
         buffers |= dict.fromkeys(names, ("UB",))
+        align = dict.fromkeys(names, BLOCK_BYTES)
         if op == "copy":
             buffers["dst"] = ("UB", "L0C")
-        else:
-            align = dict.fromkeys(names, BLOCK_BYTES)
         if op == "matrix_out":
             buffers["src"] = ("L0C",)
         elif op in REDUCTIONS:

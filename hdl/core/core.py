@@ -179,6 +179,7 @@ class Core(wiring.Component):
             ahead=ahead,
             blocks=config.l1_blocks,
             spans=(bits(config.l1), by_mte1),
+            grain=BLOCK_BYTES,
         )
         patches = ImageLoader(blocks=config.l1 // BLOCK_BYTES)
         mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))

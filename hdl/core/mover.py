@@ -41,6 +41,8 @@ class Mover(wiring.Component):
         Bits of an address in bytes in the largest memories of the source and of the target. An
         address has one more bit, unless it has all 32, and that bit is set beyond such a memory: a
         step from a place in memory leads to a place in memory or has it set.
+    grain : int
+        Bytes of which all places of a transfer but those of a fill are multiples, a power of two.
 
     Members
     -------
@@ -70,10 +72,12 @@ class Mover(wiring.Component):
         ahead: int = 4,
         blocks: int = 1,
         spans: tuple[int, int] = (ADDRESS_BITS, ADDRESS_BITS),
+        grain: int = 1,
     ):
         if blocks > 1 and "nd2nz" in ops:
             raise ValueError(f"blocks must be 1 with nd2nz, not {blocks}")
         self.ops, self.ahead, self.spans = ops, ahead, spans
+        self.grain_bits = bits(grain)
         # The levels of the operations, from the outermost.
         self.levels = tuple(sorted({level for op in ops for level in LEVELS_OF[op]}))
         self.line_bytes = blocks * BLOCK_BYTES
@@ -83,9 +87,9 @@ class Mover(wiring.Component):
         place = self.place_bits
         # Bits of an address on both sides.
         self.widths = tuple(min(span + 1, ADDRESS_BITS) for span in spans)
-        row = self.widths[1] - place
+        row, turn = self.widths[1] - place, place - self.grain_bits
         self.piece = data.StructLayout(
-            {"row": row, "low": place, "size": place + 1, "turn": place, "pads": 1}
+            {"row": row, "low": place, "size": place + 1, "turn": turn, "pads": 1}
         )
         super().__init__(
             {
@@ -151,8 +155,8 @@ class Mover(wiring.Component):
     def _build_piece(self, m: Module, s: Any) -> None:
         """Request the line of the next piece: the bytes that lie in one line on both sides."""
         source, target = s.place
-        low, line = self.place_bits, self.line_bytes
-        room = [line - place[:low] for place in s.place]
+        low, line, grain = self.place_bits, self.line_bytes, self.grain_bits
+        room = [line - place for place in (Cat(Const(0, grain), source[grain:low]), target[:low])]
         within = Mux(s.left < line, s.left[: low + 1], line)
         nearer = Mux(s.fills | (room[1] < room[0]), room[1], room[0])
         entering = data.View(self.piece, s.pieces.w_data)
@@ -166,7 +170,7 @@ class Mover(wiring.Component):
             entering.row.eq(target[low:]),
             entering.low.eq(target[:low]),
             entering.size.eq(s.size),
-            entering.turn.eq(target[:low] - source[:low]),
+            entering.turn.eq(target[grain:low] - source[grain:low]),
             entering.pads.eq(s.pads & s.ends),
             s.blocks.w_data.eq(self.r.data),
             s.blocks.w_en.eq(self.r.valid),
@@ -206,7 +210,8 @@ class Mover(wiring.Component):
 
         A LUT of four inputs has one to spare in each level of the rotation. It clears the line in
         the first level, if the pattern is written, adds the pattern in a level whose turns leave it
-        as it is, and clears what is padded in the last level.
+        as it is, and clears what is padded in the last level. With a grain of the pattern or more,
+        no turn changes it.
         """
         line = self.line_bytes
         leaving = data.View(self.piece, s.pieces.r_data)
@@ -214,10 +219,14 @@ class Mover(wiring.Component):
         if "fill" in self.ops:
             value = value & ~s.fills.replicate(8 * line)
         pattern = (s.pattern & s.fills.replicate(PATTERN_BITS)).replicate(8 * line // PATTERN_BITS)
-        last = self.place_bits - 1
-        for level in range(self.place_bits):
-            value = rotate(m, value, leaving.turn[level], f"turned{level}_", step=1 << level)
-            if level == last - 1 and "fill" in self.ops:
+        levels = range(self.grain_bits, self.place_bits)
+        after = levels[-2] if self.grain_bits < bits(PATTERN_BITS // 8) else None
+        if "fill" in self.ops and after is None:
+            value = value | pattern
+        for level in levels:
+            turns = leaving.turn[level - self.grain_bits]
+            value = rotate(m, value, turns, f"turned{level}_", step=1 << level)
+            if "fill" in self.ops and level == after:
                 value = value | pattern
         # The piece ends before this byte.
         end = Signal(self.place_bits + 1, name="piece_end")

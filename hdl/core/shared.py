@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from .mover import Mover
-from .ports import connect_read, connect_write
+from .ports import BLOCK_BYTES, connect_read, connect_write
 from .record import RECORD_BITS, is_op
 
 
@@ -33,7 +33,7 @@ class LaneMover(wiring.Component):
         target: Signal
 
     def __init__(self, *, ahead: int, span: int):
-        self.mover = Mover(ops=("copy",), ahead=ahead, spans=(span, span))
+        self.mover = Mover(ops=("copy",), ahead=ahead, spans=(span, span), grain=BLOCK_BYTES)
         members = dict(self.mover.signature.members)
         members["ub"] = members.pop("r")
         super().__init__(members)

@@ -142,8 +142,15 @@ def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
         yield "must not fill with elements of 64 bits"
     elif op == "nd2nz" and codes.dtype("src") in ("int64", "uint64"):
         yield "must not have elements of 64 bits"
-    elif op == "im2col" and (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
-        yield "must have operands at multiples of 32 bytes"
+    if unit == "MTE1" and op != "fill":
+        yield from _blocks(op, codes)
+
+
+def _blocks(op: str, codes: _Codes) -> Iterator[str]:
+    """Demand places of whole blocks of a move between buffers."""
+    places = ["dst", "src", *(("dst_stride", "src_stride") if op in ("copy", "load") else ())]
+    if any(codes.number(name) % BLOCK_BYTES for name in places):
+        yield "must have operands and strides at multiples of 32 bytes"
 
 
 def _product(config: CoreConfig, codes: _Codes) -> Iterator[str]:
@@ -169,6 +176,7 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
             yield f"must be from UB in V, not {codes.buffer('src')} to {codes.buffer('dst')}"
         elif codes.has("atomic"):
             yield "must not combine elements"
+        yield from _blocks(op, codes)
     elif op == "matrix_out":
         yield from _matrix_out(config, codes)
     elif op == "col2im":

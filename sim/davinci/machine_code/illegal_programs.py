@@ -74,8 +74,18 @@ def _pack(op: str, unit: str, **values: Any) -> Words:
     return ENCODINGS[op].pack(codes)
 
 
-def copy_words(unit: str, dst: tuple[str, int], src: tuple[str, int], size: int = 64) -> Words:
-    """Return the words of a copy of two bursts."""
+def copy_words(
+    unit: str,
+    dst: tuple[str, int],
+    src: tuple[str, int],
+    size: int = 64,
+    steps: tuple[int, int] | None = None,
+) -> Words:
+    """Return the words of a copy of two bursts, by default one behind the other.
+
+    ``steps`` are the distances of the bursts in the target and in the source.
+    """
+    to, through = steps or (size // 2, size // 2)
     return _pack(
         "copy",
         unit,
@@ -85,8 +95,8 @@ def copy_words(unit: str, dst: tuple[str, int], src: tuple[str, int], size: int 
         src__buffer=src[0],
         bursts=2,
         burst_bytes=size // 2,
-        dst_stride=size // 2,
-        src_stride=size // 2,
+        dst_stride=to % (1 << 32),
+        src_stride=through % (1 << 32),
     )
 
 
@@ -162,6 +172,10 @@ class _Maker:
                 _product(16, c=64),
                 _product(16, a=32),
                 _load("im2col", 0, odd),
+                _load("load", 0, odd),
+                copy_words("V", ("UB", odd), ("UB", 0)),
+                copy_words("V", ("L0C", 0), ("UB", odd)),
+                copy_words("MTE1", ("UB", 0), ("L1", odd)),
                 _pack("scalar_store", "S", dst=odd + 1, dst__buffer="UB", value=0),
             )
         ), "ALIGN"
@@ -178,6 +192,7 @@ class _Maker:
                 copy_words("MTE3", ("L1", 0), ("UB", ub - back)),
                 copy_words("V", ("L0C", c - back), ("UB", 0)),
                 copy_words("V", ("UB", 0), ("UB", 1 << 31)),
+                *self._far_bursts(),
                 _add(ub - 96, 0),
                 _add(0, ub - 256 + back),
                 _add(0, ub - 512, repeat=3),
@@ -191,6 +206,17 @@ class _Maker:
                 _pack("scalar_store", "S", dst=ub, dst__buffer="UB", value=0),
             )
         ), "BOUNDS"
+
+    def _far_bursts(self) -> Iterator[Words]:
+        """Give copies whose second burst, or the end of a long one, is not in the buffer."""
+        far = 1 << int(self.random.integers(20, 31))
+        for step in (far, -far, -64, 96 - (1 << 31)):
+            yield copy_words("V", ("UB", 0), ("UB", 32), steps=(32, step))
+            yield copy_words("MTE1", ("UB", 32), ("L1", 0), steps=(step, 32))
+            yield copy_words("MTE2", ("L1", 32), ("GM", 0), steps=(step, 32))
+            yield copy_words("MTE3", ("L1", 0), ("UB", 33), steps=(32, step))
+        yield copy_words("MTE3", ("L1", 0), ("UB", 5), size=far)
+        yield copy_words("MTE1", ("UB", 0), ("L1", 0), size=far)
 
     def bus(self) -> tuple[Words, str]:
         """Return an address that global memory does not have."""

@@ -192,17 +192,19 @@ class OverlappingProgram(RandomProgram):
         self.core.vector(op, views, repeat=repeat, mask=mask, strides=strides)
 
     def _copy_lanes(self) -> None:
-        size = 4 * self._number(1, 60)
+        blocks, size = self._number(1, 9), self._number(1, 240)
         sums = bool(self._number(0, 2))
-        low = (1 - self._mine) * 16 * _KIB + 4 * self._number(0, 1000)
-        high = self.ub // 2 + 4 * self._number(0, 1000)
+        low = (1 - self._mine) * 16 * _KIB + _BLOCK * self._number(0, 125)
+        high = self.ub // 2 + _BLOCK * self._number(0, 125)
         self.core.copy(
-            self._view("L0C", low, 1) if sums else self._view("UB", 4 * self._number(0, 1000), 1),
+            self._view("L0C", low, 1)
+            if sums
+            else self._view("UB", _BLOCK * self._number(0, 125), 1),
             self._view("UB", high, 1),
             bursts=self._number(1, 8),
             burst_bytes=size,
-            dst_stride=size + 4 * self._number(0, 40),
-            src_stride=4 * self._number(0, 200),
+            dst_stride=_BLOCK * (-(-size // _BLOCK) + blocks),
+            src_stride=_BLOCK * self._number(0, 25),
         )
 
     def _sums_out(self) -> None:
@@ -299,22 +301,28 @@ class OverlappingProgram(RandomProgram):
         )
 
     def _copy_l1(self) -> None:
-        self._bursts(self._view("UB", _MOVED, 1), self._view("L1", _SOURCE, 1))
+        self._bursts(self._view("UB", _MOVED, 1), self._view("L1", _SOURCE, 1), grain=_BLOCK)
 
-    def _bursts(self, dst: View, src: View, room: int = 4000) -> None:
-        """Copy bursts of any length from one view to another."""
+    def _bursts(self, dst: View, src: View, room: int = 4000, grain: int = 1) -> None:
+        """Copy bursts of any length from one view to another, at multiples of ``grain`` bytes."""
         size, bursts = self._number(1, 260), self._number(1, 8)
+
+        def number(low: int, high: int) -> int:
+            return grain * self._number(-(-low // grain), -(-high // grain))
+
+        def place(view: View) -> View:
+            first = number(0, room)
+            if view.buffer == "GM":
+                return view[first:][:1]
+            return self.core.view(view.buffer, view.offset + first, (1,), "uint8")
+
         self.core.copy(
-            self.core.view(dst.buffer, dst.offset + self._number(0, room), (1,), "uint8")
-            if dst.buffer != "GM"
-            else dst[self._number(0, room) :][:1],
-            self.core.view(src.buffer, src.offset + self._number(0, room), (1,), "uint8")
-            if src.buffer != "GM"
-            else src[self._number(0, room) :][:1],
+            place(dst),
+            place(src),
             bursts=bursts,
             burst_bytes=size,
-            dst_stride=self._number(size, 500),
-            src_stride=self._number(0, 500),
+            dst_stride=number(size, 500),
+            src_stride=number(0, 500),
         )
 
     def _fill(self) -> None:

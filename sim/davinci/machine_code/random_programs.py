@@ -231,11 +231,11 @@ class RandomProgram:
             to_sums = bool(self._number(0, 2))
             self.core.copy(
                 self._view("L0C" if to_sums else "UB", 64 * self._number(0, 40), 1),
-                self._half(True, "uint8", align=4),
+                self._half(True, "uint8"),
                 bursts=self._number(1, 8),
                 burst_bytes=64,
                 dst_stride=64,
-                src_stride=4 * self._number(0, 20),
+                src_stride=_BLOCK * self._number(0, 4),
             )
         elif kind == 0:  # bursts of any length to L1
             size = self._number(1, 200)

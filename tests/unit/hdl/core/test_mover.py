@@ -1,5 +1,7 @@
 """Movers against slices of arrays, with memories that grant and answer at random."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from amaranth.hdl import Module
@@ -19,9 +21,12 @@ def _record(op, levels=(), **values):
     return sum(word << WORD_BITS * n for n, word in enumerate(words))
 
 
-def _copy(rng, source, target):
+def _copy(rng, source, target, grain=1):
     bursts, size = rng.integers(1, 5), rng.integers(1, 120)
-    src, dst, there, here = rng.integers(1000, 4000), rng.integers(0, 4000), 250, rng.integers(200)
+    src, dst, there, here = (
+        place // grain * grain
+        for place in (rng.integers(1000, 4000), rng.integers(0, 4000), 256, rng.integers(200))
+    )
     for n in range(bursts):
         at = src + n * here
         target[dst + n * there :][:size] = source[at : at + size]
@@ -92,7 +97,8 @@ def _move(unit, rng, count):
     """Run random instructions on a mover; return the target, and what it should be."""
     source = rng.integers(0, 256, _BYTES, np.uint8)
     found, wanted = np.zeros(_BYTES, np.uint8), np.zeros(_BYTES, np.uint8)
-    records = [_OPS[rng.choice(unit.ops)](rng, source, wanted) for _ in range(count)]
+    operations = _OPS | {"copy": partial(_copy, grain=1 << unit.grain_bits)}
+    records = [operations[rng.choice(unit.ops)](rng, source, wanted) for _ in range(count)]
 
     async def process(ctx):
         line, cycles = None, 0
@@ -129,12 +135,21 @@ def _move(unit, rng, count):
     return found, wanted
 
 
+@pytest.mark.parametrize("spans", [(_SPAN, _SPAN), (32, _SPAN), (_SPAN, 32)])
 @pytest.mark.parametrize(
-    "ops", [("copy",), ("copy", "load", "fill"), ("copy", "nd2nz", "load", "fill")]
+    ("ops", "grain"),
+    [
+        (("copy",), 1),
+        (("copy", "load", "fill"), 1),
+        (("copy", "nd2nz", "load", "fill"), 1),
+        (("copy",), 32),
+        (("copy", "load", "fill"), 32),
+        (("copy", "load", "fill"), 8),
+    ],
 )
-def test_bytes_are_those_of_slices(ops):
+def test_bytes_are_those_of_slices(ops, grain, spans):
     rng = np.random.default_rng(len(ops))
-    found, wanted = _move(Mover(ops=ops, ahead=8, spans=(_SPAN, _SPAN)), rng, 20)
+    found, wanted = _move(Mover(ops=ops, ahead=8, spans=spans, grain=grain), rng, 20)
     assert (found != 0).any()
     assert np.array_equal(found, wanted)
 

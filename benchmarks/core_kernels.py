@@ -21,6 +21,7 @@ from pathlib import Path
 from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.machine_code.core import core_product, predicted_cycles, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts, encode
+from vitruvian.sim.davinci.machine_code.overlapping_programs import OverlappingProgram
 from vitruvian.sim.davinci.machine_code.random_programs import RandomProgram
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.kernels import KERNELS
@@ -68,13 +69,28 @@ def measure(names: Iterable[str], core: str, latency: int) -> list[tuple[object,
 
 
 def random_programs(core: str, count: int, latency: int) -> None:
-    """Print how well the cycles of random programs are predicted."""
-    errors = []
+    """Print how many random programs give the simulator's bytes, and how well they are predicted.
+
+    In every second one, all units work at once.
+    """
+    errors: dict[type, list[float]] = {RandomProgram: [], OverlappingProgram: []}
+    wrong = 0
     for seed in range(7000, 7000 + count):
-        program = RandomProgram(seed, core).program
-        cycles = run_on_core(program, core, latency=latency).run.cycles
-        errors.append(100 * (predicted_cycles(program, core, latency=latency) / cycles - 1))
-    _summary(errors)
+        kind = (RandomProgram, OverlappingProgram)[seed % 2]
+        program = kind(seed, core).program
+        done = run_on_core(program, core, latency=latency)
+        predicted = predicted_cycles(program, core, latency=latency)
+        errors[kind].append(100 * (predicted / done.run.cycles - 1))
+        functional = Functional(program, core_product(core))
+        functional.run()
+        differing = sum(done.differing(dict(functional.tensors())).values())
+        wrong += differing > 0
+        if differing:
+            print(f"seed {seed}: {differing} bytes differ", flush=True)
+    print(f"{count} random programs, {wrong} with bytes that differ")
+    for kind, found in errors.items():
+        print(kind.__name__, end=": ")
+        _summary(found)
 
 
 def _summary(errors: list[float]) -> None:

@@ -5,6 +5,7 @@ from ..vector.operations import Format, Operation
 from .config import FLAGS, CoreConfig
 from .fetch import AHEAD
 from .lanes import EXTRA_CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
+from .vector import holds_results
 
 _FLOATS = ("fp16", "fp32")
 
@@ -28,7 +29,7 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "queue_words": config.queue_words,
             "ahead": config.ahead,
             "fetch_blocks": AHEAD,
-            "stages": vector.stages,
+            "stages": vector.stages + holds_results(config),
             "lane_passes": vector.passes,
             "line_blocks": config.l1_blocks,
             "lane_blocks": config.lane_blocks,

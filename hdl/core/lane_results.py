@@ -12,7 +12,7 @@ from .ports import BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, bits
 
 def shrunk(m: Module, s: Any, blocks: int, j: int, result: Signal, enable: Signal) -> None:
     """Take results with half as many bytes as the operands: half of a block, or of a beat."""
-    o, relu = s.unit.o.payload, s.now.relu
+    o, relu = s.out.payload, s.now.relu
     count = BLOCK_BITS // 32 if blocks == 1 else BLOCK_BITS // 16
     low = BLOCK_BITS * j
     halves = [o.data[low + 16 * i : low + 16 * i + 16] for i in range(count)]
@@ -31,7 +31,7 @@ def shrunk(m: Module, s: Any, blocks: int, j: int, result: Signal, enable: Signa
 
 def reduced(m: Module, s: Any, blocks: int, result: Signal, enable: Signal) -> None:
     """Repeat the elements in the block, and enable them at their place."""
-    now, done, o, per = s.now, s.done, s.unit.o.payload, blocks
+    now, done, o, per = s.now, s.done, s.out.payload, blocks
     low = done.target[:PLACE_BITS]
     value = Mux(now.wide, o.data[:32], o.data[:16])
     index = Signal(32, name="winning_lane")

@@ -34,6 +34,11 @@ from .record import RECORD_BITS, is_op
 _WAITING = 4
 
 
+def holds_results(config: CoreConfig) -> bool:
+    """Return whether results wait in a register; it takes one in every second cycle at most."""
+    return config.vector.passes > 1
+
+
 class LaneFeeder(wiring.Component):
     """Unit V of a core: operations lane by lane, comparisons, selections, and results of L0C.
 
@@ -124,6 +129,7 @@ class LaneFeeder(wiring.Component):
             third=self._queues(m, "third", waiting),
             targets=targets,
             unit=unit,
+            out=self._held(m, unit.o) if holds_results(self.config) else unit.o,
             extensions=extensions,
             extended=Signal(name="extended"),  # the extensions have taken a beat
             entering=data.View(beat, beats.w_data),
@@ -156,6 +162,21 @@ class LaneFeeder(wiring.Component):
         with m.Elif(s.active & s.walk.ended & ~beats.r_rdy & ~targets.r_rdy):
             m.d.sync += s.active.eq(0)
         return m
+
+    @staticmethod
+    def _held(m: Module, results: Any) -> SimpleNamespace:
+        """Return a stream that keeps each result in a register, so that it comes a cycle later.
+
+        Grants of UB do not reach the vector unit in their cycle.
+        """
+        full, kept = Signal(name="result_held"), Signal.like(results.payload, name="result_kept")
+        out = SimpleNamespace(valid=full, ready=Signal(name="result_leaves"), payload=kept)
+        m.d.comb += results.ready.eq(~full)
+        with m.If(~full):
+            m.d.sync += [full.eq(results.valid), kept.eq(results.payload)]
+        with m.Elif(out.ready):
+            m.d.sync += full.eq(0)
+        return out
 
     def _queues(self, m: Module, name: str, depth: int) -> list[SyncFIFO]:
         """Return a queue for each block of an operand."""
@@ -388,7 +409,7 @@ class LaneFeeder(wiring.Component):
         results = self._results(m, s)
         keeps = now.to_register | (now.combines & ~done.combines)  # in a register of this unit
         extended = Cat(*(extension.o.valid for extension in s.extensions)).all()
-        there = Mux(now.extra, extended, s.unit.o.valid) & s.targets.r_rdy
+        there = Mux(now.extra, extended, s.out.valid) & s.targets.r_rdy
         writes = Signal(name="result_there")
         m.d.comb += writes.eq(Mux(now.passes, s.ready, there & ~keeps))
         first = Mux(now.passes, head.target, done.target)
@@ -414,7 +435,7 @@ class LaneFeeder(wiring.Component):
             m.d.comb += extension.o.ready.eq(leaves & now.extra & extended)
         m.d.comb += [
             s.complete.eq(writes & ~Cat(*waits).any()),
-            s.unit.o.ready.eq(leaves & ~now.extra),
+            s.out.ready.eq(leaves & ~now.extra),
             s.targets.r_en.eq(there & leaves),
             s.pending.pop.eq(s.complete),
         ]
@@ -425,7 +446,7 @@ class LaneFeeder(wiring.Component):
         Results of fewer bytes are repeated, so that their place moves the enables only.
         """
         per, now, head, done = self.blocks, s.now, s.head, s.done
-        o = s.unit.o.payload
+        o = s.out.payload
         results = []
         for j in range(per):
             result = Signal(BLOCK_BITS, name=f"result{j}")
@@ -472,7 +493,7 @@ class LaneFeeder(wiring.Component):
 
     def _build_registers(self, m: Module, s: Any) -> None:
         """Keep the bits of comparisons, and the results of the beats of a reduction."""
-        lanes, now, done, o = self.config.vector.lanes, s.now, s.done, s.unit.o.payload
+        lanes, now, done, o = self.config.vector.lanes, s.now, s.done, s.out.payload
         with m.If(now.to_register & s.targets.r_en):
             half = lanes // 2
             first = done.place[bits(half) :]

@@ -136,6 +136,8 @@ class WordCheck(wiring.Component):
         A word, its number in its instruction, and 1 if it is the last cycle of the word.
     bad : Out(Fault)
         What is wrong with the word. The rest of its program has no meaning.
+    barrier : Out(1)
+        If it is a first word: it is a barrier of all units, and right.
     """
 
     if TYPE_CHECKING:
@@ -143,19 +145,27 @@ class WordCheck(wiring.Component):
         number: Signal
         taken: Signal
         bad: Any
+        barrier: Signal
 
     def __init__(self, *, config: CoreConfig):
         self.config = config
+        self._known: dict[str, Signal] = {}
         super().__init__(
-            {"word": In(WORD_BITS), "number": In(5), "taken": In(1), "bad": Out(Fault)}
+            {
+                "word": In(WORD_BITS),
+                "number": In(5),
+                "taken": In(1),
+                "bad": Out(Fault),
+                "barrier": Out(1),
+            }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        legal, fits = Signal(), Signal()
+        fits = Signal()
         # The low bits of the first bytes of operands that must be 0.
         masks = [Signal(10 if n == 0 else 9, name=f"align{n}") for n in range(_SLOTS)]
-        self._build_table(m, legal, fits, masks)
+        self._build_table(m, fits, masks)
         kept = [Signal.like(mask, name=f"kept{n}") for n, mask in enumerate(masks)]
         first = self.number == 0
         with m.If(first & self.taken):
@@ -169,32 +179,36 @@ class WordCheck(wiring.Component):
         )
         with m.If(first & (unit(self.word) >= len(self.config.units))):
             m.d.comb += self.bad.eq(Fault.UNIT)
-        with m.Elif(first & ~(legal & fits)):
+        with m.Elif(first & ~fits):
             m.d.comb += self.bad.eq(Fault.CODE)
         with m.Elif(~first & crooked):
             m.d.comb += self.bad.eq(Fault.ALIGN)
         return m
 
-    def _build_table(self, m: Module, legal: Signal, fits: Signal, masks: list[Signal]) -> None:
+    def _build_table(self, m: Module, fits: Signal, masks: list[Signal]) -> None:
+        """Look up an operation of a unit; what it demands is known as early as the operation."""
         word = self.word
         wide = part(word, "vadd", "src0.dtype") == dtype_code("fp32")
-        least, most = Signal(5, name="least"), Signal(5, name="most")
-        allowed = [Signal(len(BUFFERS), name=f"allowed{n}") for n in range(_SLOTS)]
         with m.Switch(Cat(opcode(word), unit(word))):
             for name in self.config.units:
                 for op in operations(self.config, name):
                     wants, slots = demand(name, op), ENCODINGS[op].slots[:_SLOTS]
-                    with m.Case(ENCODINGS[op].code | UNITS.index(name) << len(opcode(word))):
-                        m.d.comb += [legal.eq(1), least.eq(wants.least), most.eq(wants.most)]
-                        for n in range(_SLOTS):
-                            slot = slots[n] if n < len(slots) else HOLE
-                            codes = [BUFFERS.index(b) for b in wants.buffers.get(slot, BUFFERS)]
-                            narrow = wants.align.get(slot, 1)
-                            other = wants.wide.get(slot, narrow)
-                            m.d.comb += [
-                                allowed[n].eq(sum(1 << code for code in codes)),
-                                masks[n].eq(Mux(wide, other - 1, narrow - 1)),
-                            ]
+                    met: list[Value] = [self._has_length(m, wants.least, wants.most)]
+                    code = ENCODINGS[op].code | UNITS.index(name) << len(opcode(word))
+                    aligned = []
+                    for n in range(_SLOTS):
+                        slot = slots[n] if n < len(slots) else HOLE
+                        # A word without an operand has zeros there, for which every buffer will do.
+                        met.append(self._is_in(m, n, wants.buffers.get(slot, BUFFERS)))
+                        narrow = wants.align.get(slot, 1)
+                        other = wants.wide.get(slot, narrow)
+                        aligned.append(masks[n].eq(Mux(wide, other - 1, narrow - 1)))
+                    if op in ("set_flag", "wait_flag"):
+                        met.append(self._flag(op, "target" if op == "set_flag" else "source"))
+                    with m.Case(code):
+                        m.d.comb += [fits.eq(Cat(*met).all()), *aligned]
+                        if (op, name) == ("pipe_barrier", "S"):
+                            m.d.comb += self.barrier.eq(fits)
         # The element of a scalar instruction is at a multiple of its size.
         scalar = is_op(word, "scalar_load", "scalar_store")
         dtype = part(word, "scalar_load", "src.dtype")
@@ -202,16 +216,30 @@ class WordCheck(wiring.Component):
             for code, name in enumerate(DTYPES):
                 with m.Case(code):
                     m.d.comb += masks[0].eq(element_bytes(name) - 1)
-        inside: list[Value] = []
-        for n in range(_SLOTS):
-            place = ENCODINGS["vadd"].places[f"{('dst', 'src0', 'src1')[n]}.buffer"]
-            code = word[place.low : place.low + CODE_BITS]
-            inside.append(Mux(code < len(BUFFERS), allowed[n].bit_select(code[:3], 1), 0))
-        # A word without an operand has zeros there, and its operation allows every buffer.
-        flag = is_op(word, "set_flag", "wait_flag")
-        sets = is_op(word, "set_flag")
-        other = Mux(sets, part(word, "set_flag", "target"), part(word, "wait_flag", "source"))
-        known = (other < len(self.config.units)) & (other != unit(word))
-        named = part(word, "set_flag", "register") < FLAGS
-        enough = (length(word) >= least) & (length(word) <= most)
-        m.d.comb += fits.eq(enough & Cat(*inside).all() & (~flag | (known & named)))
+
+    def _has_length(self, m: Module, least: int, most: int) -> Signal:
+        """Return 1 if the instruction has so many words."""
+        key = f"has_{least}_to_{most}_words"
+        if key not in self._known:
+            self._known[key] = Signal(name=key)
+            words = length(self.word)
+            m.d.comb += self._known[key].eq((words >= least) & (words <= most))
+        return self._known[key]
+
+    def _is_in(self, m: Module, slot: int, names: tuple[str, ...]) -> Signal:
+        """Return 1 if the operand of a slot is in one of some buffers."""
+        key = f"operand{slot}_in_{'_'.join(names).lower()}"
+        if key not in self._known:
+            self._known[key] = Signal(name=key)
+            place = ENCODINGS["vadd"].places[f"{('dst', 'src0', 'src1')[slot]}.buffer"]
+            code = self.word[place.low : place.low + CODE_BITS]
+            m.d.comb += self._known[key].eq(
+                Cat(*(code == BUFFERS.index(name) for name in names)).any()
+            )
+        return self._known[key]
+
+    def _flag(self, op: str, name: str) -> Value:
+        """Return 1 if there is such a flag, and another unit is at its other end."""
+        other = part(self.word, op, name)
+        known = (other < len(self.config.units)) & (other != unit(self.word))
+        return known & (part(self.word, op, "register") < FLAGS)

@@ -14,7 +14,7 @@ from .check import WordCheck
 from .config import CoreConfig
 from .faults import ORIGIN, PC_BITS, Fault
 from .ports import ADDRESS_BITS, BLOCK_BITS, PLACE_BITS, ReadPort
-from .record import is_op, length, opcode, unit
+from .record import length, opcode, unit
 
 #: Blocks that are read ahead.
 AHEAD = 4
@@ -102,7 +102,7 @@ class Fetcher(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.check = check = WordCheck(config=self.config)
-        s = SimpleNamespace(bad=Value.cast(check.bad))
+        s = SimpleNamespace(bad=Value.cast(check.bad), barrier=check.barrier)
         names = ("ended", "there", "taken", "first", "stops", "lost", "wrong")
         for name in names:  # "ended" is set by the word 0, or by one that is refused
             setattr(s, name, Signal(name=name))
@@ -175,7 +175,7 @@ class Fetcher(wiring.Component):
         scalar = UNITS.index("S")
         missing = first & (s.lost | (unit(word) >= len(self.config.units)))
         # A barrier of all units has the code of S, and ends here.
-        barrier = first & is_op(word, "pipe_barrier") & (s.goes == scalar) & ~(missing | s.wrong)
+        barrier = first & s.barrier & ~s.lost
         may = ~first | self.empty[scalar]
         ready = Signal()
         m.d.comb += [

@@ -132,6 +132,7 @@ class Mover(wiring.Component):
             ends=Signal(name="run_ends"),
             go=Signal(name="go"),
             starts=Signal(name="starts"),
+            writes=Signal(name="writes"),
             pieces=pieces,
             blocks=blocks,
         )
@@ -139,7 +140,7 @@ class Mover(wiring.Component):
         m.d.comb += [
             self.i.ready.eq(~s.active),
             s.starts.eq(self.i.valid & self.i.ready),
-            self.idle.eq(~s.active & ~pieces.r_rdy),
+            self.idle.eq(~s.active & ~pieces.r_rdy & ~s.writes),
         ]
         transfer = Transfer(m, self.i.payload, self.ops)
         self._build_steps(m, s, transfer)
@@ -206,7 +207,7 @@ class Mover(wiring.Component):
                 m.d.sync += s.left.eq(transfer.short)
 
     def _build_writes(self, m: Module, s: Any) -> None:
-        """Turn the line of the source to its place in the target, and write its bytes.
+        """Turn the line of the source to its place in the target, and write it a cycle later.
 
         A LUT of four inputs has one to spare in each level of the rotation. It clears the line in
         the first level, if the pattern is written, adds the pattern in a level whose turns leave it
@@ -239,15 +240,22 @@ class Mover(wiring.Component):
             written = before | leaving.pads.replicate(line)
             kept = before | ~leaving.pads.replicate(line)
             value = value & Cat(*(kept[i].replicate(8) for i in range(line)))
+        free, there = Signal(name="write_free"), Signal(name="piece_there")
         m.d.comb += [
-            self.w.address.eq(leaving.row),
-            self.w.data.eq(value),
-            self.w.enable.eq(written & (every << leaving.low)[:line]),
+            there.eq(s.pieces.r_rdy & (s.fills | s.blocks.r_rdy)),
+            free.eq(~s.writes | self.w.grant),
+            s.pieces.r_en.eq(there & free),
+            s.blocks.r_en.eq(there & free & ~s.fills),
+            self.w.request.eq(s.writes),
             self.w.turned.eq(s.turned),
-            self.w.request.eq(s.pieces.r_rdy & (s.fills | s.blocks.r_rdy)),
-            s.pieces.r_en.eq(self.w.grant),
-            s.blocks.r_en.eq(self.w.grant & ~s.fills),
         ]
+        with m.If(free):
+            m.d.sync += [
+                s.writes.eq(there),
+                self.w.address.eq(leaving.row),
+                self.w.data.eq(value),
+                self.w.enable.eq(written & (every << leaving.low)[:line]),
+            ]
 
     def _build_steps(self, m: Module, s: Any, transfer: Transfer) -> None:
         """Advance in the run, and at its end in the innermost level that has not ended."""

@@ -151,7 +151,7 @@ class Hardware:
         if op == "fill":
             count = _blocks_of(instruction.operands["dst"].span, self._line_bytes(instruction))
             ports = self._of_banks(_ports(instruction, 0, count))
-            return Occupied(cycles=count + 1, moving=count, ports=ports)
+            return Occupied(cycles=count + 2, moving=count, ports=ports)
         if op == "load" and instruction.fields["transpose"]:
             # A column of a fractal goes to as many rows at a time as the target has banks.
             banks = self.tile.m if instruction.operands["dst"].buffer == "L0A" else self.tile.n
@@ -167,7 +167,7 @@ class Hardware:
         if turn > self.ahead:
             cycles = (count - 1) // self.ahead * turn + (count - 1) % self.ahead + 1
         ports = self._of_banks(_ports(instruction, count, count))
-        return Occupied(cycles=cycles + latency + 1, moving=cycles if ports else 0, ports=ports)
+        return Occupied(cycles=cycles + latency + 2, moving=cycles if ports else 0, ports=ports)
 
     def _line_bytes(self, instruction: Instruction) -> int:
         """Return the bytes of a line of a move; L0A and L0B take several blocks in a cycle."""

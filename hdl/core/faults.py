@@ -102,14 +102,15 @@ class FaultRegister(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stuck, refuses, fetched = Signal(), Signal(), Signal()
+        stands, stuck, refuses, fetched = Signal(), Signal(), Signal(), Signal()
         trips = Cat(*(Value.cast(trip) != Fault.NONE.value for trip in self.trips))
         m.d.comb += [
             self.halt.eq(Value.cast(self.fault) != Fault.NONE.value),
-            # Only a queue sets flags, and only the fetch unit fills queues.
-            stuck.eq((self.blocked | self.empty).all() & self.blocked.any() & self.fetch_blocked),
+            # Only a queue sets flags, and only the fetch unit fills queues. So it stays like that.
+            stands.eq((self.blocked | self.empty).all() & self.blocked.any() & self.fetch_blocked),
             refuses.eq(self.reached.any() | (stuck & (Value.cast(self.refused) != 0))),
         ]
+        m.d.sync += stuck.eq(stands)
         m.d.sync += self.tripped.eq(self.tripped | trips | self.reached)
         kind, unit = Value.cast(self.fault), Signal(range(len(self.trips)))
         with m.If(~self.halt):

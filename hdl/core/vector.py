@@ -82,6 +82,7 @@ class LaneFeeder(wiring.Component):
 
     def __init__(self, *, config: CoreConfig):
         self.config, self.blocks = config, config.lane_blocks
+        self.target_bits = bits(config.ub)
         super().__init__(
             {
                 "i": In(stream.Signature(RECORD_BITS)),
@@ -107,7 +108,8 @@ class LaneFeeder(wiring.Component):
                 "place": 7,  # of its first lane in the repeat
                 "half": 1,
                 "combines": 1,
-                "target": ADDRESS_BITS,
+                # Its result in UB, or beyond it if the highest bit is set.
+                "target": self.target_bits + 1,
             }
         )
         m.submodules.beats = beats = SyncFIFO(width=beat.size, depth=_WAITING)
@@ -202,6 +204,7 @@ class LaneFeeder(wiring.Component):
         """Request the blocks of a beat, and put the beat into its queue when all are granted."""
         now, walk, pending, images = s.now, s.walk, s.pending, s.images
         works = s.active & ~walk.ended & (~now.images | images.valid)
+        target = self._target(s)
         combining = Signal(name="combining")
         room = s.beats.w_rdy & ~pending.full
         go = Signal(name="beat_complete")
@@ -268,7 +271,8 @@ class LaneFeeder(wiring.Component):
             images.step.eq(go & now.images),
             s.entering.place.eq(walk.lane),
             s.entering.combines.eq(combining),
-            s.entering.target.eq(self._target(s)),
+            s.entering.target.eq(target[: self.target_bits]),
+            s.entering.target[-1].eq(target[self.target_bits :].any()),
             pending.push.eq(go & ~now.to_register & (combining | ~now.combines)),
         ]
         if self.blocks == 1:

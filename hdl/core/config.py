@@ -1,6 +1,6 @@
 """The parameters of a core, and its named presets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from vitruvian.common.validate import check_int, one_of
@@ -137,6 +137,22 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
                 groups=("add", "multiply", "compare", "convert"),
                 multiplier="dsp",
                 passes=2,
+                pipeline=5,
+            ),
+            l1=64 * _KIB,
+            l0a=16 * _KIB,
+            l0b=16 * _KIB,
+            l0c=32 * _KIB,
+            ub=64 * _KIB,
+        ),
+        "micro": CoreConfig(
+            # As many products a beat as in ``tiny``, in half as many elements.
+            tile=replace(CONFIGS["fp16_4x4x4_a100_dsp"], m=2, n=4, k=8),
+            vector=VectorConfig(
+                lanes=16,
+                groups=("add", "multiply", "compare", "convert"),
+                multiplier="dsp",
+                passes=4,
                 pipeline=5,
             ),
             l1=64 * _KIB,

@@ -4,8 +4,8 @@ from ..vector.extension import EXTRA_GROUPS, Extra
 from ..vector.operations import Format, Operation
 from .config import FLAGS, CoreConfig
 from .fetch import AHEAD
+from .lane_results import holds_results
 from .lanes import EXTRA_CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
-from .vector import holds_results
 
 _FLOATS = ("fp16", "fp32")
 

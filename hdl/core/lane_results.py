@@ -1,5 +1,6 @@
-"""The blocks of results of unit V that are shorter than its operands."""
+"""Results of unit V: those that wait, and blocks that are shorter than the operands."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -7,7 +8,28 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from vitruvian.golden.core.encoding import ORDERS
 from vitruvian.golden.fp.formats import FORMATS
 
+from .config import CoreConfig
 from .ports import BLOCK_BITS, BLOCK_BYTES, PLACE_BITS, bits
+
+
+def holds_results(config: CoreConfig) -> bool:
+    """Return whether results wait in a register; it takes one in every second cycle at most."""
+    return config.vector.passes > 1
+
+
+def held(m: Module, results: Any) -> SimpleNamespace:
+    """Return a stream that keeps each result in a register, so that it comes a cycle later.
+
+    Grants of UB do not reach the vector unit in their cycle.
+    """
+    full, kept = Signal(name="result_held"), Signal.like(results.payload, name="result_kept")
+    out = SimpleNamespace(valid=full, ready=Signal(name="result_leaves"), payload=kept)
+    m.d.comb += results.ready.eq(~full)
+    with m.If(~full):
+        m.d.sync += [full.eq(results.valid), kept.eq(results.payload)]
+    with m.Elif(out.ready):
+        m.d.sync += full.eq(0)
+    return out
 
 
 def shrunk(m: Module, s: Any, blocks: int, j: int, result: Signal, enable: Signal) -> None:

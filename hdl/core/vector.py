@@ -16,7 +16,7 @@ from ..vector.unit import VectorUnit
 from .config import CoreConfig
 from .images import ImageWalk
 from .lane_plan import LANES_LAYOUT, REPEAT_BLOCKS, LanePlan
-from .lane_results import reduced, shrunk
+from .lane_results import held, holds_results, reduced, shrunk
 from .lane_walk import MASK_BITS, LaneWalk, PendingRows
 from .ports import (
     ADDRESS_BITS,
@@ -32,11 +32,6 @@ from .record import RECORD_BITS, is_op
 
 #: Beats whose operands wait in front of the vector unit.
 _WAITING = 4
-
-
-def holds_results(config: CoreConfig) -> bool:
-    """Return whether results wait in a register; it takes one in every second cycle at most."""
-    return config.vector.passes > 1
 
 
 class LaneFeeder(wiring.Component):
@@ -131,7 +126,7 @@ class LaneFeeder(wiring.Component):
             third=self._queues(m, "third", waiting),
             targets=targets,
             unit=unit,
-            out=self._held(m, unit.o) if holds_results(self.config) else unit.o,
+            out=held(m, unit.o) if holds_results(self.config) else unit.o,
             extensions=extensions,
             extended=Signal(name="extended"),  # the extensions have taken a beat
             entering=data.View(beat, beats.w_data),
@@ -164,21 +159,6 @@ class LaneFeeder(wiring.Component):
         with m.Elif(s.active & s.walk.ended & ~beats.r_rdy & ~targets.r_rdy):
             m.d.sync += s.active.eq(0)
         return m
-
-    @staticmethod
-    def _held(m: Module, results: Any) -> SimpleNamespace:
-        """Return a stream that keeps each result in a register, so that it comes a cycle later.
-
-        Grants of UB do not reach the vector unit in their cycle.
-        """
-        full, kept = Signal(name="result_held"), Signal.like(results.payload, name="result_kept")
-        out = SimpleNamespace(valid=full, ready=Signal(name="result_leaves"), payload=kept)
-        m.d.comb += results.ready.eq(~full)
-        with m.If(~full):
-            m.d.sync += [full.eq(results.valid), kept.eq(results.payload)]
-        with m.Elif(out.ready):
-            m.d.sync += full.eq(0)
-        return out
 
     def _queues(self, m: Module, name: str, depth: int) -> list[SyncFIFO]:
         """Return a queue for each block of an operand."""

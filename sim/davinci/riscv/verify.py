@@ -16,7 +16,7 @@ def checks() -> Iterator[Check]:
     """Yield a row of random programs whose words the RISC-V passes."""
     yield Check(
         unit="core.Core",
-        configuration="tiny, random programs, S is a RISC-V",
-        run=partial(random_programs, "tiny", run=run_unrolled),
+        configuration="micro, random programs, S is a RISC-V",
+        run=partial(random_programs, "micro", run=run_unrolled),
         weight=_WEIGHT,
     )

@@ -21,9 +21,8 @@ from vitruvian.flows.asic.cells import library
 from vitruvian.hdl.core import CORES
 from vitruvian.hdl.core.buffer import BankedMemory, BlockMemory
 from vitruvian.hdl.core.config import CoreConfig
-from vitruvian.hdl.core.core import Core
+from vitruvian.hdl.core.core import Core, movers
 from vitruvian.hdl.core.fetch import Fetcher
-from vitruvian.hdl.core.mover import Mover
 from vitruvian.hdl.core.ports import BLOCK_BYTES
 from vitruvian.hdl.core.queue import UnitQueue
 from vitruvian.hdl.core.scalar import ScalarUnit
@@ -36,16 +35,17 @@ _MOST_BITS = 8192
 def parts(config: CoreConfig) -> dict[str, tuple[int, Callable[[], Any]]]:
     """Return the parts by name: how many of them a core has, and a function that builds one."""
 
-    def mover(*ops: str, blocks: int = 1) -> Callable[[], Any]:
-        return lambda: Mover(ops=ops, ahead=config.ahead, blocks=blocks)
+    def mover(unit: str) -> Callable[[], Any]:
+        return lambda: movers(config)[unit]
 
     core = only_described(Core(config=config))
     return {
         "fetch and dispatch": (1, lambda: Fetcher(config=config)),
         "queue of a unit": (6, lambda: UnitQueue(depth=config.queue_words, code=1)),
-        "MTE1, without Im2Col": (1, mover("copy", "load", "fill", blocks=config.l1_blocks)),
-        "MTE2": (1, mover("copy", "nd2nz", "load", "fill")),
-        "MTE3, and copies of V": (2, mover("copy")),
+        "MTE1, without Im2Col": (1, mover("MTE1")),
+        "MTE2": (1, mover("MTE2")),
+        "MTE3": (1, mover("MTE3")),
+        "copies of V": (1, mover("V")),
         "S, scalars": (1, ScalarUnit),
         "L1": (
             1,

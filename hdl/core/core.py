@@ -34,6 +34,32 @@ from .vector import LaneFeeder
 WRITTEN_BITS = 10
 
 
+def movers(config: CoreConfig) -> dict[str, Any]:
+    """Return the movers of a core by unit; that of V is a ``LaneMover``.
+
+    An address is as wide as the largest memory that it may belong to.
+    """
+    ahead = config.ahead
+    by_v, by_mte1, by_mte2 = (
+        bits(max(config.buffers[name] for name in names))
+        for names in (("UB", "L0C"), ("L0A", "L0B", "UB"), ("L0A", "L0B", "UB", "L1"))
+    )
+    return {
+        "V": LaneMover(ahead=ahead, span=by_v),
+        "MTE1": Mover(
+            ops=("copy", "load", "fill"),
+            ahead=ahead,
+            blocks=config.l1_blocks,
+            spans=(bits(config.l1), by_mte1),
+            grain=BLOCK_BYTES,
+        ),
+        "MTE2": Mover(
+            ops=("copy", "nd2nz", "load", "fill"), ahead=ahead, spans=(ADDRESS_BITS, by_mte2)
+        ),
+        "MTE3": Mover(ops=("copy",), ahead=ahead, spans=(bits(config.ub), ADDRESS_BITS)),
+    }
+
+
 class Core(wiring.Component):
     """Core with the organisation of DaVinci: units with in-order queues, flags, and buffers.
 
@@ -165,31 +191,14 @@ class Core(wiring.Component):
         l0a, l0b, l0c = self.operands("L0A"), self.operands("L0B"), self.sums()
         m.submodules.l0a, m.submodules.l0b, m.submodules.l0c = l0a, l0b, l0c
         m.submodules.matrix = matrix = MatrixFeeder(config=config, a=l0a, b=l0b, c=l0c)
-        # Bits of an address in bytes in the largest memory that a unit writes to.
-        by_v, by_mte1, by_mte2 = (
-            bits(max(config.buffers[name] for name in names))
-            for names in (("UB", "L0C"), ("L0A", "L0B", "UB"), ("L0A", "L0B", "UB", "L1"))
-        )
-        lanes, copies = LaneFeeder(config=config), LaneMover(ahead=ahead, span=by_v)
-        vector: Any = Either(plain=lanes, special=copies, ops=("copy",))
+        moves = movers(config)
+        vector: Any = Either(plain=LaneFeeder(config=config), special=moves["V"], ops=("copy",))
         if config.transposes:
             vector = Either(plain=vector, special=Transposer(), ops=("vtranspose",))
-        loads = Mover(
-            ops=("copy", "load", "fill"),
-            ahead=ahead,
-            blocks=config.l1_blocks,
-            spans=(bits(config.l1), by_mte1),
-            grain=BLOCK_BYTES,
-        )
         patches = ImageLoader(blocks=config.l1 // BLOCK_BYTES)
-        mte1: Any = Either(plain=loads, special=patches, ops=("im2col",))
+        mte1: Any = Either(plain=moves["MTE1"], special=patches, ops=("im2col",))
         m.submodules.vector, m.submodules.mte1 = vector, mte1
-        m.submodules.mte2 = mte2 = Mover(
-            ops=("copy", "nd2nz", "load", "fill"), ahead=ahead, spans=(ADDRESS_BITS, by_mte2)
-        )
-        m.submodules.mte3 = mte3 = Mover(
-            ops=("copy",), ahead=ahead, spans=(bits(config.ub), ADDRESS_BITS)
-        )
+        m.submodules.mte2, m.submodules.mte3 = mte2, mte3 = moves["MTE2"], moves["MTE3"]
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
         if config.fix:

@@ -119,7 +119,7 @@ def test_an_image_that_is_too_large_is_refused_before_it_is_sent(host):
     ("what", "message"),
     [
         ({"encoding": ENCODING + 1}, f"machine code of version {ENCODING}, not {ENCODING + 1}"),
-        ({"name": "huge"}, "board must have a core of tiny, plain, "),
+        ({"name": "huge"}, "board must have a core of tiny, micro, "),
     ],
 )
 def test_another_board_is_refused(host, what, message):

@@ -22,12 +22,12 @@ from vitruvian.sim.rtl.core import CoreFault, core_config, run_words
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_words_and_the_bytes_are_those_of_the_program(seed):
-    program = RandomProgram(seed, "tiny").program
-    words = assemble(next(iter(program)).instructions, core_config("tiny"), Texts())
-    functional = Functional(program, core_product("tiny"))
+    program = RandomProgram(seed, "micro").program
+    words = assemble(next(iter(program)).instructions, core_config("micro"), Texts())
+    functional = Functional(program, core_product("micro"))
     model = run_model(program, image_of_words(words), functional, 1 << 16)
     assert model.words == words
-    reference = Functional(program, core_product("tiny"))
+    reference = Functional(program, core_product("micro"))
     reference.run()
     for name, array in reference.tensors().items():
         assert functional.read(name).tobytes() == array.tobytes()
@@ -42,7 +42,7 @@ def test_the_row_of_make_sim_compares():
 def test_an_unknown_instruction_stops_the_core():
     image = image_of_words([0]).copy()
     image.view(np.uint32)[0] = 0
-    config = replace(core_config("tiny"), scalar="riscv")
+    config = replace(core_config("micro"), scalar="riscv")
     with pytest.raises(CoreFault, match="S found an unknown instruction or an address"):
         run_words(config, np.zeros(32, np.uint8), image.view(np.uint64))
 

@@ -262,7 +262,7 @@ def test_the_readme_says_what_is_missing(root):
     lacks = re.findall(r"^What it lacks: .*$", text, re.MULTILINE)[0]
     assert "a bitstream of its whole core" in lacks
     core = site.text_of(root / "docs" / "results" / "core.md")
-    assert "there is no bitstream" in core
+    assert "There is no bitstream yet" in core
     fpga = site.text_of(root / "docs" / "results" / "fpga.md")
     assert "No bitstream of this page has run on a board." in fpga
     assert "No board has run one of its bitstreams" in lacks

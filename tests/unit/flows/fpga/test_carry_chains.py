@@ -13,7 +13,7 @@ _ADDER = "1001011010101010"
 _SUMS = ("S0", "S1", "COUT")
 
 
-def _cell(pins, *, init=_ADDER, carry="0"):
+def _cell(pins, *, init=_ADDER, carry: str | int = "0"):
     """Return a cell whose second bit always adds two nets, and the nets of its outputs."""
     names = [*(f"{pin}{bit}" for bit in (0, 1) for pin in "ABCD"), "CIN"]
     values = [*pins, 8, 9, "0", "0", carry]

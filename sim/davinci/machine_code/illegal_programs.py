@@ -10,6 +10,7 @@ from vitruvian.golden.core.encoding import BUFFERS, DTYPES, ENCODINGS, UNITS
 from vitruvian.sim.davinci.semantics import Functional
 from vitruvian.sim.rtl import StreamError
 from vitruvian.sim.rtl.core import CoreFault, run_words
+from vitruvian.sim.rtl.core_stop import Stop
 
 from .encode import Texts, encode
 from .random_programs import RandomProgram
@@ -131,13 +132,21 @@ class _Maker:
         return values[self.random.integers(len(values))]
 
     def code(self) -> tuple[Words, str]:
-        """Return an opcode that no unit has, or that this unit lacks."""
+        """Return an opcode that no unit has, or that this unit lacks, or a flag that is missing."""
         known = {encoding.code for encoding in ENCODINGS.values()}
         unknown = [code for code in range(1, 256) if code not in known]
         unit = self.random.integers(len(_QUEUED))
         foreign = [ENCODINGS["mmad"].code if unit != UNITS.index("M") else ENCODINGS["vadd"].code]
         code = self._choice([*unknown[:: len(unknown) // 4], *foreign])
-        return (code | int(unit) << 8 | 1 << 11,), "CODE"
+        name, other = UNITS[unit], UNITS[(unit + 1) % len(_QUEUED)]
+        return self._choice(
+            (
+                (code | int(unit) << 8 | 1 << 11,),
+                _pack("set_flag", name, source=name, target=other, register=_FLAG + 1),
+                _pack("wait_flag", name, source=other, target=name, register=2 * _FLAG),
+                _pack("set_flag", name, source=name, target=name, register=_FLAG),
+            )
+        ), "CODE"
 
     def length(self) -> tuple[Words, str]:
         """Return an instruction with a wrong number of words."""
@@ -177,6 +186,8 @@ class _Maker:
                 copy_words("V", ("L0C", 0), ("UB", odd)),
                 copy_words("MTE1", ("UB", 0), ("L1", odd)),
                 _pack("scalar_store", "S", dst=odd + 1, dst__buffer="UB", value=0),
+                _pack("scalar_load", "S", src=4, src__buffer="UB", src__dtype="int64"),
+                _pack("scalar_load", "S", src=odd | 2, src__buffer="UB", src__dtype="fp32"),
             )
         ), "ALIGN"
 
@@ -326,15 +337,16 @@ def wrong_answers(
         yield f"the core ends without the fault {program.fault}"
         return
     if program.kind == "deadlock":
+        again = _set_again(program, stop)
         here = stop.waits.get(stop.unit, ("", 0, -1))
-        if not program.waits.items() <= stop.waits.items() or here[2] != stop.pc:
+        if not program.waits.items() <= stop.waits.items() or not (again or here[2] == stop.pc):
             yield f"the waits must have {program.waits}, not {stop.waits}"
         # Other units may wait for flags that the legal instructions would set.
         for unit, (source, register, pc) in stop.waits.items():
             wait = _pack("wait_flag", unit, source=source, target=unit, register=register)
             if int(program.words[pc]) != wait[0]:
                 yield f"{unit} must wait at a wait_flag of {source}, {register}, not at word {pc}"
-        expected_names = ("fault", "op")
+        expected_names = () if again else ("fault", "op")
     else:
         expected_names = ("fault", "unit", "op", "pc")
     for name in expected_names:
@@ -349,6 +361,14 @@ def wrong_answers(
         yield f"{program.before} copies before the fault must end, not {count}"
     if program.ordered and count < program.before:
         yield f"{program.before} copies before the barrier must end, not {count}"
+
+
+def _set_again(program: IllegalProgram, stop: Stop) -> bool:
+    """Return whether a flag is set twice because a unit that waits for ever has not taken it."""
+    if (stop.fault, stop.op) != ("FLAG", "set_flag"):
+        return False
+    values, _ = ENCODINGS["set_flag"].unpack((int(program.words[stop.pc]),))
+    return UNITS[values["target"]] in stop.waits
 
 
 def damaged_program(seed: int, core: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,8 @@ from .design import MEMORY_BYTES
 _BLOCK = 32
 #: Bytes of memory up to which a program runs twice, because a start must clear the core's state.
 _SHORT = 10_000
+#: Random illegal programs of each kind.
+_ILLEGAL = 4
 #: Kernels and their sizes (None: the default).
 KERNELS: tuple[tuple[str, Any], ...] = (
     ("cce-cube", (32, 32, 32)),
@@ -35,8 +37,9 @@ class Killer:
     memory : (bytes,) ndarray of uint8
         Global memory at the start.
     words : (N,) ndarray of uint64
-    expected : (bytes,) ndarray of uint8
-        Global memory at the end in the functional simulator, or what a program with a fault leaves.
+    expected : (bytes,) ndarray of uint8, or None
+        Global memory at the end in the functional simulator, or what a program with a fault leaves;
+        None if only a run tells.
     fault : int
         The fault that it ends with.
     runs : int
@@ -46,7 +49,7 @@ class Killer:
     name: str
     memory: np.ndarray
     words: np.ndarray
-    expected: np.ndarray
+    expected: np.ndarray | None
     fault: int = 0
     runs: int = 1
 
@@ -99,7 +102,9 @@ def _of(program: Any, config: Any, name: str = "", fault: int = 0) -> Killer:
 
 def faults(config: Any) -> Iterator[Killer]:
     """Yield the programs that stop a core; the numbers are those of ``hdl.core.fetch.Fault``."""
+    from vitruvian.hdl.core.faults import Fault
     from vitruvian.sim.davinci import Program, Unit, load_chip
+    from vitruvian.sim.davinci.machine_code.illegal_programs import KINDS, illegal_program
 
     program = Program(load_chip("ascend310"))
     core = program.core()
@@ -114,3 +119,8 @@ def faults(config: Any) -> Iterator[Killer]:
     empty = np.zeros(_BLOCK, np.uint8)
     words = np.array([0x0B | 6 << 8 | 4 << 11, 0, 0, 0, 0], np.uint64)  # a copy of unit FIX
     yield Killer("a word for a unit that is missing", empty, words, empty, 1)
+    for seed in range(_ILLEGAL * len(KINDS)):
+        illegal = illegal_program(seed, config)
+        if len(illegal.memory) + 8 * len(illegal.words) < MEMORY_BYTES - 8 * _BLOCK:
+            name = f"illegal {seed} ({illegal.kind})"
+            yield Killer(name, illegal.memory, illegal.words, None, Fault[illegal.fault].value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
-from vitruvian.flows.fpga import carry_chains, mapping, nextpnr
+from vitruvian.flows.fpga import carry_chains, mapping, memory_addresses, nextpnr
 from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 from vitruvian.flows.fpga.dsp_registers import absorb
 from vitruvian.flows.fpga.wrapper import TOP, Top, ports_of
@@ -194,7 +194,7 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
         recipe += ["flatten", "opt_clean"]
     script = [*recipe, "write_json netlist.json"]
     store = ResultCache(kind="netlist", enabled=cache)
-    passes = "3" if work.dense else "2"
+    passes = "4" if work.dense else "2"
     key = digest(text, "read_verilog design.v", *script, version("pyosys"), passes)
     netlist = store.get(key)
     if netlist is None:
@@ -203,7 +203,7 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
         if (work.by_module or work.dense) and work.board.family == "ecp5":
             netlist = absorb(netlist, TOP)
         if work.dense and work.board.family == "ecp5":
-            netlist = carry_chains.close(netlist, TOP)
+            netlist = memory_addresses.tie(carry_chains.close(netlist, TOP), TOP)
         store.put(key, netlist)
     return mapping.Resources(**family.count(_cells(netlist))), netlist
 

@@ -161,8 +161,7 @@ def test_the_commands_print_the_cycles(capsys, root, monkeypatch):
     assert "bytes compared with the simulator: 0 differ" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         main(["kernel", "vadd", "--cores", "1", "--core", "tin"])
-    assert (
-        "--core: must be one of tiny, micro, plain, small, davinci, not 'tin'" in capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "--core: must be one of tiny, micro, plain, small, davinci, not 'tin'" in told
     assert main(["kernel", "matmul", "--core", "tiny", "--cube", "rtl"]) == 2
     assert "--core must come without --cube" in capsys.readouterr().err

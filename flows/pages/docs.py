@@ -278,8 +278,10 @@ def _members(text: str) -> dict[str, tuple[str, str]]:
         r"^Members\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE
     )
     descriptions: dict[str, tuple[str, str]] = {}
+    if match is None:
+        return descriptions
     # An entry starts in the first column; its description is indented.
-    for entry in re.split(r"\n(?=\S)", match[1] if match else ""):
+    for entry in re.split(r"\n(?=\S)", match[1]):
         head, _, rest = entry.partition("\n")
         words = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(rest.split())).replace(
             "``", "`"

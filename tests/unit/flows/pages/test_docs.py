@@ -11,6 +11,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.flows.pages import docs, figures, rooms
 from vitruvian.flows.pages.machines import one_sum
 from vitruvian.golden.m3xu.isa import Opcode
+from vitruvian.hdl.catalogue import PARTS, UNITS
 from vitruvian.hdl.cube import CONFIGS, MatrixUnit
 from vitruvian.hdl.elaborate import only_described
 
@@ -112,6 +113,11 @@ def test_an_unknown_package_is_refused():
         match=r"package must be one of hdl\.fp, .*, hdl\.scu, .*not 'hdl.tea'",
     ):
         docs.filled("<!-- ports: hdl.tea -->\n")
+
+
+@pytest.mark.parametrize("package", sorted({each.package for each in (*UNITS.values(), *PARTS)}))
+def test_every_package_has_a_table_of_ports(package):
+    assert "| port |" in docs.generate("ports", package)
 
 
 def test_rows_of_streams_show_their_fields():

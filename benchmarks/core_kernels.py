@@ -7,9 +7,9 @@
     python benchmarks/core_kernels.py tiny --latency 1 20 100
 
 Every kernel but ``gemm`` has its default size, and tiles for the buffers of the core. What the core
-lacks is said in its row. ``--random`` compares predictions with random programs, which no formula
-was made with. ``--latency`` gives a global memory whose blocks come so many cycles behind their
-request.
+lacks is said in its row. ``--random`` runs random programs, which no formula was made with, and
+compares their bytes and cycles. ``--latency`` gives a global memory whose blocks come so many
+cycles behind their request.
 """
 
 import argparse

@@ -6,33 +6,18 @@ here leaves neither: a constant carry goes into the first bit of its chain, and 
 reader has no net.
 """
 
-import json
 from itertools import product
 from typing import Any
 
-from vitruvian.flows.fpga.dsp_registers import Users, users_of
+from vitruvian.flows.fpga.netlist import Users, users_of
 
 _CELL = "CCU2C"
 #: Pins of the LUT of the first bit, from the lowest bit of an index of its table.
 _PINS = ("A0", "B0", "C0", "D0")
 
 
-def close(netlist: str, top: str) -> str:
-    """Return a netlist whose carry chains need no cells at constant or unread ends.
-
-    Parameters
-    ----------
-    netlist : str
-        A flat netlist for an ECP5, as Yosys writes it (JSON).
-    top : str
-        Name of its module.
-
-    Returns
-    -------
-    str
-    """
-    design = json.loads(netlist)
-    module = design["modules"][top]
+def close(module: dict[str, Any]) -> None:
+    """Leave no end of a carry chain of a flat netlist for which nextpnr would need a cell."""
     cells = module["cells"]
     users = users_of(module)
     for name in [name for name, cell in cells.items() if cell["type"] == _CELL]:
@@ -41,7 +26,6 @@ def close(netlist: str, top: str) -> str:
             pins["COUT"] = ["x"]
         if pins["CIN"][0] in ("0", "1"):
             _fold(name, cells, users, carry=int(pins["CIN"][0]))
-    return json.dumps(design)
 
 
 def _unread(bits: list[Any], users: Users) -> bool:

@@ -9,39 +9,24 @@ A short signed operand stands at the upper end of its 18 bits instead of the low
 below. Its sign then takes one pin instead of up to eleven, which are hard to route.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from vitruvian.flows.fpga.netlist import Users, users_of
 
 _BLOCK, _FLIP_FLOP = "MULT18X18D", "TRELLIS_FF"
 _BITS = 18
 #: Ending of a register's parameters -> port that controls it.
 _CONTROLS = {"CLK": "CLK0", "CE": "CE0", "RST": "RST0"}
 
-#: Net -> inputs on it.
-Users = dict[Any, set[tuple[str, str]]]
 
-
-def absorb(netlist: str, top: str) -> str:
-    """Return a netlist whose multipliers have taken up the registers behind them.
+def absorb(module: dict[str, Any]) -> None:
+    """Let the multipliers of a flat netlist take up the registers behind them.
 
     A multiplier takes up its product's registers if every bit that is used goes into one and
     nowhere else. The registers must have the same clock, and neither an enable nor a reset, nor an
     initial value of 1.
-
-    Parameters
-    ----------
-    netlist : str
-        A flat netlist for an ECP5, as Yosys writes it (JSON).
-    top : str
-        Name of its module.
-
-    Returns
-    -------
-    str
     """
-    design = json.loads(netlist)
-    module = design["modules"][top]
     cells = module["cells"]
     users = users_of(module)
     for name in [name for name, cell in cells.items() if cell["type"] == _BLOCK]:
@@ -53,22 +38,6 @@ def absorb(netlist: str, top: str) -> str:
             cells[name]["port_directions"] |= dict.fromkeys(_CONTROLS.values(), "input")
             cells[name]["parameters"]["GSR"] = "DISABLED"
     _remove_unused(cells, users)
-    return json.dumps(design)
-
-
-def users_of(module: Mapping[str, Any]) -> Users:
-    """Return the inputs on each net: (cell's name, port); ports of the module have no cell."""
-    users: Users = {}
-    for name, cell in module["cells"].items():
-        for port, bits in cell["connections"].items():
-            if cell["port_directions"][port] == "output":
-                continue
-            for bit in bits:
-                users.setdefault(bit, set()).add((name, port))
-    for name, port in module["ports"].items():
-        for bit in port["bits"]:
-            users.setdefault(bit, set()).add(("", name))
-    return users
 
 
 def _is_plain(cell: Mapping[str, Any]) -> bool:

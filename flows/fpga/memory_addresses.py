@@ -6,33 +6,19 @@ the chip. The function here gives them a bit that the memory has anyway. Differe
 different, and both addresses are changed alike.
 """
 
-import json
 from typing import Any
 
 _CELL, _BITS = "TRELLIS_DPR16X4", 4
 
 
-def tie(netlist: str, top: str) -> str:
-    """Return a netlist in which no memory that begins with zeros has a constant address bit.
+def tie(module: dict[str, Any]) -> None:
+    """Leave no memory of a flat netlist that begins with zeros a constant address bit.
 
     One without any other bit keeps them.
-
-    Parameters
-    ----------
-    netlist : str
-        A flat netlist for an ECP5, as Yosys writes it (JSON).
-    top : str
-        Name of its module.
-
-    Returns
-    -------
-    str
     """
-    design = json.loads(netlist)
-    for cell in design["modules"][top]["cells"].values():
+    for cell in module["cells"].values():
         if cell["type"] == _CELL and "1" not in cell["parameters"]["INITVAL"]:
             _tie(cell)
-    return json.dumps(design)
 
 
 def _tie(cell: dict[str, Any]) -> None:

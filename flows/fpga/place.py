@@ -18,6 +18,7 @@ from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.fpga import carry_chains, mapping, memory_addresses, nextpnr
 from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 from vitruvian.flows.fpga.dsp_registers import absorb
+from vitruvian.flows.fpga.netlist import Step, changed
 from vitruvian.flows.fpga.wrapper import TOP, Top, ports_of
 from vitruvian.flows.verilog import emit
 from vitruvian.hdl.catalogue.unit import Variant
@@ -200,12 +201,16 @@ def synth(work: BoardDesign, *, cache: bool = True) -> tuple[mapping.Resources, 
     if netlist is None:
         task = f"map {work.name}"
         netlist = mapping.run(text, script, "netlist.json", work.board.family, task=task)
-        if (work.by_module or work.dense) and work.board.family == "ecp5":
-            netlist = absorb(netlist, TOP)
-        if work.dense and work.board.family == "ecp5":
-            netlist = memory_addresses.tie(carry_chains.close(netlist, TOP), TOP)
+        if work.board.family == "ecp5":
+            netlist = changed(netlist, TOP, _steps(work))
         store.put(key, netlist)
     return mapping.Resources(**family.count(_cells(netlist))), netlist
+
+
+def _steps(work: BoardDesign) -> list[Step]:
+    """Return what is done on the netlist of a design for an ECP5 before nextpnr gets it."""
+    steps: list[Step] = [absorb] if work.by_module or work.dense else []
+    return [*steps, carry_chains.close, memory_addresses.tie] if work.dense else steps
 
 
 def _cells(netlist: str) -> dict[str, int]:

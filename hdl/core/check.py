@@ -17,6 +17,7 @@ from vitruvian.golden.core.encoding import (
     DTYPES,
     ENCODINGS,
     HOLE,
+    OPCODE_BITS,
     UNITS,
     WORD_BITS,
 )
@@ -149,7 +150,6 @@ class WordCheck(wiring.Component):
 
     def __init__(self, *, config: CoreConfig):
         self.config = config
-        self._known: dict[str, Signal] = {}
         super().__init__(
             {
                 "word": In(WORD_BITS),
@@ -189,26 +189,41 @@ class WordCheck(wiring.Component):
         """Look up an operation of a unit; what it demands is known as early as the operation."""
         word = self.word
         wide = part(word, "vadd", "src0.dtype") == dtype_code("fp32")
+        known: dict[str, Signal] = {}
+
+        def once(name: str, value: Value) -> Signal:
+            """Return a signal of this name, which many operations share."""
+            if name not in known:
+                known[name] = Signal(name=name)
+                m.d.comb += known[name].eq(value)
+            return known[name]
+
+        words = length(word)
+        rows: list[tuple[int, list[Value], list[Any]]] = []
+        for name in self.config.units:
+            for op in operations(self.config, name):
+                wants, slots = demand(name, op), ENCODINGS[op].slots[:_SLOTS]
+                enough = (words >= wants.least) & (words <= wants.most)
+                met: list[Value] = [once(f"has_{wants.least}_to_{wants.most}_words", enough)]
+                aligned = []
+                for n in range(_SLOTS):
+                    slot = slots[n] if n < len(slots) else HOLE
+                    # A word without an operand has zeros there, for which every buffer will do.
+                    names = wants.buffers.get(slot, BUFFERS)
+                    inside = f"operand{n}_in_{'_'.join(names).lower()}"
+                    met.append(once(inside, self._is_in(n, names)))
+                    narrow = wants.align.get(slot, 1)
+                    other = wants.wide.get(slot, narrow)
+                    aligned.append(masks[n].eq(Mux(wide, other - 1, narrow - 1)))
+                if op in ("set_flag", "wait_flag"):
+                    met.append(self._flag(op, "target" if op == "set_flag" else "source"))
+                rows.append((self._code(name, op), met, aligned))
         with m.Switch(Cat(opcode(word), unit(word))):
-            for name in self.config.units:
-                for op in operations(self.config, name):
-                    wants, slots = demand(name, op), ENCODINGS[op].slots[:_SLOTS]
-                    met: list[Value] = [self._has_length(m, wants.least, wants.most)]
-                    code = ENCODINGS[op].code | UNITS.index(name) << len(opcode(word))
-                    aligned = []
-                    for n in range(_SLOTS):
-                        slot = slots[n] if n < len(slots) else HOLE
-                        # A word without an operand has zeros there, for which every buffer will do.
-                        met.append(self._is_in(m, n, wants.buffers.get(slot, BUFFERS)))
-                        narrow = wants.align.get(slot, 1)
-                        other = wants.wide.get(slot, narrow)
-                        aligned.append(masks[n].eq(Mux(wide, other - 1, narrow - 1)))
-                    if op in ("set_flag", "wait_flag"):
-                        met.append(self._flag(op, "target" if op == "set_flag" else "source"))
-                    with m.Case(code):
-                        m.d.comb += [fits.eq(Cat(*met).all()), *aligned]
-                        if (op, name) == ("pipe_barrier", "S"):
-                            m.d.comb += self.barrier.eq(fits)
+            for code, met, aligned in rows:
+                with m.Case(code):
+                    m.d.comb += [fits.eq(Cat(*met).all()), *aligned]
+                    if code == self._code("S", "pipe_barrier"):
+                        m.d.comb += self.barrier.eq(fits)
         # The element of a scalar instruction is at a multiple of its size.
         scalar = is_op(word, "scalar_load", "scalar_store")
         dtype = part(word, "scalar_load", "src.dtype")
@@ -217,26 +232,16 @@ class WordCheck(wiring.Component):
                 with m.Case(code):
                     m.d.comb += masks[0].eq(element_bytes(name) - 1)
 
-    def _has_length(self, m: Module, least: int, most: int) -> Signal:
-        """Return 1 if the instruction has so many words."""
-        key = f"has_{least}_to_{most}_words"
-        if key not in self._known:
-            self._known[key] = Signal(name=key)
-            words = length(self.word)
-            m.d.comb += self._known[key].eq((words >= least) & (words <= most))
-        return self._known[key]
+    @staticmethod
+    def _code(name: str, op: str) -> int:
+        """Return opcode and unit as they are in the first word."""
+        return ENCODINGS[op].code | UNITS.index(name) << OPCODE_BITS
 
-    def _is_in(self, m: Module, slot: int, names: tuple[str, ...]) -> Signal:
+    def _is_in(self, slot: int, names: tuple[str, ...]) -> Value:
         """Return 1 if the operand of a slot is in one of some buffers."""
-        key = f"operand{slot}_in_{'_'.join(names).lower()}"
-        if key not in self._known:
-            self._known[key] = Signal(name=key)
-            place = ENCODINGS["vadd"].places[f"{('dst', 'src0', 'src1')[slot]}.buffer"]
-            code = self.word[place.low : place.low + CODE_BITS]
-            m.d.comb += self._known[key].eq(
-                Cat(*(code == BUFFERS.index(name) for name in names)).any()
-            )
-        return self._known[key]
+        place = ENCODINGS["vadd"].places[f"{('dst', 'src0', 'src1')[slot]}.buffer"]
+        code = self.word[place.low : place.low + CODE_BITS]
+        return Cat(*(code == BUFFERS.index(name) for name in names)).any()
 
     def _flag(self, op: str, name: str) -> Value:
         """Return 1 if there is such a flag, and another unit is at its other end."""

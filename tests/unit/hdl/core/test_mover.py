@@ -163,3 +163,43 @@ def test_a_wrong_turn_is_noticed(monkeypatch):
     monkeypatch.setattr(mover, "rotate", wrong)
     found, wanted = _move(Mover(ops=("copy",), spans=(_SPAN, _SPAN)), np.random.default_rng(1), 9)
     assert not np.array_equal(found, wanted)
+
+
+def _places(step, side):
+    """Return the rows that a mover asks for, and those that it writes, in a copy of two bursts."""
+    unit = Mover(ops=("copy",), spans=(_SPAN, _SPAN))
+    strides = {"src_stride": 32, "dst_stride": 32} | {f"{side}_stride": step % (1 << 32)}
+    record = _record("copy", src=4096, dst=4096, bursts=2, burst_bytes=32, **strides)
+    rows = {"src": [], "dst": []}
+
+    async def process(ctx):
+        for cycle in range(20):
+            ctx.set(unit.i.valid, cycle == 0)
+            ctx.set(unit.i.payload, record)
+            for name, port in (("src", unit.r), ("dst", unit.w)):
+                asks = ctx.get(port.request)
+                ctx.set(port.grant, asks)
+                if asks:
+                    rows[name].append(ctx.get(port.address))
+            ctx.set(unit.r.valid, len(rows["src"]) > 0)
+            await ctx.tick()
+
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(process)
+    simulator.run()
+    return rows
+
+
+@pytest.mark.parametrize("side", ["src", "dst"])
+@pytest.mark.parametrize("step", [-4096 - 32, 4096, 1 << 13, 1 << 14, -(1 << 14), 1 << 30, 1 << 31])
+def test_a_step_out_of_the_memory_leads_beyond_it(step, side):
+    first, second = _places(step, side)[side][:2]
+    assert first == 4096 // _BLOCK
+    assert second >= (1 << _SPAN) // _BLOCK
+
+
+@pytest.mark.parametrize("side", ["src", "dst"])
+@pytest.mark.parametrize("step", [-4096, 4096 - 32])
+def test_a_step_within_the_memory_stays_in_it(step, side):
+    assert _places(step, side)[side][:2] == [4096 // _BLOCK, (4096 + step) // _BLOCK]

@@ -22,9 +22,14 @@ from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 #: Options of nextpnr for large designs on an ECP5.
 LARGE = ("--placer", "static", "--router", "router2")
 
-#: Options of nextpnr that let the router take wires apart until a clock is reached, and the seconds
+#: Options of a run of nextpnr that only places a dense design, with wires as short as possible and
+#: no view to delays, and of the one that routes it, with a view to them. Placed for its delays, a
+#: core could not be routed (docs/decisions/0042-core-board.md).
+DENSE = ("--placer", "static", "--no-tmdriv"), ("--router", "router2")
+
+#: Option of nextpnr that lets the router take wires apart until a clock is reached, and the seconds
 #: after which it has failed; it would go on for ever.
-REACHING = (*LARGE, "--tmg-ripup")
+RIPUP = ("--tmg-ripup",)
 _LIMIT_S = 1800
 
 #: Iterations without progress after which router2 has failed if more than a few wires are wanted
@@ -78,6 +83,7 @@ def place_and_route(
     seed: int,
     aim_mhz: float,
     options: Sequence[str],
+    placing: Sequence[str] = (),
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Place and route a netlist, pack the bitstream, and return what is known of the result.
@@ -98,6 +104,9 @@ def place_and_route(
         Frequency that the placer aims at, unless the constraints have a clock.
     options : sequence of str
         Further options of nextpnr.
+    placing : sequence of str
+        Further options of a run of its own that places the netlist. If there are none, one run does
+        both. This is for an ECP5.
     progress : callable
         Called with the name of each step.
 
@@ -111,10 +120,16 @@ def place_and_route(
     router, packer = _TOOLS[board.family]
     (folder / "netlist.json").write_text(netlist)
     (folder / "pins").write_text(pins)
-    words = ["--json", "netlist.json", "--seed", str(seed), "--freq", f"{aim_mhz:g}"]
-    words += ["--timing-allow-fail", "--report", "report.json", "--write", "routed.json"]
-    chip, packing = _words(board)
-    _tool(router, [*words, *options, *chip], folder, name, board, progress)
+    chip, files, packing = _words(board)
+    words = [*chip, "--seed", str(seed), "--freq", f"{aim_mhz:g}", "--timing-allow-fail"]
+    first = ["--json", "netlist.json"]
+    if placing:
+        first += ["--no-route", "--write", "placed.json"]
+        _tool(router, [*words, *first, *placing], folder, name, board, progress)
+        _choose_router(folder / "placed.json", options)
+        first = ["--json", "placed.json", "--no-pack", "--no-place"]
+    words += [*first, "--report", "report.json", "--write", "routed.json", *files]
+    _tool(router, [*words, *options], folder, name, board, progress)
     report = json.loads((folder / "report.json").read_text())
     progress("packing the bitstream")
     _tool(packer, packing, folder, name, board, progress)
@@ -128,21 +143,35 @@ def place_and_route(
     }
 
 
-def _words(board: FpgaBoard) -> tuple[list[str], list[str]]:
-    """Return the board's own options of nextpnr, and those of the packer.
+def _choose_router(placed: Path, options: Sequence[str]) -> None:
+    """Let a placed netlist be routed by the router of these options, with a view to delays.
 
-    They are the chip, and the names of the files "pins", "routed" or "routed.json", and "packed".
+    nextpnr takes both from the file, not from its options.
+    """
+    design = json.loads(placed.read_text())
+    for module in design["modules"].values():
+        if "router" in module.get("settings", {}):
+            module["settings"]["router"] = options[options.index("--router") + 1]
+            module["settings"]["timing_driven"] = f"{1:032b}"
+    placed.write_text(json.dumps(design))
+
+
+def _words(board: FpgaBoard) -> tuple[list[str], list[str], list[str]]:
+    """Return the board's own options of nextpnr, those that name its result, and the packer's.
+
+    The first are the chip and the file "pins", the result is "routed" or "routed.json", and that of
+    the packer "packed".
     """
     part = board.part
     if board.family == "gowin":
         chip = ["--device", part["device"], "--vopt", f"family={part['family']}"]
         packing = ["-d", part["family"], "-o", "packed", "routed.json"]
-        return [*chip, "--vopt", "cst=pins"], packing
+        return [*chip, "--vopt", "cst=pins"], [], packing
     chip = [f"--{part['device']}", "--package", part["package"]]
     if board.family == "ice40":
-        return [*chip, "--pcf", "pins", "--asc", "routed"], ["routed", "packed"]
-    chip += ["--speed", str(part["speed"]), "--lpf", "pins", "--textcfg", "routed"]
-    return chip, ["--compress", "routed", "packed"]
+        return [*chip, "--pcf", "pins"], ["--asc", "routed"], ["routed", "packed"]
+    chip += ["--speed", str(part["speed"]), "--lpf", "pins"]
+    return chip, ["--textcfg", "routed"], ["--compress", "routed", "packed"]
 
 
 def _longest_path(report: Mapping[str, Any]) -> list[tuple[str, float, str]]:

@@ -270,8 +270,10 @@ def route(
     pins = constraints(work, clock_mhz)
     versions = nextpnr.versions(work.board.family)
     part = sorted(work.board.part.items())
-    options = list(_options(work, counts) if clock_mhz is None else nextpnr.REACHING)
-    key = digest(netlist, pins, part, seed, aim, versions, options, "2")
+    placing, options = _options(work, counts, reach=clock_mhz is not None)
+    # Without a run that places, the key is what it was before there were such runs.
+    ways = [list(options), list(placing)] if placing else list(options)
+    key = digest(netlist, pins, part, seed, aim, versions, ways, "2")
     store = ResultCache(kind="routed", enabled=cache)
     found: dict[str, Any] | None = store.get(key)
     if found is None:
@@ -286,6 +288,7 @@ def route(
                     seed=seed,
                     aim_mhz=aim,
                     options=options,
+                    placing=placing,
                     progress=progress,
                 )
             except TooSmall as error:  # it took as long as a success
@@ -305,16 +308,22 @@ def route(
     )
 
 
-def _options(work: BoardDesign, counts: mapping.Resources) -> Sequence[str]:
-    """Return the options of nextpnr that choose placer and router.
+def _options(
+    work: BoardDesign, counts: mapping.Resources, *, reach: bool
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return nextpnr's options of a run that only places, none without one, and of the other run.
 
     For large designs, nextpnr's electrostatic placer takes half of the time and leaves shorter
     wires, and router2 does not stop at crowded places (docs/decisions/0021-dsp-registers.md). Small
-    designs get the default.
+    designs get the default. With ``reach``, the clock must be reached.
     """
     family = work.board.family
-    large = work.by_module or counts.all_luts(family) > _MANY_LUTS
-    return nextpnr.LARGE if large and family == "ecp5" else ()
+    more = nextpnr.RIPUP if reach else ()
+    if work.dense and family == "ecp5":
+        placing, routing = nextpnr.DENSE
+        return placing, (*routing, *more)
+    large = reach or work.by_module or counts.all_luts(family) > _MANY_LUTS
+    return (), (*nextpnr.LARGE, *more) if large and family == "ecp5" else ()
 
 
 def constraints(work: BoardDesign, clock_mhz: float | None = None) -> str:

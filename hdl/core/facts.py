@@ -47,8 +47,6 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
             "occupied": tile.occupied_cycles,
             # A buffered unit offers a result at most every second cycle.
             "results": 2 if tile.buffered else 1,
-            # Three tiles of C are on their way for three cycles, and in a buffered unit for four.
-            "addends": 3 + tile.buffered,
         },
         "blocks": _reductions(config) | blocks,
         "latencies": latencies,

@@ -18,9 +18,6 @@ from .record import RECORD_BITS, part
 from .tile_walk import SIZE_BITS, TileWalk
 from .tiles import TileMemory
 
-#: Operand tiles, and tiles of C, that are read ahead of the matrix unit.
-_AHEAD = 4
-
 
 class MatrixFeeder(wiring.Component):
     """Unit M of a core: C = A·B, or C + A·B, on fractals.
@@ -95,64 +92,62 @@ class MatrixFeeder(wiring.Component):
             walk=walk, first=first, adds=adds, active=active, go=Signal(name="go"), unit=unit
         )
         s.beyond = Signal(name="tile_beyond")
+        s.waits = Signal(name="waits")  # for the matrix unit
         memories = {"a": self.a, "b": self.b, "c": self.c}
         s.tiles, beyond = walk.tiles(m, memories, first)
         m.d.comb += [s.beyond.eq(beyond), self.beyond.eq(s.go & s.beyond)]
         self._build_beats(m, s)
         self._build_results(m, s)
         m.d.comb += self.idle.eq(~active)
-        with m.If(active & walk.ended & ~s.later & ~s.beats.r_rdy & ~s.targets.r_rdy):
+        with m.If(active & walk.ended & ~s.waits & ~s.targets.r_rdy):
             m.d.sync += active.eq(0)
         return m
 
     def _build_beats(self, m: Module, s: Any) -> None:
-        """Read the tiles of a beat in one cycle, and put them into its queue in the next one."""
+        """Read the tiles of a beat in one cycle, and put them into registers in the next one.
+
+        While the registers do not take them, the memories keep what they have read.
+        """
         tile, walk, unit = self.config.tile, s.walk, s.unit
-        beat = data.StructLayout(
+        layout = data.StructLayout(
             {"start": Start, "slot": tile.slot_bits, "emit": 1, "terms": bits(tile.k) + 1}
         )
-        left, right = tile.m * 16 * tile.k, tile.n * 16 * tile.k
-        m.submodules.beats = s.beats = beats = SyncFIFO(
-            width=beat.size + left + right, depth=_AHEAD
-        )
-        m.submodules.starts = starts = SyncFIFO(width=32 * tile.m * tile.n, depth=_AHEAD)
-        s.later, waits_c = Signal(name="later"), Signal(name="waits_c")
-        now, next_beat = Signal(beat, name="beat_now"), Signal(beat, name="beat_next")
-        reads_c = s.adds & walk.opens
+        now, read = Signal(layout, name="beat_now"), Signal(layout, name="beat_read")
+        reads, reads_c = Signal(name="reads"), Signal(name="reads_c")
+        of_c = s.adds & walk.opens
         begins = Mux(s.adds, Start.FROM_C.value, Start.ZERO.value)
+        a, b = (self._masked(m, memory, read.terms) for memory in (self.a, self.b))
+        beat = _behind(m, "beat", reads, Cat(read.start, read.slot, read.emit, a, b))
+        # A buffered matrix unit takes C in the cycle after its beat.
+        sums = [_behind(m, "c", reads_c, Value.cast(self.c.pieces))]
+        if tile.buffered:
+            sums.append(_behind(m, "later_c", sums[0].valid, sums[0].value))
+            m.d.comb += sums[0].ready.eq(sums[1].takes)
         s.room = Signal(name="room")  # for the place of a result
-        free = (beats.w_level + s.later < _AHEAD - 1) & s.room
+        free = (~reads | beat.takes) & (~reads_c | sums[0].takes) & s.room
+        i, c = unit.i, unit.c
+        operands = (i.payload.start, i.payload.slot, i.payload.emit, i.payload.a, i.payload.b)
         m.d.comb += [
-            s.go.eq(
-                s.active & ~walk.ended & free & (~reads_c | (starts.w_level + waits_c < _AHEAD - 1))
-            ),
+            s.go.eq(s.active & ~walk.ended & free),
             walk.step.eq(s.go),
             Value.cast(now.start).eq(Mux(walk.opens, begins, Start.ACCUMULATE.value)),
             now.slot.eq(walk.slot),
             now.emit.eq(walk.closes),
             now.terms.eq(walk.terms),
+            self.c.hold.eq(reads_c & ~sums[0].takes),
+            i.valid.eq(beat.valid),
+            beat.ready.eq(i.ready),
+            Cat(*(Value.cast(operand) for operand in operands)).eq(beat.value),
+            c.valid.eq(sums[-1].valid),
+            sums[-1].ready.eq(c.ready),
+            Value.cast(c.payload).eq(sums[-1].value),
+            s.waits.eq(reads | beat.valid),
         ]
-        m.d.sync += [s.later.eq(s.go), next_beat.eq(now), waits_c.eq(s.go & reads_c)]
-        self._build_reads(m, s, reads_c)
-        a, b = (self._masked(m, memory, next_beat.terms) for memory in (self.a, self.b))
-        leaving = data.View(beat, beats.r_data[: beat.size])
-        operands = beats.r_data[beat.size :]
-        m.d.comb += [
-            beats.w_en.eq(s.later),
-            beats.w_data.eq(Cat(next_beat, a, b)),
-            starts.w_en.eq(waits_c),
-            starts.w_data.eq(Value.cast(self.c.pieces)),
-            unit.i.valid.eq(beats.r_rdy),
-            beats.r_en.eq(unit.i.ready),
-            unit.i.payload.start.eq(leaving.start),
-            unit.i.payload.slot.eq(leaving.slot),
-            unit.i.payload.emit.eq(leaving.emit),
-            Value.cast(unit.i.payload.a).eq(operands[:left]),
-            Value.cast(unit.i.payload.b).eq(operands[left:]),
-            unit.c.valid.eq(starts.r_rdy),
-            Value.cast(unit.c.payload).eq(starts.r_data),
-            starts.r_en.eq(unit.c.ready),
-        ]
+        with m.If(s.go):
+            m.d.sync += [reads.eq(1), reads_c.eq(of_c), read.eq(now)]
+        with m.Else():
+            m.d.sync += [reads.eq(reads & ~beat.takes), reads_c.eq(reads_c & ~sums[0].takes)]
+        self._build_reads(m, s, of_c)
 
     def _build_results(self, m: Module, s: Any) -> None:
         """Store results, which come in the order of the beats that emit them."""
@@ -181,13 +176,13 @@ class MatrixFeeder(wiring.Component):
         with m.If(self.c.write):
             m.d.comb += self.elements.eq(rows * columns)
 
-    def _build_reads(self, m: Module, s: Any, reads_c: Value) -> None:
+    def _build_reads(self, m: Module, s: Any, of_c: Value) -> None:
         m.d.comb += [
             self.a.read.eq(s.go),
             self.a.tile.eq(s.tiles["a"]),
             self.b.read.eq(s.go),
             self.b.tile.eq(s.tiles["b"]),
-            self.c.read.eq(s.go & reads_c),
+            self.c.read.eq(s.go & of_c),
             self.c.tile.eq(s.tiles["c"]),
         ]
 
@@ -196,3 +191,24 @@ class MatrixFeeder(wiring.Component):
         k = self.config.tile.k
         on = Cat(*((terms > i).replicate(16) for i in range(k)))
         return Cat(*(memory.pieces[i] & on for i in range(memory.banks)))
+
+
+def _behind(m: Module, name: str, valid: Value, value: Value) -> SimpleNamespace:
+    """Return a register behind a value, which waits until the register takes it.
+
+    Returns
+    -------
+    SimpleNamespace
+        ``valid`` and ``value`` are what it holds; ``ready``, which is to be driven, says that this
+        is taken, and ``takes`` that the register takes the value behind it.
+    """
+    stage = SimpleNamespace(
+        valid=Signal(name=f"{name}_valid"),
+        value=Signal(len(value), name=f"{name}_value", reset_less=True),
+        ready=Signal(name=f"{name}_ready"),
+        takes=Signal(name=f"{name}_takes"),
+    )
+    m.d.comb += stage.takes.eq(~stage.valid | stage.ready)
+    with m.If(stage.takes):
+        m.d.sync += [stage.valid.eq(valid), stage.value.eq(value)]
+    return stage

@@ -50,8 +50,10 @@ class TileMemory(wiring.Component):
     tile : In(tile_address)
         Address of the tile that is read if ``read`` is set.
     read : In(1)
+    hold : In(1)
+        No line is read, so that the pieces stay.
     pieces : Out(array of tile_rows × piece)
-        The tile, in the next cycle.
+        The tile, in the next cycle and until the next read.
     target, write, rows, bytes, values : In
         Address of the tile that is written if ``write`` is set, a bit for each row and each byte of
         a piece that is written, and the pieces.
@@ -62,6 +64,7 @@ class TileMemory(wiring.Component):
         w: Any
         tile: Any
         read: Signal
+        hold: Signal
         pieces: Any
         target: Any
         write: Signal
@@ -112,6 +115,7 @@ class TileMemory(wiring.Component):
         members = {
             "tile": In(self.address),
             "read": In(1),
+            "hold": In(1),
             "pieces": Out(pieces),
             "target": In(self.address),
             "write": In(1),
@@ -144,14 +148,15 @@ class TileMemory(wiring.Component):
         reading: Value = Const(0, 1)
         at: dict[str, Value] | None = None
         if self.readers:
-            reading, line = choose(m, list(self.r), ~self.read)
+            reading, line = choose(m, list(self.r), ~(self.read | self.hold))
             at = self._split(line.address)
         # The piece of row 0 of a tile, and the first piece of a line, come from this bank.
         turn: Value = self._turn(Value.cast(self.tile.column))
         if at is not None:
             turn = Mux(self.read, turn, at["start"])
         back = Signal(bits(self.banks), name="turned_back")
-        m.d.sync += back.eq(-turn)
+        with m.If(self.read | reading):
+            m.d.sync += back.eq(-turn)
         size = 8 * self.piece_bytes
         together = Cat(*(cell.data for cell in cells))
         pieces = rotate(m, together, back, "read_turned", step=self.piece_bytes)

@@ -108,7 +108,7 @@ class Hardware:
             return Occupied(cycles=self._scalar(instruction))
         if unit == Unit.M:
             f = instruction.fields
-            cycles = product_cycles(self.tile, f["m"], f["k"], f["n"], f["init"] == "accumulate")
+            cycles = product_cycles(self.tile, f["m"], f["k"], f["n"])
             return Occupied(cycles=cycles + 4)
         if unit == Unit.FIX:  # a row of a fractal is two blocks
             f = instruction.fields

@@ -14,7 +14,7 @@ SETTINGS = (
     *("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages"),
     *("line_blocks", "lane_blocks", "lane_passes", "ub_banks"),
 )
-TILE = ("m", "n", "k", "slots", "again", "latency", "occupied", "results", "addends")
+TILE = ("m", "n", "k", "slots", "again", "latency", "occupied", "results")
 
 
 def read_hardware(table: TomlTable | None) -> Hardware | None:

@@ -5,9 +5,6 @@ from functools import lru_cache
 
 from vitruvian.common.validate import ceil_div
 
-#: Tiles of C that are on their way to the matrix unit.
-_READ_AHEAD = 3
-
 
 @dataclass(frozen=True, kw_only=True)
 class TileTiming:
@@ -27,8 +24,6 @@ class TileTiming:
         Cycles from a beat whose result is taken at once to the next beat in its slot.
     results : int
         Cycles from one result to the next.
-    addends : int
-        Cycles from a beat that reads C to the third such beat behind it.
     """
 
     m: int
@@ -39,19 +34,16 @@ class TileTiming:
     latency: int
     occupied: int
     results: int
-    addends: int
 
 
 @lru_cache(4096)
-def product_cycles(tile: TileTiming, m: int, k: int, n: int, adds: bool) -> int:
+def product_cycles(tile: TileTiming, m: int, k: int, n: int) -> int:
     """Return the cycles from the first beat of a product to the last result.
 
     Parameters
     ----------
     m, k, n : int
         Sizes in elements.
-    adds : bool
-        True if the sums begin with the elements of C, which are read tile by tile.
 
     Notes
     -----
@@ -62,19 +54,14 @@ def product_cycles(tile: TileTiming, m: int, k: int, n: int, adds: bool) -> int:
     steps = ceil_div(k, tile.k)
     free = [0] * tile.slots  # when a slot can take the first beat of a tile
     now = 0  # when the next beat can be taken
-    opened = [-tile.addends] * _READ_AHEAD  # when the last tiles began
     result = -tile.results
     while count:
         group = min(count, tile.slots)
         count -= group
         first = []
         for slot in range(group):
-            at = max(now, free[slot])
-            if adds:
-                at = max(at, opened[0] + tile.addends)
-            first.append(at)
-            opened = [*opened[1:], at]
-            now = at + 1
+            first.append(max(now, free[slot]))
+            now = first[-1] + 1
         last = first
         if steps > 1:
             last = []

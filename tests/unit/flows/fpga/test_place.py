@@ -304,3 +304,45 @@ def test_a_module_with_many_instances_is_found():
     text = "module one(input a);\nendmodule\nmodule two(input a);\n  one first (\n  );\nendmodule\n"
     text += "module all();\n" + "".join(f"  two u{n} (\n  );\n" for n in range(4)) + "endmodule\n"
     assert mapping.repeated(text) == ["two"]
+
+
+@needs("ulx3s")
+def test_a_dense_design_becomes_a_bitstream():
+    (variant,) = variants("intdot", {"k": [2], "multiplier": ["dsp"]})
+    work = replace(place.design(variant, load_board("ulx3s")), dense=True)
+    counts, netlist = place.synth(work)
+    steps = []
+    made = place.route(work, counts, netlist, cache=False, progress=steps.append)
+    assert made.fmax_mhz and len(made.bitstream) > 30_000 and made.path
+    assert "running router2" in steps
+
+
+def test_a_dense_design_is_placed_without_its_delays_and_routed_with_them(monkeypatch, tmp_path):
+    runs = []
+
+    def stand_in(tool, words, folder, name, board, progress):
+        runs.append(words)
+        if "--no-route" in words:
+            settings = {"router": "router1", "timing_driven": "0" * 32}
+            netlist = {"modules": {"library": {}, "top": {"cells": {}, "settings": settings}}}
+            (folder / "placed.json").write_text(json.dumps(netlist))
+        elif "--json" in words:
+            placed = json.loads((folder / "placed.json").read_text())["modules"]["top"]
+            assert placed["settings"] == {"router": "router2", "timing_driven": "0" * 31 + "1"}
+            (folder / "report.json").write_text('{"fmax": {}, "utilization": {}}')
+            (folder / "routed.json").write_text('{"modules": {}}')
+        else:
+            (folder / "packed").write_bytes(b"bits")
+
+    monkeypatch.setattr(nextpnr, "_tool", stand_in)
+    monkeypatch.setattr(nextpnr, "versions", lambda family: ["1"])
+    monkeypatch.setattr(nextpnr, "check_tools", lambda family: None)
+    (variant,) = variants("intdot", {"k": [2], "multiplier": ["dsp"]})
+    work = replace(place.design(variant, load_board("ulx3s")), dense=True)
+    none = mapping.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
+    assert place.route(work, none, "{}", cache=False).bitstream == b"bits"
+    placing, routing, _ = runs
+    assert {"--no-route", "--no-tmdriv"} <= {*placing} and "--no-tmdriv" not in routing
+    assert {"--no-place", "placed.json", "--textcfg"} <= {*routing} and "--textcfg" not in placing
+    place.route(work, none, "{}", cache=False, clock_mhz=30)
+    assert "--tmg-ripup" in runs[-2] and "--tmg-ripup" not in runs[-3]

@@ -134,7 +134,8 @@ class MatrixFeeder(wiring.Component):
             now.slot.eq(walk.slot),
             now.emit.eq(walk.closes),
             now.terms.eq(walk.terms),
-            self.c.hold.eq(reads_c & ~sums[0].takes),
+            # Without a look at whether the matrix unit is ready, which is late in the cycle.
+            self.c.hold.eq(reads_c | (s.active & ~walk.ended & of_c)),
             i.valid.eq(beat.valid),
             beat.ready.eq(i.ready),
             Cat(*(Value.cast(operand) for operand in operands)).eq(beat.value),

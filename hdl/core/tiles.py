@@ -46,12 +46,13 @@ class TileMemory(wiring.Component):
     Members
     -------
     r, w : array of In(ReadPort(blocks)), array of In(WritePort(blocks, turns))
-        Ports for lines. A tile goes first.
+        Ports for lines.
     tile : In(tile_address)
         Address of the tile that is read if ``read`` is set.
     read : In(1)
     hold : In(1)
-        No line is read, so that the pieces stay.
+        No line is read: a tile is read in this cycle or a later one, or its pieces must stay. It
+        comes with each ``read`` of a memory that has readers.
     pieces : Out(array of tile_rows × piece)
         The tile, in the next cycle and until the next read.
     target, write, rows, bytes, values : In
@@ -148,12 +149,12 @@ class TileMemory(wiring.Component):
         reading: Value = Const(0, 1)
         at: dict[str, Value] | None = None
         if self.readers:
-            reading, line = choose(m, list(self.r), ~(self.read | self.hold))
+            reading, line = choose(m, list(self.r), ~self.hold)
             at = self._split(line.address)
         # The piece of row 0 of a tile, and the first piece of a line, come from this bank.
         turn: Value = self._turn(Value.cast(self.tile.column))
         if at is not None:
-            turn = Mux(self.read, turn, at["start"])
+            turn = Mux(self.hold, turn, at["start"])
         back = Signal(bits(self.banks), name="turned_back")
         with m.If(self.read | reading):
             m.d.sync += back.eq(-turn)
@@ -166,7 +167,7 @@ class TileMemory(wiring.Component):
             address = self._cell(self.tile.fractal, self.tile.group, self.tile.column)
             if at is not None:
                 other = self._cell(at["fractal"], at["group"], self._column(at, b))
-                address = Mux(self.read, address, other)
+                address = Mux(self.hold, address, other)
             m.d.comb += [read.addr.eq(address), read.en.eq(self.read | reading)]
         line = Signal(size * self.line_pieces, name="line")
         for number in range(self.line_pieces):

@@ -188,6 +188,21 @@ def test_tiles_become_lines(rows, piece, blocks):
             await ctx.tick()
             assert ctx.get(port.valid)
             assert ctx.get(port.data) == _number(memory.reshape(-1, line)[index]), index
+        # A tile stays, and the port waits, as long as it is asked for.
+        last = 64 // piece - 1
+        for held in range(4):
+            ctx.set(unit.tile, {"fractal": 1, "group": 0, "column": last})
+            ctx.set(unit.read, held == 0)
+            ctx.set(unit.hold, 1)
+            assert not ctx.get(port.grant)
+            await ctx.tick()
+            for i in range(rows):
+                value = _number(memory[1, i, last * piece :])
+                assert ctx.get(unit.pieces[i]) == value and not ctx.get(port.valid)
+            ctx.set(unit.tile, {"fractal": 0, "group": 0, "column": 0})
+        ctx.set(unit.hold, 0)
+        await ctx.tick()
+        assert ctx.get(port.valid)
 
     _simulate(unit, process)
 

@@ -35,9 +35,10 @@ _LIMIT_S = 1800
 #: Iterations without progress after which router2 has failed if more than a few wires are wanted
 #: twice; it would go on for ever. With two thirds of the LUTs of an ECP5 in use (`sparse-is 16`),
 #: it made progress at least every five. The last few wires can take it longer, in iterations of
-#: less than a second.
+#: less than a second: cores needed up to twelve.
 _PATIENCE = 20
 _FEW = 100
+_PATIENCE_FOR_FEW = 200
 
 #: Family -> (distribution, module, function) of nextpnr, and of the packer.
 _TOOLS: dict[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
@@ -232,7 +233,8 @@ def _tool(
                 if conflicts and "--tmg-ripup" not in words and _is_stuck(overused):
                     raise TooSmall(
                         f"{board.name} must have more wires for {name}: {overused[-1]} are wanted "
-                        f"twice after {len(overused)} iterations of the router"
+                        f"twice after {len(overused)} iterations of the router; another --seed may "
+                        "help"
                     )
                 progress(step)
         except BaseException:
@@ -249,7 +251,7 @@ def _tool(
 
 
 def _is_stuck(overused: Sequence[int]) -> bool:
-    """Return whether many wires are in conflict, and the last iterations did not help.
+    """Return whether wires are in conflict, and the last iterations did not help.
 
     Parameters
     ----------
@@ -257,7 +259,8 @@ def _is_stuck(overused: Sequence[int]) -> bool:
         Wires that more than one net takes, after each iteration of the router.
     """
     least = min(overused, default=0)
-    return least > _FEW and len(overused) - overused.index(least) > _PATIENCE
+    patience = _PATIENCE if least > _FEW else _PATIENCE_FOR_FEW
+    return least > 0 and len(overused) - overused.index(least) > patience
 
 
 def _placement(text: str) -> list[tuple[str, int, int]]:

@@ -268,6 +268,8 @@ def test_sites_of_several_names_are_added():
         ([999, 400, *[600] * 20, 0], ["--tmg-ripup"], False),  # it has a limit of time
         ([999, 400, *[600] * 19, 300, *[600] * 19, 0], [], False),
         ([999, 400, *[1] * 60, 0], [], False),  # the default design of the ULX3S does that
+        ([999, 400, *[600] * 15, *[1] * 200, 0], [], False),
+        ([999, 400, *[1] * 201, 0], [], True),
     ],
 )
 def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
@@ -281,7 +283,10 @@ def test_a_router_without_progress_is_stopped(overused, words, stuck, tmp_path):
         nextpnr._tool(tool, words, tmp_path, "a", load_board("ulx3s"), steps.append)
 
     if stuck:
-        message = "ulx3s must have more wires for a: 600 are wanted twice after 22 iterations"
+        left, count = overused[-2], len(overused) - 1
+        message = (
+            f"more wires for a: {left} are wanted twice after {count} iterations of the router"
+        )
         with pytest.raises(TooSmall, match=message):
             call()
     else:

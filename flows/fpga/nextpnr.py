@@ -24,7 +24,7 @@ LARGE = ("--placer", "static", "--router", "router2")
 
 #: Options of a run of nextpnr that only places a dense design, with wires as short as possible and
 #: no view to delays, and of the one that routes it, with a view to them. Placed for its delays, a
-#: core could not be routed (docs/decisions/0042-core-board.md).
+#: core could not be routed (docs/decisions/0042-board.md).
 DENSE = ("--placer", "static", "--no-tmdriv"), ("--router", "router2")
 
 #: Option of nextpnr that lets the router take wires apart until a clock is reached, and the seconds

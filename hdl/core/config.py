@@ -151,11 +151,13 @@ _TINY = CoreConfig(
 CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
     {
         "tiny": _TINY,
-        # As many products a beat as in ``tiny`` in half as many elements, and half of its slices.
+        # As many products a beat as in ``tiny`` in half as many elements, half of its slices, and
+        # queues of half the words.
         "micro": replace(
             _TINY,
             tile=replace(_TINY_TILE, m=2, n=4, k=8),
             vector=replace(_TINY.vector, passes=4),
+            queue_words=16,
         ),
         "plain": CoreConfig(
             tile=MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",)),

@@ -191,16 +191,38 @@ def test_each_resource_is_compared(board, changes, message):
         place.check_fit(replace(none, **changes), work)
 
 
-@pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1), (None, 0)])
-def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
-    """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
+def _without_tools(monkeypatch, fmax):
+    """Replace Yosys by a netlist, and return a design to stand for nextpnr's."""
     sites = {name: [1, 2] for names in place.SITES["ecp5"].values() for name in names}
-    made = place.RoutedDesign(
-        fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[]
-    )
     none = mapping.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
     monkeypatch.setattr(nextpnr, "check_tools", lambda family: None)
     monkeypatch.setattr(place, "synth", lambda work, **rest: (none, "{}"))
+    return place.RoutedDesign(
+        fmax_mhz=fmax, seed=1, sites=sites, placement=[], bitstream=b"", path=[]
+    )
+
+
+@pytest.mark.parametrize("lucky", [(1, 2, 3), (2,), (3,), ()])
+def test_a_seed_without_wires_is_passed_over(monkeypatch, capsys, lucky):
+    made = _without_tools(monkeypatch, 30.0)
+    tried = []
+
+    def route(*rest, seed, **more):
+        tried.append(seed)
+        if seed not in lucky:
+            raise TooSmall(f"ulx3s must have more wires for a: seed {seed}")
+        return replace(made, seed=seed)
+
+    monkeypatch.setattr(place, "route", route)
+    assert main("fpga --board ulx3s --seeds 3".split()) == (0 if lucky else 2)
+    assert tried == [1, 2, 3]
+    assert ("seed 3" in capsys.readouterr().err) is not bool(lucky)
+
+
+@pytest.mark.parametrize(("fmax", "code"), [(25.0, 0), (24.9, 1), (None, 0)])
+def test_a_design_on_the_pins_must_reach_the_clock(monkeypatch, capsys, fmax, code):
+    """nextpnr and Yosys are replaced by results, since the real ones take minutes."""
+    made = _without_tools(monkeypatch, fmax)
     monkeypatch.setattr(place, "route", lambda *rest, **more: made)
     assert main("fpga --board ulx3s".split()) == code
     wanted = "must reach the clock of ulx3s, 25 MHz, not 24.9 MHz" if code else ""

@@ -151,13 +151,17 @@ _TINY = CoreConfig(
 CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
     {
         "tiny": _TINY,
-        # As many products a beat as in ``tiny`` in half as many elements, half of its slices, and
-        # queues of half the words.
+        # As many products a beat as in ``tiny`` in half as many elements; half of all else.
         "micro": replace(
             _TINY,
             tile=replace(_TINY_TILE, m=2, n=4, k=8),
             vector=replace(_TINY.vector, passes=4),
             queue_words=16,
+            l1=32 * _KIB,
+            l0a=8 * _KIB,
+            l0b=8 * _KIB,
+            l0c=16 * _KIB,
+            ub=32 * _KIB,
         ),
         "plain": CoreConfig(
             tile=MatrixUnitConfig(m=4, n=4, k=4, precisions=("fp16",)),

@@ -74,7 +74,7 @@ class RandomProgram:
             self.core.load(
                 self.core.view(buffer, 0, (1,), "fp16"),
                 self.core.view("L1", 0, (1,), "fp16"),
-                repeat=self.l1 // _FRACTAL,
+                repeat=min(self.l1, sizes[buffer]) // _FRACTAL,
             )
         self.fixed: View | None = None
         if self.config.fix:

@@ -151,8 +151,8 @@ _TINY = CoreConfig(
 CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
     {
         "tiny": _TINY,
-        # As many products a beat as in ``tiny`` in half as many elements; half of its slices, buffers
-        # and queues.
+        # As many products a beat as in ``tiny`` in half as many elements; half of its slices,
+        # buffers and queues.
         "micro": replace(
             _TINY,
             tile=replace(_TINY_TILE, m=2, n=4, k=8),

@@ -128,7 +128,7 @@ class CoreConfig:
 
 
 #: The tile of ``tiny`` without the ranks and buffers that it needs for 90 MHz. No other part of a
-#: core gets there, and half of its flip-flops, whose wires fill a chip, were theirs.
+#: core gets there, and nearly half of its flip-flops, whose wires fill a chip, were theirs.
 _TINY_TILE = replace(CONFIGS["fp16_4x4x4_a100_dsp"], pipeline=4, slots=8, buffered=False)
 
 _TINY = CoreConfig(

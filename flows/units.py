@@ -14,10 +14,14 @@ from vitruvian.hdl.catalogue.unit import Unit, Variant
 MOST = 1000
 #: The units, and the designs that can be written, mapped and routed like them.
 ROUTED: dict[str, Unit] = {**UNITS, **DESIGNS}
+#: The units whose power can be measured.
+POWERED: dict[str, Unit] = {name: UNITS[name] for name in ("dot", "intdot")}
 
 
 def known(command: str) -> dict[str, Unit]:
-    """Return what a command takes by name: the units, and of some commands the designs as well."""
+    """Return what a command takes by name: units, and of some commands the designs as well."""
+    if command == "power":
+        return POWERED
     return ROUTED if command in ("fpga", "verilog") else UNITS
 
 

@@ -144,15 +144,20 @@ def parse(text: str, *, name: str) -> Library:
         raise LibertyError(f"{name}: liberty attribute missing or malformed: {error}") from None
 
 
-def _library(root: Group) -> Library:
-    # ``parse_groups`` accepts only a text that begins with its library.
-    group = root.groups[0]
+def units(group: Group) -> tuple[float, float]:
+    """Return the picoseconds and the femtofarads of the units of a library."""
     unit = re.fullmatch(r"([\d.]+)\s*([a-z]+)", str(group.attributes.get("time_unit", "1ns")))
     if unit is None or unit[2] not in _TIME_PS:
         raise LibertyError(f"time_unit must be a number of {sorted(_TIME_PS)}")
     time = float(unit[1]) * _TIME_PS[unit[2]]
     amount, prefix = group.attributes.get("capacitive_load_unit", ["1", "pf"])
-    load = float(amount) * {"ff": 1.0, "pf": 1e3}[prefix.lower()]
+    return time, float(amount) * {"ff": 1.0, "pf": 1e3}[prefix.lower()]
+
+
+def _library(root: Group) -> Library:
+    # ``parse_groups`` accepts only a text that begins with its library.
+    group = root.groups[0]
+    time, load = units(group)
     templates = {
         t.arguments[0]: t for t in group.groups if t.name == "lu_table_template" and t.arguments
     }
@@ -225,7 +230,7 @@ def _arcs(
     if kind is None:
         return []
     tables = {
-        part.name: _table(part, templates, time, time if kind == "setup" else load)
+        part.name: read_table(part, templates, time, time if kind == "setup" else load)
         for part in timing.groups
         if part.name.startswith(("cell_", "rise_", "fall_"))
     }
@@ -252,7 +257,9 @@ def _arcs(
     return arcs
 
 
-def _table(part: Group, templates: dict[str, Group], time: float, second: float) -> LibertyTable:
+def read_table(
+    part: Group, templates: dict[str, Group], time: float, second: float
+) -> LibertyTable:
     """Return a table ordered (slew, load) or (clock slew, data slew), at least 2 × 2 in size.
 
     Parameters

@@ -8,6 +8,7 @@ from vitruvian.common.errors import UserError
 
 #: Groups that are skipped, from their name to the closing brace.
 _SKIPPED = {"internal_power", "leakage_power", "pg_pin", "wire_load_selection"}
+_POWER = {"internal_power", "leakage_power"}
 _OPENING = re.compile(r"\s*\([^)]{0,1000}\)\s*\{")
 _BRACE = re.compile(r"[{}]")
 _COMMENT = re.compile(r"/\*|//[^\n]*|\\\r?\n")
@@ -35,7 +36,7 @@ class Group:
         return [group for group in self.groups if group.name == name]
 
 
-def parse_groups(text: str, name: str) -> Group:
+def parse_groups(text: str, name: str, *, power: bool = False) -> Group:
     """Return a nameless group that holds the groups of ``text``.
 
     Parameters
@@ -44,6 +45,8 @@ def parse_groups(text: str, name: str) -> Group:
         Content of a liberty file.
     name : str
         Name of the file, for error messages.
+    power : bool
+        If True, keep the groups of power, which are a large part of a file.
 
     Raises
     ------
@@ -55,7 +58,7 @@ def parse_groups(text: str, name: str) -> Group:
         raise LibertyError(f"{name} must be a liberty file that starts with `library (NAME) {{`")
     root = Group("", [])
     stack = [root]
-    tokens = _tokens(text, name)
+    tokens = _tokens(text, name, _SKIPPED - _POWER if power else _SKIPPED)
     position = 0
     while position < len(tokens):
         kind, word, at = tokens[position]
@@ -121,7 +124,7 @@ def _skipped(text: str, position: int) -> int:
     return end
 
 
-def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
+def _tokens(text: str, name: str, skipped: set[str]) -> list[tuple[str, str, int]]:
     tokens = []
     position, end = 0, len(text.rstrip())
     match = _TOKEN.match
@@ -132,8 +135,8 @@ def _tokens(text: str, name: str) -> list[tuple[str, str, int]]:
             snippet = text[position : position + 20].strip().split("\n")[0]
             raise LibertyError(f"{name} line {line}: not liberty: {snippet!r}")
         number = token.lastindex or 0
-        # Power tables are not needed and are a large part of a file, so they are not tokenised.
-        if number == 2 and token.group(2) in _SKIPPED:
+        # Timing does not need the power tables, so that they are not tokenised.
+        if number == 2 and token.group(2) in skipped:
             behind = _skipped(text, token.end())
             if behind > token.end():
                 position = behind

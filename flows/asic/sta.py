@@ -111,15 +111,35 @@ def analyse(
     ValueError
         If the logic contains a combinational loop.
     """
-    return _Graph(netlist, library, driving_cell, load_ff).timing()
+    return TimingGraph(netlist, library, driving_cell, load_ff).timing()
 
 
-class _Graph:
-    """A timing graph, whose arcs are those of the cells.
+class TimingGraph:
+    """The arcs of the cells of a netlist, and the load of every net.
 
     Every net has two nodes, 2 × net + edge, one for its falling and one for its rising edge.
 
     Arrays with a leading axis of length 2 keep paths from inputs (0) and registers (1) apart.
+
+    Attributes
+    ----------
+    instances : list of (str, LibertyCell, dict of str to int)
+        Name, cell and pins of every instance, in the order of the netlist. Pins are nets, which
+        are numbered from 0.
+    nets : dict of int to int
+        Bit of the netlist -> net.
+    inputs, outputs : dict of int to str
+        Nets of the ports, and names of their bits.
+    load : ndarray of float
+        Load of every node, in fF.
+    arcs : (N, 6) ndarray of int
+        Source node, target node, delay table, slew table, instance and label of each delay.
+    launches : (N, 5) ndarray of int
+        The same without the source, for the delays from a clock to an output.
+    labels : list of Arc
+        The arcs of the library.
+    driver_arcs : list of (int, int, int)
+        Edge, delay table and slew table of the driver of every input.
     """
 
     def __init__(

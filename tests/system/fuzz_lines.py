@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 from tests.system.fuzz_grammar import Grammar
+from tests.system.fuzz_hardware import HARDWARE
 from tests.system.fuzz_inputs import chip_files
 from tests.system.fuzz_values import BAD_TEXT as _BAD_TEXT
 from tests.system.fuzz_values import CONVOLUTIONS as _CONVOLUTIONS
@@ -14,7 +15,6 @@ from tests.system.fuzz_values import OUTPUTS as _OUTPUTS
 from tests.system.fuzz_values import POOLING_SIZES as _POOLING_SIZES
 from tests.system.fuzz_values import POOLINGS as _POOLINGS
 from tests.system.fuzz_values import PROBES as _PROBES
-from tests.system.fuzz_values import UNITS as _UNITS
 from tests.system.fuzz_values import inputs as _inputs
 
 _GRAPH = _inputs(
@@ -369,103 +369,7 @@ GRAMMARS = (
             "--json": _OUTPUTS,
         },
     ),
-    Grammar(
-        ("vitruvian", "verilog"),
-        (("compare", "minmax", "nosuch"),),
-        ("--format=fp8e4m3",),
-        {
-            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
-            "--config": (*_inputs("good.toml"), "/dev/zero"),
-            "--no-cache": None,
-            "--help": None,
-            **_UNITS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "verilog"),
-        (("axi-lite", "axi-stream"),),
-        ("--core=simd2-int", "--m=1", "--n=1", "--k=2", "--width=8"),
-        {
-            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
-            "--core": ("simd2-int", "tea"),
-            "--slots": ("4", "0"),
-            "--direct": None,
-            "--json": _OUTPUTS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "bundle"),
-        (("compare", "minmax", "nosuch", "sparse-os"),),
-        ("--format=fp8e4m3", "--vectors=20"),
-        {
-            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
-            "--vectors": ("20", "13", "1e9"),
-            "--seed": _NUMBERS,
-            "--force": None,
-            **_UNITS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "new"),
-        (
-            ("my-unit", "my_unit", "module", "1st", "é", "a/b", ".."),
-            ("compare", "minmax", "nosuch", "sparse-control"),
-        ),
-        ("--format=fp8e4m3",),
-        {
-            "--config": _inputs("good.toml", "deep.toml", "number.toml", "latin.toml"),
-            "--out": ("new", "IN/junk.bin", "/proc/no", "IN"),
-            "--replace": None,
-            **_UNITS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "area"),
-        (("compare", "nosuch"),),
-        ("--format=fp8e4m3", "--jobs=1"),
-        {
-            "--liberty": _inputs("good.lib", "deep.lib"),
-            "--delay-target": ("1000", "0", "-1", "1e99"),
-            "--driving-cell": ("BUF_X4", "NOSUCH"),
-            "--load": ("5", "nan", "inf", "-1", "1e300"),
-            "--markdown": _OUTPUTS,
-            "--svg": _OUTPUTS,
-            **_UNITS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "fpga"),
-        (("compare", "nosuch"),),
-        ("--format=fp8e4m3", "--board=arty"),  # for a board that is not routed, Yosys alone runs
-        {
-            "--board": ("pynq-z2", "arty,arty-100t", "ulx4s", "arty,", ","),
-            "--family": ("ice40", "gowin,ecp5", "zzz", ""),
-            "--element": None,
-            "--seed": _NUMBERS,
-            "--seeds": ("0", "-1", "999"),
-            "--clock": ("0", "-1", "999", "x"),
-            "--bitstream": None,
-            "--path": None,
-            "--out": ("new", "IN/junk.bin", "/proc/no"),
-            "--svg": _OUTPUTS,
-            **_UNITS,
-        },
-    ),
-    Grammar(
-        ("vitruvian", "formal"),
-        (("cube.queue", "cube.q*", "cub.unt", "zzz"),),
-        ("--jobs=1",),
-        {
-            "--mutations": None,
-            "--list": None,
-            "--no-cache": None,
-            "--out": _FOLDERS,
-            "--markdown": _OUTPUTS,
-            "--jobs": ("1",),
-            "--json": _OUTPUTS,
-        },
-    ),
-    Grammar(("vitruvian", "cells"), (), (), {"--out": _OUTPUTS, "--json": _OUTPUTS}),
+    *HARDWARE,
     Grammar(("vitruvian", "docs"), (), ("--check",), {"--zzz": _NUMBERS}),
     Grammar(("vitruvian", ""), (), (), {"--version": None, "--zzz": None}),
     Grammar(("vitruvian", "zzz"), (), (), {"--json": _OUTPUTS}),

@@ -48,6 +48,18 @@ def _units() -> Iterable[str]:
     return UNITS
 
 
+def _powered() -> Iterable[str]:
+    from vitruvian.flows.units import POWERED
+
+    return POWERED
+
+
+def _stimuli() -> Iterable[str]:
+    from vitruvian.flows.asic.power.stimulus import STIMULI
+
+    return STIMULI
+
+
 def _routed() -> Iterable[str]:
     from vitruvian.flows.units import ROUTED
 
@@ -141,6 +153,8 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     **{f"{command} unit": _units for command in ("area", "timing", "bundle")},
     **{f"{command} unit": _routed for command in ("fpga", "verilog")},
     **{f"{command} unit": _units for command in ("new", "units")},
+    "power unit": _powered,
+    "power stimulus": _stimuli,
     "fpga family": _families,
     "fpga board": _boards,
     "board unit_core": _board_cores,

@@ -94,8 +94,10 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         _agree(options, unit, kept, given)
         options.unit, given = [unit], {**kept, **given}
     # Without names, the options select every unit that has all of them.
-    candidates = [name for name, unit in UNITS.items() if given.keys() <= set(unit.options)]
     named = known(options.command)
+    candidates = [
+        name for name, unit in UNITS.items() if name in named and given.keys() <= set(unit.options)
+    ]
     units = list(dict.fromkeys(one_of("unit", name, named) for name in options.unit)) or candidates
     if not units:
         switches = ", ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -219,6 +221,46 @@ def _timing(options: argparse.Namespace) -> int:
                 name = f"{row.variant.unit.name} {row.variant.label} at {target} ps"
                 report.show(report.path_table(row, target), title=name)
     return _finish(options, rows, settings, table)
+
+
+def _power(options: argparse.Namespace) -> int:
+    from vitruvian.flows.asic.power import cells as power_cells
+    from vitruvian.flows.asic.power import measure as power
+    from vitruvian.flows.asic.power import report as power_report
+
+    selected = _variants(options)
+    library = cells.library(options.liberty)
+    settings = power.PowerSettings(
+        library=library,
+        period_ps=None if options.period is None else 1000 * options.period,
+        stimuli=options.stimulus.split(","),
+        cycles=options.cycles,
+        seed=options.seed,
+        targets_ps=tuple(dict.fromkeys(options.delay_target or TARGETS_PS[-1:])),
+        cache=not options.no_cache,
+    )
+    check("pyosys")
+    with Progress() as progress:
+        rows = power.measure_power(selected, settings, progress=progress)
+    table = power_report.table(rows)
+    known_power = power_cells.load(library.path)
+    note = power_report.note(rows, known_power, seed=options.seed)
+    report.show(table, title=f"Power, library {library.name}", note=note)
+    if options.markdown:
+        _write(options.markdown, report.document(table, options.markdown), options)
+    document = {
+        "library": {
+            "name": library.name,
+            "sha256": library.sha256,
+            "volts": known_power.volts,
+            "internal_power": known_power.has_internal,
+            "leakage": known_power.has_leakage,
+        },
+        "seed": options.seed,
+        "rows": [row.as_json() for row in rows],
+    }
+    _store(document, options)
+    return 0
 
 
 def _show_tiles(rows: list[AreaRow]) -> None:
@@ -415,6 +457,7 @@ def _cells(options: argparse.Namespace) -> int:
 _COMMANDS = {
     "area": _area,
     "timing": _timing,
+    "power": _power,
     "verilog": _verilog,
     "bundle": _bundle,
     "fpga": _fpga,

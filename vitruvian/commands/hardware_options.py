@@ -20,6 +20,7 @@ from vitruvian.commands.options import (
 from vitruvian.common.files import output_path
 from vitruvian.common.validate import refusal, shortened
 from vitruvian.flows.asic.measure import TARGETS_PS
+from vitruvian.flows.asic.power.stimulus import STIMULI
 from vitruvian.flows.fpga import mapping
 from vitruvian.flows.fpga.board import board_names
 from vitruvian.flows.units import UNITS, known
@@ -334,6 +335,54 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
     add_svg(command, "a bar chart")
 
 
+def _add_power_options(command: argparse.ArgumentParser) -> None:
+    # ``_variants`` reads this attribute, for which the command has no option.
+    command.set_defaults(all=False)
+    add_liberty(command)
+    command.add_argument(
+        "--delay-target",
+        type=_whole(_MOST_DELAY_PS),
+        action="append",
+        metavar="PS",
+        help=f"Give ABC this delay target in ps; may be repeated (default: {TARGETS_PS[-1]}).",
+    )
+    command.add_argument(
+        "--period",
+        type=_period,
+        metavar="NS",
+        help="Clock the unit with this period in ns (default: its longest path).",
+    )
+    command.add_argument(
+        "--stimulus",
+        default="uniform,relu",
+        metavar="NAME",
+        help=f"Take these operands: {', '.join(STIMULI)} (default: %(default)s, with commas).",
+    )
+    command.add_argument(
+        "--cycles",
+        type=at_least(1, 1_000_000),
+        default=1000,
+        metavar="N",
+        help="Count the energy of N cycles (default: %(default)s).",
+    )
+    add_seed(command)
+    add_no_cache(command, "synthesise again")
+    add_markdown(command, "the table")
+
+
+def _period(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        # Out of the range below, as a text should be.
+        value = -1.0
+    if not 0 < value <= _MOST_DELAY_PS / 1000:
+        raise argparse.ArgumentTypeError(
+            f"must be above 0 and at most {_MOST_DELAY_PS // 1000} ns, not {shortened(text)}"
+        )
+    return value
+
+
 def _whole(limit: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         # The length comes first, because Python refuses to convert thousands of digits.
@@ -371,6 +420,11 @@ _COMMANDS = {
         "Measure the longest paths of units by class, or cell by cell.",
         "intdot --k 16 --path",
         (_add_unit_options, _add_measure_options, _add_timing_options, _add_json),
+    ),
+    "power": (
+        "Simulate the gates of dot products with their delays, and add up the energy.",
+        "dot --preset a100 --k 8 --pipeline 3 --liberty nangate45",
+        (_add_unit_options, _add_power_options, _add_json),
     ),
     "fpga": (
         "Count the cells of units on FPGAs, or place and route them on boards.",

@@ -227,12 +227,12 @@ def test_the_ends_of_a_path_are_signals_of_the_rtl(library: liberty.Library):
         },
         "netnames": {"sum": [8, 3], "$abc$1$new": [4, 5], "count": [6], "y": [7]},
     }
-    graph = sta._Graph(netlist, library, "BUF_X4", 5.0)
+    graph = sta.TimingGraph(netlist, library, "BUF_X4", 5.0)
     numbers = {name: number for number, (name, *_) in enumerate(graph.instances)}
     assert [graph._register(numbers[name]) for name in names] == ["sum[1]", "count", "y"]
     path = sta.analyse(netlist, library).paths["register->register"]
     assert {path.start, path.end} <= {"sum[1]", "count", "y"}
     # A register without any name of the RTL keeps the name of its cell.
     netlist["netnames"] = {}
-    graph = sta._Graph(netlist, library, "BUF_X4", 5.0)
+    graph = sta.TimingGraph(netlist, library, "BUF_X4", 5.0)
     assert graph._register(numbers[names[0]]) == names[0]

@@ -83,7 +83,7 @@ def test_a_bus_has_the_loads_of_all_instances(library: liberty.Library, fold: bo
 def test_leaving_out_the_loads_of_instances_is_noticed(
     library: liberty.Library, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sta._Graph, "_share", lambda self, load, fanout: None)
+    monkeypatch.setattr(sta.TimingGraph, "_share", lambda self, load, fanout: None)
     with pytest.raises(AssertionError):
         test_a_bus_has_the_loads_of_all_instances(library, True)
 

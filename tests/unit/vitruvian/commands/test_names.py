@@ -12,7 +12,7 @@ from vitruvian.flows.units import known
 
 #: Metavars of values that are no names: numbers, sizes, files, patterns.
 FREE = {
-    "N", "PS", "FF", "MHZ", "S", "R", "A", "W", "X", "AxBx…", "MxNxK", "A,B,…", "VERTEX",
+    "N", "NS", "PS", "FF", "MHZ", "S", "R", "A", "W", "X", "AxBx…", "MxNxK", "A,B,…", "VERTEX",
     "FILE", "FOLDER", "PORT", "ADDRESS", "PATTERN", "NAME=VALUE", "NAME=FILE", "NAME[=VALUE]",
     ("FROM", "TO"),
 }  # fmt: skip

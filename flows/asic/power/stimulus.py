@@ -1,0 +1,158 @@
+"""Operands of the dot products for power, and golden's results."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from amaranth.hdl import Shape
+
+from vitruvian.common.errors import UserError
+from vitruvian.common.validate import one_of
+from vitruvian.golden.fp import from_float, fused_dot, int_dot, to_float
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.hdl.catalogue.unit import Variant
+from vitruvian.hdl.elaborate import only_described
+
+#: Cycles for which B stays the same under ``relu``.
+HELD = 16
+#: Name -> description of the operands, for help texts and tables.
+STIMULI = {
+    "uniform": "every finite code is equally likely",
+    "normal": "normally distributed operands",
+    "relu": f"activations max(x, 0) of normally distributed x, and B held for {HELD} cycles",
+}
+
+
+@dataclass(frozen=True)
+class PowerStimulus:
+    """Bits of the ports: a row for each cycle, and a column for each bit, the lowest first.
+
+    Attributes
+    ----------
+    inputs, expected : dict of str to (C, W) ndarray of uint8
+        Bits of each input, and bits that golden expects of each output ``latency`` cycles later.
+    latency : int
+        Cycles from operands to their result. These cycles and the one behind them fill the
+        registers, so that power does not count them (``warm_up``).
+    """
+
+    inputs: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    latency: int = 0
+
+    @property
+    def warm_up(self) -> int:
+        """Number of cycles at the start that are not counted."""
+        return self.latency + 1
+
+
+def stimulus(variant: Variant, name: str, *, cycles: int, seed: int) -> PowerStimulus:
+    """Return operands of a variant of ``dot`` or ``intdot`` with golden's results.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``STIMULI``.
+    cycles : int
+        Number of cycles that are counted; those of the warm-up come before them.
+    seed : int
+        Seed of the random numbers.
+
+    Raises
+    ------
+    UserError
+        If the stimulus is unknown, or if the unit has no operands for power.
+    """
+    one_of("stimulus", name, STIMULI)
+    component: Any = only_described(variant.build())
+    spec, latency = getattr(component, "spec", None), int(component.latency)
+    rng, cycles = np.random.default_rng(seed), cycles + latency + 1
+    if isinstance(spec, IntDotSpec):
+        values = _integers(spec, name, cycles, rng)
+    elif isinstance(spec, DotSpec) and spec.scales is None:
+        values = _numbers(spec, name, cycles, rng)
+    else:
+        raise UserError(
+            f"power must be asked for dot or intdot without scales, not {variant.arguments}"
+        )
+    bits = {
+        port: _bits(np.asarray(array), component.signature.members[port].shape)
+        for port, array in values.items()
+    }
+    expected = {"d": bits.pop("d")}
+    return PowerStimulus(inputs=bits, expected=expected, latency=latency)
+
+
+def _drawn(
+    name: str, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return normally distributed A, B and C; ``relu`` changes A and B."""
+    a, b, c = rng.normal(size=shape), rng.normal(size=shape), rng.normal(size=shape[0])
+    if name == "relu":
+        a = np.maximum(a, 0.0)
+        b = np.repeat(b[::HELD], HELD, axis=0)[: shape[0]]
+    return a, b, c
+
+
+def _numbers(
+    spec: DotSpec, name: str, cycles: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    shape = (cycles, spec.k)
+    if name == "uniform":
+        a = _finite(spec.input, shape, rng)
+        b = _finite(spec.input_b, shape, rng)
+        c = _finite(spec.output, (cycles,), rng)
+    else:
+        drawn = _drawn(name, shape, rng)
+        a, b, c = (
+            from_float(values, format)
+            for values, format in zip(drawn, (spec.input, spec.input_b, spec.output), strict=True)
+        )
+    return {"a": a, "b": b, "c": c, "d": fused_dot(a, b, c, spec)}
+
+
+def _finite(format: FloatFormat, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Return random codes of finite numbers."""
+    dtype = from_float(0.0, format).dtype
+
+    def draw(count: int) -> np.ndarray:
+        codes = rng.integers(0, 1 << format.code_bits, count, dtype=np.uint64)
+        return (codes << np.uint64(format.storage_shift)).astype(dtype)
+
+    codes = draw(int(np.prod(shape)))
+    while True:
+        wrong = np.flatnonzero(~np.isfinite(to_float(codes, format)))
+        if not len(wrong):
+            return codes.reshape(shape)
+        codes[wrong] = draw(len(wrong))
+
+
+def _integers(
+    spec: IntDotSpec, name: str, cycles: int, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    shape = (cycles, spec.k)
+    signs = {"signed_a": spec.signed_a, "signed_b": spec.signed_b}
+    kinds = [np.int8 if signed else np.uint8 for signed in signs.values()]
+    if name == "uniform":
+        a, b = (rng.integers(0, 256, shape, dtype=np.uint8).view(kind) for kind in kinds)
+        c = rng.integers(-(2**31), 2**31, cycles).astype(np.int32)
+    else:
+        # A quarter of the range is one standard deviation.
+        drawn = _drawn(name, shape, rng)
+        limits = [np.iinfo(kind) for kind in kinds]
+        a, b = (
+            np.clip(np.rint(32 * values), limit.min, limit.max).astype(limit.dtype)
+            for values, limit in zip(drawn[:2], limits, strict=True)
+        )
+        c = np.rint(1024 * drawn[2]).astype(np.int32)
+    d = np.asarray(int_dot(a, b, c, **signs, saturate=spec.saturate)).astype(np.int32)
+    return {"a": a, "b": b, "c": c, "d": d}
+
+
+def _bits(codes: np.ndarray, shape: Any) -> np.ndarray:
+    """Return the bits of a port for each row of codes, side by side."""
+    words = codes.reshape(len(codes), -1, 1).astype(np.int64).astype(np.uint64)
+    width = Shape.cast(shape).width // words.shape[1]
+    bits = words >> np.arange(width, dtype=np.uint64) & np.uint64(1)
+    return bits.reshape(len(codes), -1).astype(np.uint8)

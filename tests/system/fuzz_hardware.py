@@ -79,6 +79,8 @@ HARDWARE = (
         {
             "--liberty": _inputs("good.lib", "deep.lib"),
             "--delay-target": ("1000", "0", "-1", "1e99"),
+            "--driving-cell": ("BUF_X4", "NOSUCH"),
+            "--load": ("5", "nan", "inf", "-1", "1e300"),
             "--period": ("100", "0.001", "nan", "inf", "-1"),
             "--stimulus": ("uniform", "relu,normal", "zzz", ","),
             "--cycles": _NUMBERS,

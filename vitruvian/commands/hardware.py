@@ -229,9 +229,10 @@ def _power(options: argparse.Namespace) -> int:
     from vitruvian.flows.asic.power import report as power_report
 
     selected = _variants(options)
-    library = cells.library(options.liberty)
+    library = cells.library(options.liberty, driving_cell=options.driving_cell)
     settings = power.PowerSettings(
         library=library,
+        recipe=SynthesisRecipe(driving_cell=options.driving_cell, load_ff=options.load),
         period_ps=None if options.period is None else 1000 * options.period,
         stimuli=options.stimulus.split(","),
         cycles=options.cycles,
@@ -256,6 +257,7 @@ def _power(options: argparse.Namespace) -> int:
             "internal_power": known_power.has_internal,
             "leakage": known_power.has_leakage,
         },
+        "recipe": settings.recipe.as_dict(),
         "seed": options.seed,
         "rows": [row.as_json() for row in rows],
     }

@@ -310,6 +310,20 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         help="Give ABC this delay target in ps; may be repeated "
         f"(default: {' and '.join(map(str, TARGETS_PS))}).",
     )
+    _add_surroundings(command)
+    add_jobs(command)
+    add_no_cache(command, "synthesise again")
+    command.add_argument(
+        "--baseline", action="store_true", help="Compare with the checked-in figures."
+    )
+    command.add_argument(
+        "--update-baseline", action="store_true", help="Replace the checked-in figures by these."
+    )
+    add_markdown(command, "the table")
+    add_svg(command, "a bar chart")
+
+
+def _add_surroundings(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--driving-cell",
         default="BUF_X4",
@@ -323,16 +337,6 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
         metavar="FF",
         help="Load every output with this capacitance in fF (default: 5).",
     )
-    add_jobs(command)
-    add_no_cache(command, "synthesise again")
-    command.add_argument(
-        "--baseline", action="store_true", help="Compare with the checked-in figures."
-    )
-    command.add_argument(
-        "--update-baseline", action="store_true", help="Replace the checked-in figures by these."
-    )
-    add_markdown(command, "the table")
-    add_svg(command, "a bar chart")
 
 
 def _add_power_options(command: argparse.ArgumentParser) -> None:
@@ -346,6 +350,7 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
         metavar="PS",
         help=f"Give ABC this delay target in ps; may be repeated (default: {TARGETS_PS[-1]}).",
     )
+    _add_surroundings(command)
     command.add_argument(
         "--period",
         type=_period,

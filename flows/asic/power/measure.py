@@ -1,7 +1,7 @@
 """Power of unit variants: synthesis, simulation, comparison with golden, and energy."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -16,7 +16,7 @@ from vitruvian.flows.asic.power.energy import EnergySplit, energies
 from vitruvian.flows.asic.power.events import EventCounts, simulate
 from vitruvian.flows.asic.power.network import MappedNetwork, build
 from vitruvian.flows.asic.power.stimulus import STIMULI, PowerStimulus, stimulus
-from vitruvian.flows.asic.synth import TIGHT_PS
+from vitruvian.flows.asic.synth import TIGHT_PS, SynthesisRecipe
 from vitruvian.hdl.catalogue.unit import Variant
 
 #: Cycles that are counted unless the user says otherwise.
@@ -38,6 +38,7 @@ class PowerSettings:
     """
 
     library: CellLibrary
+    recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
     period_ps: float | None = None
     stimuli: Sequence[str] = tuple(STIMULI)
     cycles: int = CYCLES
@@ -135,6 +136,7 @@ def measure_power(
     library = cells.load(settings.library.path)
     area = Settings(
         library=settings.library,
+        recipe=settings.recipe,
         targets_ps=settings.targets_ps,
         cut="whole",
         cache=settings.cache,
@@ -153,8 +155,8 @@ def measure_power(
             row.pieces[0].mapped[target].netlist,
             settings.library.cells,
             library,
-            driving_cell=area.recipe.driving_cell,
-            load_ff=area.recipe.load_ff,
+            driving_cell=settings.recipe.driving_cell,
+            load_ff=settings.recipe.load_ff,
         )
         for name, operands in stimuli.items():
             label = f"{row.variant.unit.name} {row.variant.label} {name}"

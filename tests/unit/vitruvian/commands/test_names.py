@@ -19,7 +19,7 @@ FREE = {
 #: Options whose names come from the input: a new name, a column, a function, a cell, a step.
 FROM_INPUT = {
     *("new name", "cce entry", "assemble entry", "host entry", "graph weight", "sparse weight"),
-    *("area driving_cell", "timing driving_cell", "roofline step"),
+    *("area driving_cell", "timing driving_cell", "power driving_cell", "roofline step"),
 }
 #: Options that a command needs before it reads the word, by command or by option.
 NEEDED = {

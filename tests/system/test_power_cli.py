@@ -1,0 +1,80 @@
+"""The command ``power``: its printed and written results, and its answers to misuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vitruvian.cli import main
+from vitruvian.flows.asic.power import measure
+
+SMALL = ["intdot", "--k", "2", "--pipeline", "1", "--cycles", "40"]
+
+
+def run(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as stop:  # argparse
+        return int(stop.code or 0)
+
+
+def test_power_prints_and_writes_the_same_figures(tmp_path: Path, capsys: pytest.CaptureFixture):
+    files = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown")}
+    options = [f"--{kind}={path}" for kind, path in files.items()]
+    assert run("power", *SMALL, *options, "--stimulus", "relu,uniform", "--period", "5") == 0
+    out = capsys.readouterr().out
+    document = json.loads(files["json"].read_text())
+    assert [row["stimulus"] for row in document["rows"]] == ["relu", "uniform"]
+    for row in document["rows"]:
+        line = f"| {row['stimulus']} | 5.00 | {row['zero_delay_pj_per_mac']:.2f} | "
+        assert line + f"{row['pj_per_mac']:.2f} | " in files["markdown"].read_text()
+        assert row["settled_ps"] <= row["longest_path_ps"] <= row["period_ps"] == 5000
+    assert not document["library"]["internal_power"] and not document["library"]["leakage"]
+    words = " ".join(out.split())
+    assert "the library has no internal_power and no leakage" in words
+
+
+def test_the_load_of_the_outputs_costs_energy(tmp_path: Path):
+    figures = []
+    for load in ("5", "50"):
+        path = tmp_path / f"{load}.json"
+        line = [*SMALL, "--load", load, "--stimulus", "uniform", "--json", str(path)]
+        assert run("power", *line) == 0
+        figures.append(json.loads(path.read_text())["rows"][0]["timed_fj"]["combinational"])
+    # 32 outputs with at least 45 fF more, of which a part changes in a cycle.
+    assert figures[1] > figures[0] + 45 * 0.5 * 1.1**2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([*SMALL, "--stimulus", "rel"], "stimulus must be one of uniform, normal, relu, not 'rel'"),
+        ([*SMALL, "--period", "0.1"], "period must be at least the longest path of k2-p1, "),
+        ([*SMALL, "--period", "0"], "argument --period: must be above 0"),
+        ([*SMALL, "--cycles", "0"], "argument --cycles: must be a whole number"),
+        ([*SMALL, "--driving-cell", "BUF_X3"], "driving cell must be one of"),
+        (["cube"], "unit must be one of dot, intdot, not 'cube'"),
+        (["--preset", "a100", "--saturate"], "no unit has all of"),
+    ],
+)
+def test_misuse_is_one_line_and_exit_code_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture
+):
+    assert run("power", *arguments) == 2
+    (line,) = [text for text in capsys.readouterr().err.splitlines() if text.startswith("error")]
+    assert words in line
+
+
+def test_a_netlist_that_differs_from_golden_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    original = measure.stimulus
+
+    def wrong(*arguments: object, **options: object):
+        drawn = original(*arguments, **options)  # pyright: ignore[reportArgumentType]
+        drawn.expected["d"][7, 3] ^= 1
+        return drawn
+
+    monkeypatch.setattr(measure, "stimulus", wrong)
+    assert run("power", *SMALL) == 1
+    assert "d[3] of the netlist differs from golden in 1 of 41 cycles" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from vitruvian.flows.asic.power import cells
 from vitruvian.flows.asic.power.energy import EnergySplit, energies
 from vitruvian.flows.asic.power.events import EventCounts, simulate
 from vitruvian.flows.asic.power.network import MappedNetwork, build
+from vitruvian.flows.asic.power.stages import switching_by_stage
 from vitruvian.flows.asic.power.stimulus import STIMULI, PowerStimulus, stimulus
 from vitruvian.flows.asic.synth import TIGHT_PS, SynthesisRecipe
 from vitruvian.hdl.catalogue.unit import Variant
@@ -62,6 +63,7 @@ class PowerRow:
     timed: EnergySplit
     edges: int
     settled_edges: int
+    stages: list[dict[str, float]]
 
     @property
     def pj_per_mac(self) -> float:
@@ -102,6 +104,9 @@ class PowerRow:
             "glitch_share_of_edges": round(1 - self.settled_edges / self.edges, 4),
             "mw": round(self.milliwatts, 4),
             "edges_per_cycle": round(self.edges / self.cycles, 2),
+            "switching_by_stage": [
+                {name: round(value, 2) for name, value in stage.items()} for stage in self.stages
+            ],
             **{
                 f"{name}_fj": {part: round(value, 2) for part, value in split.parts.items()}
                 | {"total": round(split.total_fj, 2), "switching": round(split.switching_fj, 2)}
@@ -170,6 +175,9 @@ def measure_power(
                     period_ps=period_ps, path_ps=path_ps, settled_ps=int(counts.last[0]) / 1000,
                     zero_delay=zero, timed=timed, edges=int(counts.events.sum()),
                     settled_edges=int(counts.settled.sum()),
+                    stages=switching_by_stage(
+                        mapped, counts, volts=library.volts, cycles=settings.cycles
+                    ),
                 )
             )  # fmt: skip
             progress(f"simulate {label}", len(rows), total)

@@ -18,6 +18,7 @@ from vitruvian.flows.asic.power import cells, energy, events
 from vitruvian.flows.asic.power.functions import truth_table
 from vitruvian.flows.asic.power.measure import PowerSettings, measure_power, run
 from vitruvian.flows.asic.power.network import MappedNetwork, build
+from vitruvian.flows.asic.power.stages import stages, switching_by_stage
 from vitruvian.flows.asic.power.stimulus import STIMULI, PowerStimulus, stimulus
 from vitruvian.flows.units import variants
 
@@ -337,6 +338,26 @@ def test_settled_values_are_those_of_a_plain_evaluation(seed: int):
         run(mapped, drawn, label="x", plain=True)
 
 
+def test_the_stages_of_a_pipeline_share_the_switching():
+    """A rank of registers separates the input and its inverter from the output."""
+    netlist = {
+        "ports": {"clk": port("input", 2), "d": port("input", 3), "q": port("output", 5)},
+        "cells": {"u0": cell("INV", A=3, Y=4), "f0": cell("DFF", CK=2, D=4, Q=5)},
+        "netnames": {},
+    }
+    mapped = network(netlist)
+    counts = drive(mapped, {"q": [1, 0, 1, 0, 1]}, latency=0, d=[1, 0, 1, 0, 1])
+    found = switching_by_stage(mapped, counts, volts=VOLTS, cycles=4)
+    half = 0.5 * VOLTS**2
+    # In each of the four cycles all three nets change once.
+    expected = [half * (CAP + CAP), half * LOAD_FF]
+    for name in ("zero_delay_fj", "timed_fj"):
+        assert [stage[name] for stage in found] == pytest.approx(expected)
+    netlist["cells"]["u0"]["connections"]["A"] = [5]
+    with pytest.raises(ValueError, match="pipeline without feedback"):
+        stages(network(netlist))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_energy_of_random_netlists_is_an_independent_sum(power: cells.PowerLibrary, seed: int):
     """Loads and energies are taken from the numbers of this file, not from the library."""
@@ -402,6 +423,11 @@ def test_power_of_a_unit_is_that_of_its_parts(built_in: CellLibrary):
         assert row.timed.parts["leakage"] == 0  # the built-in cells have none
         json = row.as_json()
         assert json["timed_fj"]["total"] == pytest.approx(sum(row.timed.parts.values()), abs=0.01)
+        switching = sum(stage["timed_fj"] for stage in json["switching_by_stage"])
+        assert len(json["switching_by_stage"]) == row.variant.configuration["pipeline"] + 1
+        # The clock is the only net without events, and these cells have no internal energy.
+        rest = json["timed_fj"]["switching"] - switching
+        assert rest == pytest.approx(row.timed.parts["clock"], abs=0.1)
         assert json["mw"] == pytest.approx(row.timed.total_fj / row.period_ps, abs=1e-4)
     assert rows == measure_power(
         [*variants("dot", SMALL), *variants("intdot", {"k": [2]})], settings

@@ -17,6 +17,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.common.extras import is_installed, missing
+from vitruvian.flows.fpga import block_sites
 from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
 
 #: Options of nextpnr for large designs on an ECP5.
@@ -107,7 +108,8 @@ def place_and_route(
         Further options of nextpnr.
     placing : sequence of str
         Further options of a run of its own that places the netlist. If there are none, one run does
-        both. This is for an ECP5.
+        both. This is for an ECP5. If the sites of its blocks are known, the netlist is placed a
+        second time, with its blocks on sites that suit the first placement.
     progress : callable
         Called with the name of each step.
 
@@ -125,8 +127,13 @@ def place_and_route(
     words = [*chip, "--seed", str(seed), "--freq", f"{aim_mhz:g}", "--timing-allow-fail"]
     first = ["--json", "netlist.json"]
     if placing:
-        first += ["--no-route", "--write", "placed.json"]
-        _tool(router, [*words, *first, *placing], folder, name, board, progress)
+        first += ["--no-route", "--write", "placed.json", *placing]
+        _tool(router, [*words, *first], folder, name, board, progress)
+        if part_sites := block_sites.SITES.get(str(board.part["device"])):
+            progress("choosing sites of blocks")
+            placed = (folder / "placed.json").read_text()
+            (folder / "netlist.json").write_text(block_sites.fix(netlist, placed, part_sites))
+            _tool(router, [*words, *first], folder, name, board, progress)
         _choose_router(folder / "placed.json", options)
         first = ["--json", "placed.json", "--no-pack", "--no-place"]
     words += [*first, "--report", "report.json", "--write", "routed.json", *files]

@@ -14,6 +14,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from vitruvian.common import extras
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.fpga import carry_chains, mapping, memory_addresses, nextpnr
 from vitruvian.flows.fpga.board import FpgaBoard, TooSmall
@@ -271,9 +272,11 @@ def route(
     versions = nextpnr.versions(work.board.family)
     part = sorted(work.board.part.items())
     placing, options = _options(work, counts, reach=clock_mhz is not None)
+    if placing:
+        extras.check("scipy", "fpga")
     # Without a run that places, the key is what it was before there were such runs.
     ways = [list(options), list(placing)] if placing else list(options)
-    key = digest(netlist, pins, part, seed, aim, versions, ways, "2")
+    key = digest(netlist, pins, part, seed, aim, versions, ways, "3" if placing else "2")
     store = ResultCache(kind="routed", enabled=cache)
     found: dict[str, Any] | None = store.get(key)
     if found is None:

@@ -341,7 +341,7 @@ def test_a_dense_design_becomes_a_bitstream():
     steps = []
     made = place.route(work, counts, netlist, cache=False, progress=steps.append)
     assert made.fmax_mhz and len(made.bitstream) > 30_000 and made.path
-    assert "running router2" in steps
+    assert "running router2" in steps and "choosing sites of blocks" in steps
 
 
 def test_a_dense_design_is_placed_without_its_delays_and_routed_with_them(monkeypatch, tmp_path):
@@ -350,6 +350,7 @@ def test_a_dense_design_is_placed_without_its_delays_and_routed_with_them(monkey
     def stand_in(tool, words, folder, name, board, progress):
         runs.append(words)
         if "--no-route" in words:
+            assert (folder / "netlist.json").read_text() == "{}" + " " * (len(runs) - 1)
             settings = {"router": "router1", "timing_driven": "0" * 32}
             netlist = {"modules": {"library": {}, "top": {"cells": {}, "settings": settings}}}
             (folder / "placed.json").write_text(json.dumps(netlist))
@@ -361,6 +362,11 @@ def test_a_dense_design_is_placed_without_its_delays_and_routed_with_them(monkey
         else:
             (folder / "packed").write_bytes(b"bits")
 
+    def fixed(netlist, placed, sites):
+        assert set(sites) == {"DP16KD", "MULT18X18D"} and "settings" in placed
+        return netlist + " "
+
+    monkeypatch.setattr(nextpnr.block_sites, "fix", fixed)
     monkeypatch.setattr(nextpnr, "_tool", stand_in)
     monkeypatch.setattr(nextpnr, "versions", lambda family: ["1"])
     monkeypatch.setattr(nextpnr, "check_tools", lambda family: None)
@@ -368,8 +374,13 @@ def test_a_dense_design_is_placed_without_its_delays_and_routed_with_them(monkey
     work = replace(place.design(variant, load_board("ulx3s")), dense=True)
     none = mapping.Resources(lut=0, carry=0, ff=0, dsp=0, bram=0)
     assert place.route(work, none, "{}", cache=False).bitstream == b"bits"
-    placing, routing, _ = runs
-    assert {"--no-route", "--no-tmdriv"} <= {*placing} and "--no-tmdriv" not in routing
+    placing, again, routing, _ = runs
+    assert (
+        placing == again
+        and {"--no-route", "--no-tmdriv"} <= {*placing}
+        and "--no-tmdriv" not in routing
+    )
     assert {"--no-place", "placed.json", "--textcfg"} <= {*routing} and "--textcfg" not in placing
+    runs.clear()
     place.route(work, none, "{}", cache=False, clock_mhz=30)
     assert "--tmg-ripup" in runs[-2] and "--tmg-ripup" not in runs[-3]

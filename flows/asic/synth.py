@@ -7,6 +7,10 @@ it compares with::
 
 The constraint file C drives every input with BUF_X4 and loads every output with 5 fF. The recipe
 runs at two delay targets: at 10000 ps ABC is free to save area, and at 500 ps it must be fast.
+
+A second recipe uses the library's full adders (``flows.asic.adders``). At 10000 ps it looks for
+them after ABC has made gates, which finds the fewest gates around them; at a tight target it looks
+in the gates as they were written, and keeps their short paths.
 """
 
 import json
@@ -24,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
+from vitruvian.flows.asic import adders
 from vitruvian.flows.yosys import WORKER, SynthesisError
 
 RELAXED_PS = 10000
@@ -35,6 +40,12 @@ _GATES = "+strash;scorr;dc2;dretime;strash;&get,-n;&dch,-f;&nf;&put"
 _CELLS = (
     "+strash;scorr;dc2;dretime;retime,-o,{D};strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;"
     "upsize,{D};dnsize,{D};stime,-p"
+)
+#: That for cells around full adders at a tight target: the logic is rewritten first.
+_AROUND_ADDERS = (
+    "+strash;ifraig;scorr;dc2;dc2;balance;rewrite;refactor;balance;rewrite;rewrite,-z;balance;"
+    "refactor,-z;rewrite,-z;balance;strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;upsize,{D};"
+    "dnsize,{D};stime,-p"
 )
 
 
@@ -53,16 +64,20 @@ class SynthesisRecipe:
     sweep : bool
         If False, ABC leaves out its SAT sweeping (``&fraig``), which takes minutes and more
         on wide windows and wide multipliers and changes areas by a few per cent.
+    adders : bool
+        If True, use the library's full adders. The published recipe does not.
     """
 
     driving_cell: str = "BUF_X4"
     load_ff: float = 5.0
     booth: bool = False
     sweep: bool = True
+    adders: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters without those that only other recipes have."""
-        return {name: value for name, value in asdict(self).items() if name != "sweep" or not value}
+        usual = {"sweep": True, "adders": False}
+        return {k: value for k, value in asdict(self).items() if usual.get(k) is not value}
 
     def constraint(self) -> str:
         """Return the text of ABC's constraint file."""
@@ -181,6 +196,43 @@ def _script(
     return lines
 
 
+def _adders_script(top: str, liberty: Path, target: int) -> list[str]:
+    """Return the commands that make gates and full adders of a design, as ``found.json``."""
+    relaxed = target >= RELAXED_PS
+    return [
+        f'read_liberty -lib -ignore_miss_func "{liberty}"',
+        "read_rtlil design.il",
+        f"hierarchy -check -top {top}",
+        f"synth -flatten{'' if relaxed else ' -noabc'} -top {top}",
+        "extract_fa -fa",
+        "techmap -map adders.v",
+        "techmap",
+        "opt_clean",
+        *(["abc", "opt -fast"] if relaxed else []),
+        "clean",
+        "write_json found.json",
+    ]
+
+
+def _around_script(top: str, liberty: Path, target: int) -> list[str]:
+    """Return the commands that map everything around the full adders to cells."""
+    script = "" if target >= RELAXED_PS else f" -script {_AROUND_ADDERS}"
+    return [
+        "design -reset",
+        f"read_json oriented_{target}.json",
+        f"hierarchy -top {top}",
+        "opt_expr",
+        "opt_merge",
+        "opt_clean",
+        f"log @@TARGET {target}",
+        f'dfflibmap -liberty "{liberty}"',
+        f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
+        "opt_clean -purge",
+        f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
+        f"write_json netlist_{target}.json",
+    ]
+
+
 def _run(
     rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: SynthesisRecipe
 ) -> dict[int, dict[str, Any]]:
@@ -190,31 +242,47 @@ def _run(
         (folder / "design.il").write_text(rtlil)
         (folder / "constraint").write_text(recipe.constraint())
         # The library's own path may contain characters that a Yosys script cannot quote.
-        (folder / "cells.lib").symlink_to(liberty)
-        script = _script(top, folder / "cells.lib", targets_ps, recipe)
-        (folder / "script").write_text("\n".join(script))
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": name}
-        with open(folder / "log", "wb") as log:
-            code = _start(
-                [sys.executable, str(WORKER), "script", "usage.json"],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        text = (folder / "log").read_text(errors="replace")
-        if code < 0:
-            signal_name = signal.Signals(-code).name
-            raise SynthesisError(f"Yosys was ended on {top!r} by {signal_name} (lack of memory?)")
-        if code:
-            raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, code)}")
+        cells = folder / "cells.lib"
+        cells.symlink_to(liberty)
+        if recipe.adders:
+            (folder / "adders.v").write_text(adders.MAP)
+            for target in targets_ps:
+                _work(folder, top, _adders_script(top, cells, target))
+                found = json.loads((folder / "found.json").read_text())
+                adders.orient(found["modules"][top])
+                (folder / f"oriented_{target}.json").write_text(json.dumps(found))
+            script = [line for t in targets_ps for line in _around_script(top, cells, t)]
+        else:
+            script = _script(top, cells, targets_ps, recipe)
+        text = _work(folder, top, script)
         usage = json.loads((folder / "usage.json").read_text())
         logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
         return {
             target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"], rtlil)
             for target in targets_ps
         }
+
+
+def _work(folder: Path, top: str, script: Sequence[str]) -> str:
+    """Run a script of Yosys in a folder and return what it printed."""
+    (folder / "script").write_text("\n".join(script))
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "TMPDIR": str(folder)}
+    with open(folder / "log", "wb") as log:
+        code = _start(
+            [sys.executable, str(WORKER), "script", "usage.json"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    text = (folder / "log").read_text(errors="replace")
+    if code < 0:
+        signal_name = signal.Signals(-code).name
+        raise SynthesisError(f"Yosys was ended on {top!r} by {signal_name} (lack of memory?)")
+    if code:
+        raise SynthesisError(f"Yosys stopped on {top!r}: {_reason(text, code)}")
+    return text
 
 
 #: The workers that are running.

@@ -140,6 +140,7 @@ _TINY = CoreConfig(
         passes=2,
         pipeline=5,
     ),
+    queue_words=16,
     l1=64 * _KIB,
     l0a=16 * _KIB,
     l0b=16 * _KIB,
@@ -151,13 +152,12 @@ _TINY = CoreConfig(
 CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
     {
         "tiny": _TINY,
-        # As many products a beat as in ``tiny`` in half as many elements; half of its slices,
-        # buffers and queues.
+        # As many products a beat as in ``tiny`` in half as many elements; half of its slices
+        # and buffers.
         "micro": replace(
             _TINY,
             tile=replace(_TINY_TILE, m=2, n=4, k=8),
             vector=replace(_TINY.vector, passes=4),
-            queue_words=16,
             l1=32 * _KIB,
             l0a=8 * _KIB,
             l0b=8 * _KIB,

@@ -207,6 +207,7 @@ def test_cells_writes_the_library(tmp_path: Path):
             "must be a whole number from 1 to 1000000, not '0'",
         ),
         ("area dot --load -3", "--load: must be from 0 to 1e+06 fF, not '-3'"),
+        ("area dot --adders --baseline", "--adders must come without baselines"),
         ("area dot --whole --modules", "--whole must come without --modules and baselines"),
         ("timing dot --whole --tile", "--tile must come without --whole"),
         ("area dot --tile --modules --baseline", "--tile must come without --modules"),

@@ -16,7 +16,7 @@ from vitruvian.common.extras import check
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
-from vitruvian.flows.asic import baseline, cells, report
+from vitruvian.flows.asic import adders, baseline, cells, report
 from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
 from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.fpga import mapping
@@ -139,15 +139,27 @@ def _settings(options: argparse.Namespace) -> Settings:
         raise UserError("--tile must come without --whole, which leaves nothing to put together")
     if options.tile and (options.baseline or options.update_baseline) and modules:
         raise UserError("--tile must come without --modules for baselines")
+    if options.adders and (options.baseline or options.update_baseline):
+        raise UserError("--adders must come without baselines, which have the usual recipe")
+    library, recipe = _conditions(options)
     return Settings(
-        library=cells.library(options.liberty, driving_cell=options.driving_cell),
-        recipe=SynthesisRecipe(driving_cell=options.driving_cell, load_ff=options.load),
+        library=library,
+        recipe=recipe,
         targets_ps=targets,
         cut="whole" if options.whole else "modules" if modules else "shared",
         tile=options.tile,
         cache=not options.no_cache,
         jobs=options.jobs,
     )
+
+
+def _conditions(options: argparse.Namespace) -> tuple[cells.CellLibrary, SynthesisRecipe]:
+    """Return the library and the recipe that the options name."""
+    library = cells.library(options.liberty, driving_cell=options.driving_cell)
+    if options.adders:
+        adders.check(library.cells)
+    cell, load = options.driving_cell, options.load
+    return library, SynthesisRecipe(driving_cell=cell, load_ff=load, adders=options.adders)
 
 
 def _measure(options: argparse.Namespace) -> tuple[list[AreaRow], Settings]:
@@ -229,10 +241,10 @@ def _power(options: argparse.Namespace) -> int:
     from vitruvian.flows.asic.power import report as power_report
 
     selected = _variants(options)
-    library = cells.library(options.liberty, driving_cell=options.driving_cell)
+    library, recipe = _conditions(options)
     settings = power.PowerSettings(
         library=library,
-        recipe=SynthesisRecipe(driving_cell=options.driving_cell, load_ff=options.load),
+        recipe=recipe,
         period_ps=None if options.period is None else 1000 * options.period,
         stimuli=options.stimulus.split(","),
         cycles=options.cycles,

@@ -337,6 +337,11 @@ def _add_surroundings(command: argparse.ArgumentParser) -> None:
         metavar="FF",
         help="Load every output with this capacitance in fF (default: 5).",
     )
+    command.add_argument(
+        "--adders",
+        action="store_true",
+        help="Use the full adders of the library, which the usual recipe does not.",
+    )
 
 
 def _add_power_options(command: argparse.ArgumentParser) -> None:

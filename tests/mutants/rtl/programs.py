@@ -102,6 +102,8 @@ def _of(program: Any, config: Any, name: str = "", fault: int = 0) -> Killer:
 
 def faults(config: Any) -> Iterator[Killer]:
     """Yield the programs that stop a core; the numbers are those of ``hdl.core.fetch.Fault``."""
+    from vitruvian.golden.core import ENCODINGS
+    from vitruvian.golden.core.encoding import BUFFERS, DTYPES, UNITS
     from vitruvian.hdl.core.faults import Fault
     from vitruvian.sim.davinci import Program, Unit, load_chip
     from vitruvian.sim.davinci.machine_code.illegal_programs import KINDS, illegal_program
@@ -119,6 +121,19 @@ def faults(config: Any) -> Iterator[Killer]:
     empty = np.zeros(_BLOCK, np.uint8)
     words = np.array([0x0B | 6 << 8 | 4 << 11, 0, 0, 0, 0], np.uint64)  # a copy of unit FIX
     yield Killer("a word for a unit that is missing", empty, words, empty, 1)
+    v, dtype = UNITS.index("V"), DTYPES.index("fp32")
+    one_missing = len(config.units)  # the number of a unit behind those of the core
+    flag = {"unit": v, "source": v, "target": one_missing, "register": 0}
+    place = {"unit": v, "dst": 2, "repeat": 1, "dst.buffer": BUFFERS.index("UB")}
+    place |= {"src.buffer": place["dst.buffer"], "src.dtype": dtype, "dst.dtype": dtype}
+    for name, op, values, fault in (
+        ("a flag for a unit that is missing", "set_flag", flag, Fault.CODE),
+        ("a maximum of FP32 at two bytes", "vcmax", place, Fault.ALIGN),
+    ):
+        if op == "vcmax" and "reduce" not in config.vector.groups:
+            continue
+        words = np.array(ENCODINGS[op].pack(values), np.uint64)
+        yield Killer(name, empty, words, empty, fault.value)
     for seed in range(_ILLEGAL * len(KINDS)):
         illegal = illegal_program(seed, config)
         if len(illegal.memory) + 8 * len(illegal.words) < MEMORY_BYTES - 8 * _BLOCK:

@@ -12,7 +12,7 @@ _BLOCK = 32
 #: Bytes of memory up to which a program runs twice, because a start must clear the core's state.
 _SHORT = 10_000
 #: Random illegal programs of each kind.
-_ILLEGAL = 12
+_ILLEGAL = 4
 #: Kernels and their sizes (None: the default).
 KERNELS: tuple[tuple[str, Any], ...] = (
     ("cce-cube", (32, 32, 32)),

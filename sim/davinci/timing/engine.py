@@ -128,6 +128,7 @@ def run(
         turn=words.turn,
         ahead=words.ahead,
         prepare=words.prepare,
+        word_base=words.base,
         room=words.room,
         room_lag=words.room_lag,
         arrive=words.arrive,

@@ -50,6 +50,7 @@ def run(program):
     handover, producer, posted = program.handover, program.producer, program.posted
     word_at, word_count, word_cycle = program.word_at, program.word_count, program.word_cycle
     turn, prepare, room, room_lag = program.turn, program.prepare, program.room, program.room_lag
+    word_base = program.word_base
     arrive, demand, queue_first = program.arrive, program.demand, program.queue_first
     order, wake_first, wake, block = program.order, program.wake_first, program.wake, program.block
     gang_first, gang_cores = program.gang_first, program.gang_cores
@@ -143,13 +144,20 @@ def run(program):
                     i = following[c]
                     u = on[i]
                     if worded and u != 0 and kind[i] != _BARRIER_ALL:
-                        # The words of an instruction need room in the queue of its unit.
-                        stuck[c] = room[i] >= 0 and taken[room[i]] < 0
+                        # The words of an instruction need room in the queue of its unit; the last
+                        # one's comes last.
+                        count, base = word_count[i], word_base[i]
+                        last = room[base + count - 1]
+                        stuck[c] = last >= 0 and taken[last] < 0
                         if stuck[c]:
                             break
-                        time = taken[room[i]] + room_lag[i] if room[i] >= 0 else free[q]
-                        count = word_count[i]
-                        time = _hand(free[q], time, word_at[i], count, word_cycle, turn, spent, c)
+                        time = free[q]
+                        for k in range(count):
+                            if room[base + k] >= 0:
+                                least = taken[room[base + k]] + room_lag[base + k]
+                            else:
+                                least = time
+                            time = _hand(time, least, word_at[i] + k, 1, word_cycle, turn, spent, c)
                         free[q] = handed[c] = time
                         issued[i] = time + arrive
                     # A barrier or wait that cannot end yet is tried again, but was issued at its

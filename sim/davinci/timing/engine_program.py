@@ -33,6 +33,7 @@ class Instructions(NamedTuple):
     turn: int
     ahead: int
     prepare: np.ndarray
+    word_base: np.ndarray
     room: np.ndarray
     room_lag: np.ndarray
     arrive: int

@@ -300,25 +300,24 @@ class _Simulation:
     def _issued_with_words(self, c: int, i: int) -> Any:
         """Return when all words of an instruction are in its queue; None if that is not known."""
         assert self.words is not None
-        room = int(self.words.room[i])
-        if room < 0:
-            return self._handed(c, i, self.free[c])
-        if self.taken[room] is None:
+        # Earlier words need room that comes earlier.
+        room = int(self.words.room[self.words.base[i] + self.words.count[i] - 1])
+        if room >= 0 and self.taken[room] is None:
             return None
-        return self._handed(c, i, self.free[c], self.taken[room] + int(self.words.room_lag[i]))
+        return self._handed(c, i, self.free[c])
 
-    def _handed(self, c: int, i: int, time: Any, least: Any = 0) -> Any:
+    def _handed(self, c: int, i: int, time: Any) -> Any:
         """Hand over the words of an instruction, and return the time of the last one."""
         words, spent = self.words, self.spent[c]
         assert words is not None
-        first = int(words.at[i])
-        for word in range(first, first + int(words.count[i])):
-            block, place = divmod(word, BLOCK_WORDS)
+        first, base = int(words.at[i]), int(words.base[i])
+        for number in range(int(words.count[i])):
+            block, place = divmod(first + number, BLOCK_WORDS)
             time += words.cycle
             if place == 0 and block - words.ahead in spent:
                 time = max(time, spent[block - words.ahead] + words.turn)
-            if word == first + int(words.count[i]) - 1:
-                time = max(time, least)
+            if (room := int(words.room[base + number])) >= 0:
+                time = max(time, self.taken[room] + int(words.room_lag[base + number]))
             if place == BLOCK_WORDS - 1:
                 spent[block] = time
         return time

@@ -30,11 +30,13 @@ class WordTimes:
     prepare : (n,) ndarray of int64
         Least time from the point at which a unit took the instruction before in its queue to the
         point at which it takes this one.
-    room : (n,) ndarray of int64
-        The instruction of the same queue that must have been taken before the last word fits into
-        the queue; −1 for none.
-    room_lag : (n,) ndarray of int64
-        Time from there until the last word is in the queue.
+    base : (n,) ndarray of int64
+        Place of the first word in the two arrays of all words that follow.
+    room : (words,) ndarray of int64
+        The instruction of the same queue that must have been taken before the word fits into the
+        queue; −1 for none.
+    room_lag : (words,) ndarray of int64
+        Time from there until the word is in the queue.
     arrive : int
         Time from then until a unit that waits takes the instruction.
     cycle : int
@@ -50,6 +52,7 @@ class WordTimes:
     at: np.ndarray
     count: np.ndarray
     prepare: np.ndarray
+    base: np.ndarray
     room: np.ndarray
     room_lag: np.ndarray
     arrive: int = 0
@@ -86,7 +89,7 @@ class WordTimes:
 
 _NONE = np.zeros(0, np.int64)
 #: Of chips whose queues have no end, and whose instructions are dispatched at once.
-NO_WORDS = WordTimes(_NONE, _NONE, _NONE, _NONE, _NONE)
+NO_WORDS = WordTimes(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE)
 
 
 def times_of_words(
@@ -149,8 +152,9 @@ def word_times(
     cycle : int
         Attoseconds of a cycle, in which a word is handed over.
     """
-    count = len(words)
-    room, lag = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+    base = np.cumsum(words) - words
+    total = int(words.sum())
+    room, lag = np.full(total, -1, np.int64), np.zeros(total, np.int64)
     scalar = (unit == Unit.S) | (kind == Kind.BARRIER_ALL)
     for begin, end in pairwise(first.tolist()):
         for queue in np.unique(unit[begin:end]):
@@ -158,22 +162,25 @@ def word_times(
             if not len(mine):
                 continue
             ends = np.cumsum(words[mine])
-            # The last word takes the place of the word that many before it, which its instruction
-            # takes out of the queue after the instruction before that one was taken.
-            old = ends - 1 - queue_words
+            # A word takes the place of the word that many before it in the queue, which its
+            # instruction takes out after the instruction before that one was taken.
+            numbers = np.arange(ends[-1])
+            old = numbers - queue_words
             owner = np.searchsorted(ends, old, side="right")
             waits = (old >= 0) & (owner > 0)
             before = mine[np.maximum(owner - 1, 0)]
-            room[mine] = np.where(waits, before, -1)
             begins = (ends - words[mine])[owner]
-            lag[mine] = np.where(waits, (ends - queue_words - begins + 2) * cycle, 0)
-    at = np.zeros(count, np.int64)
+            places = np.repeat(base[mine] - (ends - words[mine]), words[mine]) + numbers
+            room[places] = np.where(waits, before, -1)
+            lag[places] = np.where(waits, (old - begins + 3) * cycle, 0)
+    at = np.zeros(len(words), np.int64)
     for begin, end in pairwise(first.tolist()):
         at[begin:end] = np.cumsum(words[begin:end]) - words[begin:end]
     return WordTimes(
         at=at,
         count=words,
         prepare=(words + 1) * cycle,
+        base=base,
         room=room,
         room_lag=lag,
         arrive=cycle,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from vitruvian.common.table import csv_text, is_number, open_console, print_table
-from vitruvian.flows.asic.measure import AreaRow
+from vitruvian.flows.asic.measure import AreaRow, Settings
 
 NOTE = (
     "Yosys synth -flatten; dfflibmap; abc -constr (BUF_X4 drives, 5 fF load) -D at each target; "
@@ -17,6 +17,13 @@ TILE_NOTE = (
     "module by module; buffers between modules; delay: longest path of the whole unit with "
     "clock-to-output, set-up and the library's wire load for each net"
 )
+_ADDERS = "full adders of the library, found by extract_fa; all else: "
+
+
+def note(settings: Settings) -> str:
+    """Return the conditions of a table of area or delay."""
+    usual = TILE_NOTE if settings.tile else NOTE
+    return _ADDERS + usual if settings.recipe.adders else usual
 
 
 def number(value: float | None, digits: int = 0) -> str:

@@ -210,7 +210,7 @@ def _finish(
 def _area(options: argparse.Namespace) -> int:
     rows, settings = _measure(options)
     table = report.area_table(rows)
-    note = report.TILE_NOTE if settings.tile else report.NOTE
+    note = report.note(settings)
     report.show(table, title=f"Area, library {settings.library.name}", note=note)
     _show_tiles(rows)
     if any(len(row.pieces) > 1 for row in rows):
@@ -225,7 +225,7 @@ def _timing(options: argparse.Namespace) -> int:
     rows, settings = _measure(options)
     table = report.timing_table(rows)
     title = f"Longest paths, ns, library {settings.library.name}"
-    report.show(table, title=title, note=report.TILE_NOTE if settings.tile else report.NOTE)
+    report.show(table, title=title, note=report.note(settings))
     _show_tiles(rows)
     if options.path:
         for row in rows:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
+from vitruvian.golden.simd2.op import Op
+
 #: Version of the encoding; a program says which one it is in.
-VERSION = 2
+VERSION = 3
 
 WORD_BITS = 64
 OPCODE_BITS, UNIT_BITS, LENGTH_BITS = 8, 3, 5
@@ -204,6 +206,8 @@ ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
 _ATOMICS = ("add", "max", "min")
 _LAYOUTS, _QUANTS = ("nz", "nd"), ("", "scalar", "vector")
 _INITS, _CROSS = ("zero", "bias", "accumulate"), ("kind", "group", "others")
+#: The operations of a product; one that names none is an mma, whose code is 0.
+PRODUCTS = tuple(op.mnemonic for op in Op)
 
 
 def _members(text: str) -> tuple[Member, ...]:
@@ -238,6 +242,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "layout": _LAYOUTS,
         "quant": _QUANTS,
         "init": _INITS,
+        "product": PRODUCTS,
         "cross": _CROSS,
         "dtype": DTYPES,
         "unit": UNITS,
@@ -303,7 +308,7 @@ _TABLE: tuple[tuple[str, str, str, str], ...] = (
         "[atomic:dtype] [atomic_operation:atomic]",
         "",
     ),
-    ("mmad", "c a b [bias]", "init:init [a_transposed:1] m:16 k:16 n:16", ""),
+    ("mmad", "c a b [bias]", "init:init [a_transposed:1] m:16 k:16 n:16 [operation:product]", ""),
     *((op, *_BINARY, "mask") for op in "vadd vsub vmul vmax vmin vdiv vand vor".split()),
     *((op, *_BINARY, "mask") for op in "vmadd vmaddrelu vaddrelu vsubrelu vmla".split()),
     *(

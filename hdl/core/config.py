@@ -11,6 +11,7 @@ from ..cube.config import MatrixUnitConfig
 from ..vector.config import VectorConfig
 from ..vector.extension import ExtensionConfig
 from .ports import BLOCK_BYTES
+from .products import products_of
 
 _KIB = 1024
 #: What unit S can be.
@@ -33,7 +34,7 @@ class CoreConfig:
     ----------
     tile : MatrixUnitConfig
         The matrix unit. Its rows and columns are powers of two up to 16, a row of its operands has
-        at most 32 bytes, and it has FP32 results.
+        at most 32 bytes, and it has a product of ``products_of``.
     vector : VectorConfig
         The vector unit, with 16 to 128 lanes: one to eight blocks of 32 bytes a cycle.
     l1, l0a, l0b, l0c, ub : int
@@ -98,8 +99,9 @@ class CoreConfig:
         for name in ("m", "n"):
             if getattr(tile, name) not in (2, 4, 8, 16):
                 raise ValueError(f"tile must have {name} of 2, 4, 8 or 16, not {tile}")
-        if tile.k not in (4, 8, 16) or tile.word_bits != 32:
-            raise ValueError(f"tile must have k of 4, 8 or 16 and FP32 sums, not {tile}")
+        if tile.k not in (4, 8, 16):
+            raise ValueError(f"tile must have k of 4, 8 or 16, not {tile}")
+        products_of(tile)
         line, least = self.l1_blocks * BLOCK_BYTES, 2 * tile.k * min(tile.m, tile.n)
         if line > least:
             raise ValueError(
@@ -148,6 +150,17 @@ _TINY = CoreConfig(
     ub=64 * _KIB,
 )
 
+#: What the cores of more than one product have beside their tiles.
+_WIDE = CoreConfig(
+    tile=CONFIGS["cube_4x4x4"],
+    vector=VectorConfig(lanes=16, groups=("add", "compare", "convert")),
+    l1=64 * _KIB,
+    l0a=16 * _KIB,
+    l0b=16 * _KIB,
+    l0c=32 * _KIB,
+    ub=64 * _KIB,
+)
+
 #: The named cores.
 CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
     {
@@ -176,6 +189,15 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             l0c=256 * _KIB,
             ub=256 * _KIB,
         ),
+        # As ``micro`` in blocks a cycle, with INT8 and the FP32 of M³XU beside 16 bits.
+        "mixed": replace(
+            _WIDE,
+            tile=MatrixUnitConfig(
+                m=2, n=4, k=8, precisions=("fp16", "bf16", "int8", "fp32"), slots=8
+            ),
+        ),
+        # All operations of SIMD².
+        "semiring": replace(_WIDE, tile=CONFIGS["simd2_4x4"]),
         "small": CoreConfig(
             tile=MatrixUnitConfig(m=8, n=8, k=8, precisions=("fp16",)),
             vector=VectorConfig(lanes=64),

@@ -6,6 +6,7 @@ from .config import FLAGS, CoreConfig
 from .fetch import AHEAD
 from .lane_results import holds_results
 from .lanes import EXTRA_CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
+from .products import products_of
 
 _FLOATS = ("fp16", "fp32")
 
@@ -40,13 +41,15 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
         "tile": {
             "m": tile.m,
             "n": tile.n,
-            "k": tile.k,
             "slots": tile.slot_count,
-            "again": tile.pipeline + 1 - tile.addend_cycles,
             "latency": tile.latency_cycles,
             "occupied": tile.occupied_cycles,
             # A buffered unit offers a result at most every second cycle.
             "results": 2 if tile.buffered else 1,
+        },
+        "products": {
+            product.name: {"k": product.terms, "cycles": product.cycles, "again": product.again}
+            for product in products_of(tile)
         },
         "blocks": _reductions(config) | blocks,
         "latencies": latencies,

@@ -3,24 +3,26 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import ENCODINGS
+from vitruvian.golden.fp.formats import FORMATS
 
 from ..cube.ports import Start
 from ..cube.unit import MatrixUnit
 from .config import CoreConfig
 from .ports import PLACE_BITS, bits
+from .products import SUM_BITS, Chosen, products_of
 from .record import RECORD_BITS, part
 from .tile_walk import SIZE_BITS, TileWalk
 from .tiles import TileMemory
 
 
 class MatrixFeeder(wiring.Component):
-    """Unit M of a core: C = A·B, or C + A·B, on fractals.
+    """Unit M of a core: C = A·B, or C + A·B, on fractals, in each product of the tile.
 
     The tiles of C are done in groups of as many as the matrix unit has slots. All tiles of a group
     take their first step of K, then their second one, and so on. So a sum continues after as many
@@ -46,7 +48,8 @@ class MatrixFeeder(wiring.Component):
     Notes
     -----
     A step of K has as many terms as the matrix unit, and each is rounded. Elements beyond K count
-    as +0 on both sides; elements beyond M and N are not written.
+    as +0 on both sides, or as NaN if ⊕ is a minimum, maximum or disjunction; elements beyond M and
+    N are not written.
     """
 
     if TYPE_CHECKING:
@@ -75,22 +78,26 @@ class MatrixFeeder(wiring.Component):
         start = Signal()
         m.d.comb += [self.i.ready.eq(~active), start.eq(self.i.valid & self.i.ready)]
 
-        sizes = {name: Signal(SIZE_BITS, name=f"size_{name}") for name in "mkn"}
+        # K is in bytes.
+        widths = {"m": SIZE_BITS, "k": SIZE_BITS + bits(SUM_BITS // 8), "n": SIZE_BITS}
+        sizes = {name: Signal(width, name=f"size_{name}") for name, width in widths.items()}
         first = {name: Signal(27, name=f"first_{name}") for name in "abc"}
         adds = Signal()
         init = ENCODINGS["mmad"].members[0].names
         with m.If(start):
-            m.d.sync += [sizes[name].eq(part(record, "mmad", name)) for name in "mkn"]
+            m.d.sync += [sizes[name].eq(part(record, "mmad", name)) for name in "mn"]
             m.d.sync += [first[name].eq(part(record, "mmad", name)[PLACE_BITS:]) for name in "abc"]
             m.d.sync += [
                 adds.eq(part(record, "mmad", "init") == init.index("accumulate")),
                 active.eq(1),
             ]
-        walk = TileWalk(m, tile, sizes, start)
+        product = self._product(m, start, record, sizes["k"])
+        walk = TileWalk(m, tile, sizes, start, beats=product.beats, beat=product.beat)
 
         s = SimpleNamespace(
             walk=walk, first=first, adds=adds, active=active, go=Signal(name="go"), unit=unit
         )
+        s.product = product
         s.beyond = Signal(name="tile_beyond")
         s.waits = Signal(name="waits")  # for the matrix unit
         memories = {"a": self.a, "b": self.b, "c": self.c}
@@ -103,20 +110,60 @@ class MatrixFeeder(wiring.Component):
             m.d.sync += active.eq(0)
         return m
 
+    def _product(self, m: Module, start: Signal, record: Value, size: Signal) -> SimpleNamespace:
+        """Keep which product an instruction is, and its K in bytes.
+
+        Returns
+        -------
+        SimpleNamespace
+            ``precision`` and ``code`` for the matrix unit; ``compares`` if a pair of NaNs changes
+            no result. ``beats``: the bytes of a row of A that beats can take; ``beat``: the index
+            of those of this product. ``unit``: the bytes that K is a multiple of.
+        """
+        products = products_of(self.config.tile)
+        chosen = Chosen(record, products)
+        beats = sorted({product.nbytes for product in products})
+        numbers = {
+            "precision": chosen.value(lambda product: product.precision),
+            "code": chosen.value(lambda product: product.code),
+            "compares": chosen.value(lambda product: product.compares),
+            "beat": chosen.value(lambda product: beats.index(product.nbytes)),
+        }
+        kept: dict[str, Value] = {}
+        for name, value in numbers.items():
+            kept[name] = value
+            if not isinstance(value, Const):
+                kept[name] = Signal(len(value), name=f"product_{name}")
+                with m.If(start):
+                    m.d.sync += kept[name].eq(value)
+        elements = part(record, "mmad", "k")
+        with m.If(start):
+            step = chosen.value(lambda product: bits(product.element_bytes))
+            m.d.sync += size.eq(elements << step)
+        unit = min(product.element_bytes for product in products)
+        return SimpleNamespace(**kept, beats=beats, unit=unit)
+
     def _build_beats(self, m: Module, s: Any) -> None:
         """Read the tiles of a beat in one cycle, and put them into registers in the next one.
 
         While the registers do not take them, the memories keep what they have read.
         """
         tile, walk, unit = self.config.tile, s.walk, s.unit
+        skipped = bits(s.product.unit)  # low bits of numbers of bytes, which are 0
         layout = data.StructLayout(
-            {"start": Start, "slot": tile.slot_bits, "emit": 1, "terms": bits(tile.k) + 1}
+            {
+                "start": Start,
+                "slot": tile.slot_bits,
+                "emit": 1,
+                "taken": len(walk.taken) - skipped,
+                "within": len(walk.within) if len(s.product.beats) > 1 else 0,
+            }
         )
         now, read = Signal(layout, name="beat_now"), Signal(layout, name="beat_read")
         reads, reads_c = Signal(name="reads"), Signal(name="reads_c")
         of_c = s.adds & walk.opens
         begins = Mux(s.adds, Start.FROM_C.value, Start.ZERO.value)
-        a, b = (self._masked(m, memory, read.terms) for memory in (self.a, self.b))
+        a, b = (self._masked(m, memory, read, s.product) for memory in (self.a, self.b))
         beat = _behind(m, "beat", reads, Cat(read.start, read.slot, read.emit, a, b))
         # A buffered matrix unit takes C in the cycle after its beat.
         sums = [_behind(m, "c", reads_c, Value.cast(self.c.pieces))]
@@ -127,21 +174,25 @@ class MatrixFeeder(wiring.Component):
         free = (~reads | beat.takes) & (~reads_c | sums[0].takes) & s.room
         i, c = unit.i, unit.c
         operands = (i.payload.start, i.payload.slot, i.payload.emit, i.payload.a, i.payload.b)
+        constant = (i.payload.precision, i.payload.operation)  # until the instruction ends
         m.d.comb += [
             s.go.eq(s.active & ~walk.ended & free),
             walk.step.eq(s.go),
             Value.cast(now.start).eq(Mux(walk.opens, begins, Start.ACCUMULATE.value)),
             now.slot.eq(walk.slot),
             now.emit.eq(walk.closes),
-            now.terms.eq(walk.terms),
+            now.taken.eq(walk.taken[skipped:]),
+            now.within.eq(walk.within),
             # Without a look at whether the matrix unit is ready, which is late in the cycle.
             self.c.hold.eq(reads_c | (s.active & ~walk.ended & of_c)),
             i.valid.eq(beat.valid),
             beat.ready.eq(i.ready),
             Cat(*(Value.cast(operand) for operand in operands)).eq(beat.value),
+            Value.cast(constant[0]).eq(s.product.precision),
+            Value.cast(constant[1]).eq(s.product.code),
             c.valid.eq(sums[-1].valid),
             sums[-1].ready.eq(c.ready),
-            Value.cast(c.payload).eq(sums[-1].value),
+            Value.cast(c.payload).eq(_widened(sums[-1].value, SUM_BITS, tile.word_bits)),
             s.waits.eq(reads | beat.valid),
         ]
         with m.If(s.go):
@@ -169,7 +220,7 @@ class MatrixFeeder(wiring.Component):
             self.c.target.eq(done.address),
             self.c.rows.eq(done.rows),
             self.c.bytes.eq(done.bytes),
-            Value.cast(self.c.values).eq(Value.cast(unit.o.payload)),
+            Value.cast(self.c.values).eq(_narrowed(unit.o.payload)),
             targets.r_en.eq(self.c.write),
         ]
         rows = sum((done.rows[i] for i in range(1, tile.m)), Value.cast(done.rows[0]))
@@ -187,11 +238,39 @@ class MatrixFeeder(wiring.Component):
             self.c.tile.eq(s.tiles["c"]),
         ]
 
-    def _masked(self, m: Module, memory: TileMemory, terms: Value) -> Value:
-        """Return the tile that was read, with +0 for terms beyond K."""
-        k = self.config.tile.k
-        on = Cat(*((terms > i).replicate(16) for i in range(k)))
-        return Cat(*(memory.pieces[i] & on for i in range(memory.banks)))
+    def _masked(self, m: Module, memory: TileMemory, read: Any, product: Any) -> Value:
+        """Return the tile that was read, with what changes no result in place of terms beyond K.
+
+        A beat that takes a part of a piece has this part in its lowest bytes.
+        """
+        tile, unit = self.config.tile, product.unit
+        piece_bits, size = 16 * tile.k, 8 * unit
+        on = Cat(*((read.taken > i).replicate(size) for i in range(piece_bits // size)))
+        nan = FORMATS["fp32" if tile.one_pair else "fp16"]
+        filler = Const(nan.canonical_nan, nan.storage_bits).replicate(
+            piece_bits // nan.storage_bits
+        )
+        rows = []
+        for i in range(memory.banks):
+            row: Value = memory.pieces[i]
+            if len(product.beats) > 1:
+                row = row >> Cat(Const(0, 3), read.within)
+            row = row & on
+            if not isinstance(product.compares, Const):
+                row = row | (filler & ~on & product.compares.replicate(piece_bits))
+            rows.append(Cat(row, Const(0, tile.bus_bits - piece_bits)))
+        return Cat(*rows)
+
+
+def _widened(value: Value, bits_of: int, width: int) -> Value:
+    """Return words with zeros above each of them."""
+    words = [value[low : low + bits_of] for low in range(0, len(value), bits_of)]
+    return Cat(*(Cat(word, Const(0, width - bits_of)) for word in words))
+
+
+def _narrowed(fractal: Any) -> Value:
+    """Return the sums of a fractal of words, which are their low bits."""
+    return Cat(*(Value.cast(word)[:SUM_BITS] for row in fractal for word in row))
 
 
 def _behind(m: Module, name: str, valid: Value, value: Value) -> SimpleNamespace:

@@ -19,6 +19,7 @@ from .lanes import (
     ExtraOp,
 )
 from .ports import BLOCK_BYTES
+from .products import PLAIN, products_of
 
 #: Instructions of units other than V, by unit.
 MOVES = {
@@ -40,6 +41,8 @@ SOURCES = {"MTE1": "L1", "MTE2": "GM", "MTE3": "UB"}
 _SIZES = {1: ("int8", "uint8"), 4: ("fp32", "int32", "uint32"), 8: ("int64", "uint64")}
 _WIDE = ("fp32", "int32", "uint32")
 _ANY_16 = ("fp16", "bf16", "int16", "uint16")
+#: The dtypes of L0C and of the target of ``matrix_out``.
+_RESULTS = (("fp32", "fp32"), ("fp32", "fp16"), ("int32", "int32"))
 
 
 def refusal(
@@ -157,11 +160,14 @@ def _product(config: CoreConfig, codes: _Codes) -> Iterator[str]:
     for name, buffer in (("c", "L0C"), ("a", "L0A"), ("b", "L0B")):
         if codes.buffer(name) != buffer:
             yield f"must have {name.upper()} in {buffer}, not in {codes.buffer(name)}"
-    precisions = config.tile.precisions
-    kinds = {codes.dtype("a"), codes.dtype("b")}
-    if len(kinds) > 1 or not kinds <= set(precisions) or codes.dtype("c") != "fp32":
-        given = ", ".join(codes.dtype(name) for name in "abc")
-        yield f"must be of {', '.join(precisions)} with sums in fp32, not {given}"
+    operation = codes.name("operation") if codes.has("operation") else PLAIN
+    given = tuple(codes.dtype(name) for name in "abc")
+    products = [p for p in products_of(config.tile) if p.operation == operation]
+    if not products:
+        yield f"must not be {operation}, which the tile of the core lacks"
+    elif given not in [(p.dtype, p.dtype, p.sums) for p in products]:
+        allowed = ", ".join(f"{p.dtype} with sums in {p.sums}" for p in products)
+        yield f"must be of {allowed}, not {', '.join(given)}"
     elif codes.name("init") == "bias":
         yield "must not start from a bias"
     elif codes.has("a_transposed") and codes.number("a_transposed"):
@@ -307,10 +313,12 @@ def _fixed(op: str, codes: _Codes) -> Iterator[str]:
     kinds = codes.dtype("src"), codes.dtype("dst")
     if codes.buffer("src") != "L0C" or codes.buffer("dst") not in ("GM", "L1"):
         yield f"must be from L0C to GM or L1, not {codes.buffer('src')} to {codes.buffer('dst')}"
-    elif kinds[0] != "fp32" or kinds[1] not in ("fp32", "fp16"):
-        yield f"must be from fp32 to fp32 or fp16, not {kinds[0]} to {kinds[1]}"
+    elif kinds not in _RESULTS:
+        yield f"must be from fp32 to fp32 or fp16, or int32 as it is, not {kinds[0]} to {kinds[1]}"
     elif codes.name("quant") or codes.has("atomic"):
         yield "must not have a quantisation or atomic"
+    elif codes.number("relu") and kinds[0] != "fp32":
+        yield f"must have relu of fp32, not of {kinds[0]}"
     elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:
         yield "must have strides of whole blocks of 32 bytes"
     yield from _aligned(codes, ("dst", "src"))
@@ -320,8 +328,8 @@ def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
     kinds = codes.dtype("src"), codes.dtype("dst")
     if codes.buffer("src") != "L0C" or codes.buffer("dst") != "UB":
         yield f"must be from L0C to UB, not {codes.buffer('src')} to {codes.buffer('dst')}"
-    elif kinds[0] != "fp32" or kinds[1] not in ("fp32", "fp16"):
-        yield f"must be from fp32 to fp32 or fp16, not {kinds[0]} to {kinds[1]}"
+    elif kinds not in _RESULTS:
+        yield f"must be from fp32 to fp32 or fp16, or int32 as it is, not {kinds[0]} to {kinds[1]}"
     elif kinds[1] == "fp16" and "convert" not in config.vector.groups:
         yield "needs the group convert of the vector unit, which the core lacks"
     elif codes.name("quant") or codes.has("atomic"):

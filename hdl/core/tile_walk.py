@@ -1,11 +1,12 @@
 """The order in which unit M takes the tiles of its operands."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from .guard import reaches
-from .ports import bits
+from .ports import BLOCK_BYTES, bits
 from .tiles import ROWS, TileMemory
 
 #: Bits of a size of a product.
@@ -16,14 +17,33 @@ class TileWalk:
     """The order of beats: groups of tiles of C; in a group the steps of K; in a step the tiles.
 
     ``step`` goes on to the next beat. The other signals describe the current beat: ``opens`` and
-    ``closes`` if it is the first or last of its sum, its ``slot``, its number of ``terms``, and the
-    ``rows`` and ``bytes`` of the tile of C that the product has. ``ended`` is set behind the last.
+    ``closes`` if it is the first or last of its sum, its ``slot``, the ``taken`` bytes of a row of
+    A, the byte of its piece at which these begin (``within``), and the ``rows`` and ``bytes`` of
+    the tile of C that the product has. ``ended`` is set behind the last.
+
+    Parameters
+    ----------
+    sizes : dict of str to Signal
+        M and N in elements, and K in bytes.
+    beats : sequence of int
+        The bytes of a row of A that a beat can take, powers of two in rising order.
+    beat : Value
+        Those of this product, as an index in ``beats``.
     """
 
-    def __init__(self, m: Module, tile: Any, sizes: dict[str, Signal], start: Value):
-        self.tile = tile
+    def __init__(
+        self,
+        m: Module,
+        tile: Any,
+        sizes: dict[str, Signal],
+        start: Value,
+        *,
+        beats: Sequence[int],
+        beat: Value,
+    ):
+        self.tile, self._beats, self._beat = tile, beats, beat
         self.row_step, self.column_step = bits(tile.m), bits(tile.n)
-        self.k_step = bits(tile.k)
+        self.piece_step = bits(2 * tile.k)
         self.step, self.ended = Signal(name="walk_step"), Signal(name="walk_ended")
         self._build_counts(m, sizes)
         self._build_state(m, sizes)
@@ -38,18 +58,24 @@ class TileWalk:
         m.d.comb += [
             self.m_count.eq((sizes["m"] + tile.m - 1) >> self.row_step),
             self.n_count.eq((sizes["n"] + tile.n - 1) >> self.column_step),
-            self.k_count.eq((sizes["k"] + tile.k - 1) >> self.k_step),
+            self.k_count.eq(self._by_beat(lambda n: (sizes["k"] + n - 1) >> bits(n))),
         ]
         # Fractals of 16 × 16.
         self.m_fractals, self.n_fractals, self.k_fractals = (
             Signal(SIZE_BITS, name=f"{name}_fractals") for name in ("m", "n", "k")
         )
-        for size, count in (
-            ("m", self.m_fractals),
-            ("n", self.n_fractals),
-            ("k", self.k_fractals),
-        ):
-            m.d.comb += count.eq((sizes[size] + ROWS - 1) >> 4)
+        m.d.comb += [
+            self.m_fractals.eq((sizes["m"] + ROWS - 1) >> 4),
+            self.n_fractals.eq((sizes["n"] + ROWS - 1) >> 4),
+            self.k_fractals.eq((sizes["k"] + BLOCK_BYTES - 1) >> bits(BLOCK_BYTES)),
+        ]
+
+    def _by_beat(self, of: Callable[[int], Value]) -> Value:
+        """Return what follows from the bytes of a beat."""
+        result = of(self._beats[0])
+        for n, nbytes in enumerate(self._beats[1:], start=1):
+            result = Mux(self._beat == n, of(nbytes), result)
+        return result
 
     def _build_state(self, m: Module, sizes: dict[str, Signal]) -> None:
         """Describe the current beat."""
@@ -62,7 +88,9 @@ class TileWalk:
         self.opens, self.closes = Signal(name="walk_opens"), Signal(name="walk_closes")
         self._last_tile = last_tile = Signal(name="last_tile")  # of all of C
         self._last_slot = last_slot = Signal(name="last_slot")  # of the group
-        self.terms = Signal(bits(tile.k) + 1, name="walk_terms")
+        self.taken = Signal(bits(2 * tile.k) + 1, name="walk_taken")
+        self._byte = Signal(len(sizes["k"]), name="walk_byte")  # the first one of the beat
+        self.within = self._byte[: self.piece_step]
         self.rows, self.bytes = (
             Signal(tile.m, name="walk_rows"),
             Signal(4 * tile.n, name="walk_bytes"),
@@ -72,7 +100,10 @@ class TileWalk:
             last_slot.eq(last_tile | (self.slot == tile.slot_count - 1)),
             self.opens.eq(self.k == 0),
             self.closes.eq(self.k + 1 == self.k_count),
-            self.terms.eq(Mux(self.closes, sizes["k"] - (self.k << self.k_step), tile.k)),
+            self._byte.eq(self._by_beat(lambda n: self.k.shift_left(bits(n)))),
+            self.taken.eq(
+                Mux(self.closes, sizes["k"] - self._byte, self._by_beat(lambda n: Const(n)))
+            ),
         ]
         for i in range(tile.m):
             m.d.comb += self.rows[i].eq((self.row << self.row_step) + i < sizes["m"])
@@ -128,17 +159,17 @@ class TileWalk:
         return number >> per, number[:per] if per else Const(0, 1)
 
     def _split_k(self) -> tuple[Value, Value]:
-        per = 4 - self.k_step
-        return self.k >> per, self.k[:per] if per else Const(0, 1)
+        low, high = self.piece_step, bits(BLOCK_BYTES)
+        return self._byte[high:], self._byte[low:high] if high > low else Const(0, 1)
 
     def tiles(
         self, m: Module, memories: dict[str, TileMemory], first: dict[str, Signal]
     ) -> tuple[dict[str, Value], Value]:
         """Return the addresses of the beat's tiles a, b and c, and 1 if one is not in its memory.
 
-        The fractals of A are (M/16, K/16), those of B (K/16, N/16) with a row for each column of B,
-        and those of C (N/16, M/16). No number of fractals may exceed that of its memory, so the
-        products are short.
+        With K in blocks of 32 bytes, the fractals of A are (M/16, K), those of B (K, N/16) with a
+        row for each column of B, and those of C (N/16, M/16). No number of fractals may exceed that
+        of its memory, so the products are short.
         """
         (row, upper), (column, left), (deep, piece) = (
             self._split_row(self.row),

@@ -86,6 +86,7 @@ def build(
     dtype: str = "fp16",
     out: str | None = None,
     data: tuple[np.ndarray, np.ndarray] | None = None,
+    operation: str = "mma",
 ) -> Program:
     """Build C (m, n) = A (m, k) · B (k, n).
 
@@ -97,12 +98,16 @@ def build(
         By default, that of ``choose``.
     cores : int, optional
         By default, all cores of the chip.
-    dtype : {"fp16", "int8"}
-        The dtype of A and B.
+    dtype : {"fp16", "int8", "bf16", "fp32"}
+        The dtype of A and B. The Cubes of Ascend chips multiply the first two.
     out : str, optional
-        The dtype of C: "fp16" (default) or "fp32", and "int32" for int8 operands.
+        The dtype of C: "fp16" (default) or "fp32", "int32" for int8 operands, and "fp32" for
+        others.
     data : (A, B), optional
         Arrays of shapes (m, k) and (k, n); without them, only times can be computed.
+    operation : str
+        As ``Core.mmad`` takes it. With another operation than "mma", k must be whole blocks, as the
+        zeros of a last one would be operands.
 
     Returns
     -------
@@ -120,6 +125,8 @@ def build(
     out = outs[0] if out is None else out
     if out not in outs:
         raise ValueError(f"out of {dtype} must be one of {', '.join(outs)}, not {out!r}")
+    if operation != "mma" and k % deep:
+        raise ValueError(f"k must be a multiple of {deep} with {operation}, not {k}")
     c_bytes = 2 if out == "fp16" else 4
     cores = chip.kind().count if cores is None else cores
     if tiling is None:
@@ -137,7 +144,7 @@ def build(
     w = program.tensor("b", (kb, nb, 16, deep), dtype, b)
     y = program.tensor("c", (nb, mb, 16, 16), out)
     for number, part in enumerate(p.across):
-        _MatmulEmitter(program.core(number), p, part, (x, w, y), sum_dtype).emit()
+        _MatmulEmitter(program.core(number), p, part, (x, w, y), sum_dtype, operation).emit()
     return program
 
 
@@ -151,8 +158,9 @@ class _MatmulEmitter:
         part: tuple[int, int, int, int],
         tensors: tuple[View, View, View],
         sum_dtype: str,
+        operation: str = "mma",
     ) -> None:
-        self.core, self.p, self.part = core, p, part
+        self.core, self.p, self.part, self.operation = core, p, part, operation
         self.x, self.w, self.y = tensors
         dtype, deep, slots = self.x.dtype, self.x.shape[3], p.tiling.b_num
         m, k, n = p.m.largest, p.k.largest, p.n.largest
@@ -225,7 +233,8 @@ class _MatmulEmitter:
                 core.pipe_barrier(M)
             c, deep = self.l0c[adding.slot], self.x.shape[3]
             init = "accumulate" if t else "zero"
-            core.mmad(c, left, right, m=16 * m, k=deep * k, n=16 * n, init=init)
+            sizes = {"m": 16 * m, "k": deep * k, "n": 16 * n}
+            core.mmad(c, left, right, **sizes, init=init, operation=self.operation)
         if t == p.k.tiles - 1:
             adding.end()
 

@@ -18,6 +18,8 @@ from vitruvian.sim.kernels.kernel import complete_kind
 DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "fp16": (16, "fp32", ("fp16", "fp32")),
     "int8": (32, "int32", ("int32",)),
+    "bf16": (16, "fp32", ("fp32",)),
+    "fp32": (8, "fp32", ("fp32",)),
 }
 
 #: Bytes in a fractal of A or B.
@@ -103,7 +105,7 @@ class MatmulPlan:
 
 
 def blocks_of(m: int, k: int, n: int, dtype: str = "fp16") -> tuple[int, int, int]:
-    """Return the number of blocks along each direction; a block is 16 × 16 × 16 (int8: K is 32).
+    """Return the number of blocks along each direction: 16 × 16, and 32 bytes of K.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def core_config(core: Any) -> Any:
     return CORES[core]
 
 
-def core_facts(core: Any) -> dict[str, dict[str, int]]:
+def core_facts(core: Any) -> dict[str, dict[str, Any]]:
     """Return the numbers that the times of a core follow from (``hdl.core.facts``)."""
     from vitruvian.hdl.core.facts import core_facts as facts
 

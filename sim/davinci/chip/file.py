@@ -12,6 +12,7 @@ from typing import Any
 from vitruvian.common.toml_reader import TomlReader
 from vitruvian.common.toml_table import TABLES, TomlTable
 from vitruvian.common.validate import nearest
+from vitruvian.golden.core.encoding import PRODUCTS
 from vitruvian.sim.davinci.chip.hardware import MEMORY, Hardware
 from vitruvian.sim.davinci.chip.hardware_table import read_hardware
 from vitruvian.sim.davinci.chip.interlocks import read_units
@@ -293,6 +294,7 @@ class _ChipReader(TomlReader):
                 self.fail((*inner.where, dtype), f"cube.depth must be of dtypes, not {dtype!r}")
             depths[dtype] = inner.whole(dtype)
         inner.done()
+        others = self.operation_depths(table.table("operation_depth", needed=False))
         cube = Cube(
             table.whole("m"),
             table.whole("n"),
@@ -301,9 +303,24 @@ class _ChipReader(TomlReader):
             table.number("start_ns", 0, scale=_NS),
             table.number("init_ns", scale=_NS),
             table.number("drain_ns", 0, scale=_NS),
+            operation_depths=MappingProxyType(others),
         )
         table.done()
         return cube
+
+    def operation_depths(self, table: TomlTable | None) -> dict[str, int]:
+        """Return the pairs of a step by dtype and operation; the table may be absent."""
+        depths: dict[str, int] = {}
+        if table is None:
+            return depths
+        for key in [k for k in table.data if k != "source"]:
+            dtype, _, operation = key.partition(" ")
+            if dtype not in DTYPES or operation not in PRODUCTS[1:]:
+                must = "cube.operation_depth must be of a dtype and an operation as 'fp16 minplus'"
+                self.fail((*table.where, key), f"{must}, not {key!r}")
+            depths[key] = table.whole(key)
+        table.done()
+        return depths
 
     def scalar(self, table: TomlTable | None) -> Mapping[str, Fraction]:
         assert table is not None

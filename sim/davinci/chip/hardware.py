@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci.chip.beats import BLOCKS, read_cycles
-from vitruvian.sim.davinci.chip.products import TileTiming, product_cycles
+from vitruvian.sim.davinci.chip.products import BeatTiming, TileTiming, product_cycles
 from vitruvian.sim.davinci.isa.instruction import Instruction, Unit
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, Span
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
@@ -75,6 +75,8 @@ class Hardware:
     latencies : mapping of str to int
         Cycles from the operands of a block to its result where these are not ``stages``.
     tile : TileTiming
+    products : mapping of str to BeatTiming
+        The beats of each dtype, and of each operation other than mma ("fp16 minplus").
     """
 
     queue_words: int
@@ -89,6 +91,7 @@ class Hardware:
     blocks: Mapping[str, int]
     latencies: Mapping[str, int]
     tile: TileTiming
+    products: Mapping[str, BeatTiming]
 
     @property
     def block_turn(self) -> int:
@@ -108,7 +111,9 @@ class Hardware:
             return Occupied(cycles=self._scalar(instruction))
         if unit == Unit.M:
             f = instruction.fields
-            cycles = product_cycles(self.tile, f["m"], f["k"], f["n"])
+            name = instruction.operands["a"].dtype
+            name += f" {f['operation']}" if "operation" in f else ""
+            cycles = product_cycles(self.tile, self.products[name], f["m"], f["k"], f["n"])
             return Occupied(cycles=cycles + 4)
         if unit == Unit.FIX:  # a row of a fractal is two blocks
             f = instruction.fields

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from vitruvian.common.toml_table import TomlTable
 from vitruvian.sim.davinci.chip.hardware import Hardware
-from vitruvian.sim.davinci.chip.products import TileTiming
+from vitruvian.sim.davinci.chip.products import BeatTiming, TileTiming
 
 #: The largest number of words or blocks of a queue, or cycles of a latency.
 _MOST = 1 << 16
@@ -14,7 +14,8 @@ SETTINGS = (
     *("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages"),
     *("line_blocks", "lane_blocks", "lane_passes", "ub_banks"),
 )
-TILE = ("m", "n", "k", "slots", "again", "latency", "occupied", "results")
+TILE = ("m", "n", "slots", "latency", "occupied", "results")
+PRODUCT = ("k", "cycles", "again")
 
 
 def read_hardware(table: TomlTable | None) -> Hardware | None:
@@ -32,9 +33,20 @@ def read_hardware(table: TomlTable | None) -> Hardware | None:
     assert tile is not None
     sizes = {key: tile.whole(key, high=_MOST) for key in TILE}
     tile.done()
+    products = {}
+    for name, inner in table.tables("products").items():
+        beat = {key: inner.whole(key, high=_MOST) for key in PRODUCT}
+        products[name] = BeatTiming(**beat)
+        inner.done()
     blocks, latencies = (_by_operation(table, key) for key in ("blocks", "latencies"))
     table.done()
-    return Hardware(**settings, tile=TileTiming(**sizes), blocks=blocks, latencies=latencies)
+    return Hardware(
+        **settings,
+        tile=TileTiming(**sizes),
+        products=MappingProxyType(products),
+        blocks=blocks,
+        latencies=latencies,
+    )
 
 
 def _by_operation(table: TomlTable, key: str) -> Mapping[str, int]:

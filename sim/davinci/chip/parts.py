@@ -5,7 +5,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from vitruvian.common.validate import ceil_div, one_of
@@ -236,6 +236,9 @@ class Cube:
     drain_s : Fraction
         Seconds from the last step until the results are there; the pipeline takes the steps of the
         next product meanwhile.
+    operation_depths : mapping of str to int
+        Pairs that a step of another operation than mma takes, by dtype and operation ("fp16
+        minplus"). Most Cubes have none.
     """
 
     m: int
@@ -245,8 +248,9 @@ class Cube:
     start_s: Fraction
     init_s: Fraction
     drain_s: Fraction = Fraction(0)
+    operation_depths: Mapping[str, int] = field(default_factory=dict)
 
-    def steps(self, m: int, k: int, n: int, dtype: str) -> int:
+    def steps(self, m: int, k: int, n: int, dtype: str, operation: str = "mma") -> int:
         """Return the number of steps of an m × k by k × n product; edge steps may be partly filled.
 
         Parameters
@@ -255,11 +259,20 @@ class Cube:
             Sizes in elements.
         dtype : str
             The dtype of the operands.
+        operation : str
+            The operation, a mnemonic of ``golden.simd2.Op``.
 
         Raises
         ------
         ValueError
-            If the Cube does not multiply this dtype.
+            If the Cube does not multiply this dtype, or lacks the operation on it.
         """
-        one_of("mmad dtype", dtype, self.depths)
-        return ceil_div(m, self.m) * ceil_div(n, self.n) * ceil_div(k, self.depths[dtype])
+        if operation == "mma":
+            one_of("mmad dtype", dtype, self.depths)
+            depth = self.depths[dtype]
+        else:
+            keys = [key.split() for key in self.operation_depths]
+            allowed = ("mma", *(name for kind, name in keys if kind == dtype))
+            one_of(f"operation of mmad on {dtype}", operation, allowed)
+            depth = self.operation_depths[f"{dtype} {operation}"]
+        return ceil_div(m, self.m) * ceil_div(n, self.n) * ceil_div(k, depth)

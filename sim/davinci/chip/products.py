@@ -12,36 +12,55 @@ class TileTiming:
 
     Attributes
     ----------
-    m, n, k : int
-        Sizes of a tile.
+    m, n : int
+        Rows and columns of a tile.
     slots : int
         Tiles of C whose sums are open at a time.
-    again : int
-        Cycles from a beat to the next one that accumulates in the same slot.
     latency : int
-        Cycles from a beat to its result.
+        Cycles from the last cycle of a beat to its result.
     occupied : int
-        Cycles from a beat whose result is taken at once to the next beat in its slot.
+        Cycles from the last cycle of a beat whose result is taken at once to the next beat in its
+        slot.
     results : int
         Cycles from one result to the next.
     """
 
     m: int
     n: int
-    k: int
     slots: int
-    again: int
     latency: int
     occupied: int
     results: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class BeatTiming:
+    """The beats of a dtype and an operation.
+
+    Attributes
+    ----------
+    k : int
+        Elements of a row of A in a beat.
+    cycles : int
+        Cycles of a beat.
+    again : int
+        Cycles from the last cycle of a beat to the first one of the next beat that accumulates in
+        the same slot.
+    """
+
+    k: int
+    cycles: int
+    again: int
+
+
 @lru_cache(4096)
-def product_cycles(tile: TileTiming, m: int, k: int, n: int) -> int:
+def product_cycles(tile: TileTiming, beat: BeatTiming, m: int, k: int, n: int) -> int:
     """Return the cycles from the first beat of a product to the last result.
 
     Parameters
     ----------
+    beat : BeatTiming
+        That of the product's dtype and operation.
     m, k, n : int
         Sizes in elements.
 
@@ -51,24 +70,25 @@ def product_cycles(tile: TileTiming, m: int, k: int, n: int) -> int:
     step of K before the next step.
     """
     count = ceil_div(m, tile.m) * ceil_div(n, tile.n)
-    steps = ceil_div(k, tile.k)
+    steps = ceil_div(k, beat.k)
+    more = beat.cycles - 1
     free = [0] * tile.slots  # when a slot can take the first beat of a tile
-    now = 0  # when the next beat can be taken
+    now = 0  # when the next beat can begin
     result = -tile.results
     while count:
         group = min(count, tile.slots)
         count -= group
         first = []
         for slot in range(group):
-            first.append(max(now, free[slot]))
+            first.append(max(now, free[slot]) + more)  # its last cycle
             now = first[-1] + 1
         last = first
         if steps > 1:
             last = []
             for at in first:
-                last.append(max(now, at + tile.again))
+                last.append(max(now, at + beat.again) + more)
                 now = last[-1] + 1
-            period = max(group, tile.again)
+            period = max(group * beat.cycles, beat.again + more)
             last = [at + (steps - 2) * period for at in last]
             now = last[-1] + 1
         for slot, at in enumerate(last):

@@ -23,7 +23,7 @@ _PATHS = {
     "V": ("L0C->UB", "UB->L0C", "UB->UB"),
     "FIX": ("L0C->GM", "L0C->L1"),
 }
-_Facts = dict[str, dict[str, int]]
+_Facts = dict[str, dict[str, Any]]
 _ALIGN = {"L1": 32, "L0A": 512, "L0B": 512, "L0C": 512, "UB": 32}
 
 
@@ -124,8 +124,17 @@ def _arithmetic(facts: _Facts, latency: int, cycle: Fraction, rate: str) -> Iter
     yield 'source = "hdl.core: a beat a cycle"'
     yield ""
     yield "[cube.depth]"
-    yield f"fp16 = {tile['k']}"
-    yield 'source = "CoreConfig"'
+    others = {name: beat for name, beat in facts["products"].items() if " " in name}
+    for name, beat in facts["products"].items():
+        if name not in others:
+            yield f"{name} = {beat['k']}"
+    yield 'source = "MatrixUnitConfig of the core"'
+    if others:
+        yield ""
+        yield "[cube.operation_depth]"
+        for name, beat in others.items():
+            yield f"{json.dumps(name)} = {beat['k']}"
+        yield 'source = "MatrixUnitConfig of the core"'
     yield ""
     yield "[scalar]"
     yield f"default_ns = {_number(cycle)}"
@@ -141,6 +150,12 @@ def _arithmetic(facts: _Facts, latency: int, cycle: Fraction, rate: str) -> Iter
     for key, value in tile.items():
         yield f"{key} = {value}"
     yield 'source = "MatrixUnitConfig of the core"'
+    for name, beat in facts["products"].items():
+        yield ""
+        yield f"[hardware.products.{json.dumps(name)}]"
+        for key, value in beat.items():
+            yield f"{key} = {value}"
+        yield 'source = "MatrixUnitConfig of the core"'
     for name, numbers in (("blocks", facts["blocks"]), ("latencies", facts["latencies"])):
         if numbers:
             yield ""

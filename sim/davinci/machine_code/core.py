@@ -11,7 +11,7 @@ from vitruvian.sim.davinci.chip.model import ATTO
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Core, Program
-from vitruvian.sim.davinci.semantics.matrix import Product, spec_product
+from vitruvian.sim.davinci.semantics.matrix import Product, SemiringProduct, SpecProduct
 from vitruvian.sim.davinci.timing.engine import run
 from vitruvian.sim.davinci.timing.lowering import lower
 from vitruvian.sim.rtl.core import CoreRun, core_config, refusal_of, run_words
@@ -169,7 +169,12 @@ def predicted_cycles(program: Program, core: Any = "tiny", *, latency: int = 1) 
 def core_product(core: Any) -> Product:
     """Return the product of a core's own tile, for the functional simulator."""
     tile = core_config(core).tile
-    return spec_product(lambda a, _b, _c: tile.spec(a))
+
+    def semiring(operation: str) -> Product:
+        spec = tile.spec("fp32" if tile.one_pair else "fp16")
+        return SemiringProduct(operation, k=spec.k, window=spec.sum.window)
+
+    return SpecProduct(lambda a, _b, _c: tile.spec(a), semiring)
 
 
 def image_of(program: Program, core: Any = None) -> ProgramImage:

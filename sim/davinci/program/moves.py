@@ -383,6 +383,7 @@ class Moves(Builder):
         init: str = "accumulate",
         bias: View | None = None,
         a_transposed: bool = False,
+        operation: str = "mma",
     ) -> Instruction:
         """Compute c = a·b + the start value that ``init`` names.
 
@@ -401,12 +402,15 @@ class Moves(Builder):
             n elements, the same for every row.
         a_transposed : bool
             If True, a is k × m. ``Functional`` does not model this.
+        operation : str
+            A mnemonic of ``golden.simd2.Op``: its ⊗ and ⊕ take the places of · and +, and the
+            identity of ⊕ that of 0. Few Cubes have others than "mma".
 
         Raises
         ------
         ProgramError
             If a size is below 1, ``init`` and ``bias`` do not fit, the core has no Cube, or the
-            Cube does not multiply the dtype.
+            Cube does not multiply the dtype or lacks the operation.
         """
         if init not in ("zero", "bias", "accumulate") or (init == "bias") != (bias is not None):
             self.fail(f"init of mmad must be zero, accumulate, or bias with a bias, not {init!r}")
@@ -416,7 +420,7 @@ class Moves(Builder):
         if cube is None or Unit.M not in self.units:
             self.fail(f"mmad must be on a core with a Cube, not on {self}")
         try:
-            steps = cube.steps(m, k, n, a.dtype)
+            steps = cube.steps(m, k, n, a.dtype, operation)
         except ValueError as error:
             self.fail(str(error))
         deep = ceil_div(k, BLOCK_BYTES // a.itemsize)
@@ -436,6 +440,8 @@ class Moves(Builder):
         fields: dict[str, Any] = {"m": m, "k": k, "n": n, "init": init}
         if a_transposed:
             fields["a_transposed"] = True
+        if operation != "mma":
+            fields["operation"] = operation
         work = Work(repeats=steps, operations=2 * m * n * k, precision=a.dtype)
         return self.add(
             Unit.M, "mmad", operands=operands, fields=fields, reads=spans, writes=(out,), work=work

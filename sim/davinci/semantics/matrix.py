@@ -9,6 +9,7 @@ from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
+from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
 
@@ -16,7 +17,8 @@ from .memory import FunctionalError, Memory
 
 #: A function of A (m, k), B (k, n) and C (m, n), codes or integers, and of their dtypes. It
 #: returns D = C + A·B (m, n). A product over a semiring has an attribute ``zero``: the code of the
-#: identity of ⊕, with which an mmad starts whose ``init`` is "zero".
+#: identity of ⊕, with which an mmad starts whose ``init`` is "zero". A Cube with several operations
+#: has an attribute ``semiring``: a function of an operation's mnemonic that returns its product.
 Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarray]
 
 
@@ -34,21 +36,70 @@ def golden_product(preset: str = "ieee") -> Product:
 
     If K is not a multiple of a block, +0 fills the last block.
     """
-    return spec_product(lambda a, b, c: _spec(a, b, c, preset))
+    return SpecProduct(lambda a, b, c: _spec(a, b, c, preset))
 
 
-def spec_product(spec_of: Callable[[str, str, str], DotSpec | IntDotSpec]) -> Product:
-    """Return the bit-exact product whose sums are rounded as a function of the dtypes says.
+class SpecProduct:
+    """The bit-exact product whose sums are rounded as a function of the dtypes says.
 
     If K is not a multiple of the specification's, +0 fills the last block.
+
+    Parameters
+    ----------
+    spec_of : function of the dtypes of A, B and C
+    semiring : function of str, optional
+        Returns the product of another operation than mma, by its mnemonic.
     """
 
-    def product(a, b, c, dtype_a, dtype_b, dtype_c):
-        spec = spec_of(dtype_a, dtype_b, dtype_c)
+    def __init__(
+        self,
+        spec_of: Callable[[str, str, str], DotSpec | IntDotSpec],
+        semiring: Callable[[str], Product] | None = None,
+    ):
+        self._spec_of = spec_of
+        if semiring is not None:
+            self.semiring = semiring
+
+    def __call__(self, a, b, c, dtype_a: str, dtype_b: str, dtype_c: str) -> np.ndarray:
+        """Return the codes of D; see ``Product``."""
+        spec = self._spec_of(dtype_a, dtype_b, dtype_c)
         result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
         return np.asarray(result).astype(c.dtype)
 
-    return product
+
+class SemiringProduct:
+    """The product D = C ⊕ (A ⊗ B), as ``golden.simd2.mmo`` defines it.
+
+    Parameters
+    ----------
+    op : Op or str
+    k : int
+        Terms of a fused sum, if ⊕ is +.
+    window : int, optional
+        Fraction bits of such a sum; by default those that it needs.
+
+    Attributes
+    ----------
+    op : Op
+    zero : int
+        The FP32 code of the identity of ⊕.
+    """
+
+    def __init__(self, op: Op | str, *, k: int, window: int | None = None) -> None:
+        self.op = as_op(op)
+        self.zero = int(np.float32(self.op.identity).view(np.uint32))
+        self._sums = {"k": k, "window": window if self.op.plus == "add" else None}
+
+    def __call__(self, a, b, c, dtype_a: str, dtype_b: str, dtype_c: str) -> np.ndarray:
+        """Return the codes of D; see ``Product``."""
+        kinds = {"fp16": np.float16, "fp32": np.float32}
+        if dtype_a != dtype_b or dtype_a not in kinds or dtype_c != "fp32":
+            raise ValueError(
+                f"operands must be fp16 or fp32 and sums fp32, not {dtype_a}, {dtype_b}, {dtype_c}"
+            )
+        left, right, start = a.view(kinds[dtype_a]), b.view(kinds[dtype_a]), c.view(np.float32)
+        d = mmo(self.op, left, right, start, **self._sums, squares="products")
+        return d.view(np.uint32)
 
 
 def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
@@ -113,6 +164,10 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
     fractals leave them in L0A and L0B, and C is (N/16, M/16, 16, 16).
     """
     f, operands = instr.fields, instr.operands
+    if "operation" in f:
+        if not hasattr(product, "semiring"):
+            raise FunctionalError(instr, f"this Cube has no {f['operation']}")
+        product = product.semiring(f["operation"])
     m, k, n = f["m"], f["k"], f["n"]
     if f.get("a_transposed"):
         raise FunctionalError(instr, "a transposed A is not modelled; load its fractals transposed")

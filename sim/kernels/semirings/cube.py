@@ -13,6 +13,7 @@ import numpy as np
 from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.golden.simd2.op import GROUP, KEPT, PARTS
 from vitruvian.sim.davinci import Chip, Core, Program
+from vitruvian.sim.davinci.semantics.matrix import SemiringProduct
 from vitruvian.sim.davinci.timing.engine import run
 from vitruvian.sim.davinci.timing.lowering import lower_sequences
 from vitruvian.sim.kernels import matmul
@@ -26,27 +27,9 @@ DEPTH = 16
 SPARSE_FRACTAL = FRACTAL * KEPT // GROUP + FRACTAL // 2 * KEPT // GROUP * 2 // 8
 
 
-class SemiringCube:
-    """A product for ``simulate(cube=…)``: D = C ⊕ (A ⊗ B) as ``golden.simd2.mmo`` defines it.
-
-    Attributes
-    ----------
-    op : Op
-    zero : int
-        The FP32 code of the identity of ⊕.
-    """
-
-    def __init__(self, op: Op | str) -> None:
-        self.op = as_op(op)
-        self.zero = int(np.float32(self.op.identity).view(np.uint32))
-
-    def __call__(self, a, b, c, dtype_a: str, dtype_b: str, dtype_c: str) -> np.ndarray:
-        """Return the codes of D; see ``semantics.matrix.Product``."""
-        if (dtype_a, dtype_b, dtype_c) != ("fp16", "fp16", "fp32"):
-            raise ValueError(f"operands must be fp16 and sums fp32, not {dtype_a} and {dtype_c}")
-        left, right = a.view(np.float16), b.view(np.float16)
-        d = mmo(self.op, left, right, c.view(np.float32), k=DEPTH, squares="products")
-        return d.view(np.uint32)
+def semiring_cube(op: Op | str) -> SemiringProduct:
+    """Return the product of a Cube of ``DEPTH`` terms for ``simulate(cube=…)``."""
+    return SemiringProduct(op, k=DEPTH)
 
 
 def expected(op: Op | str, a: np.ndarray, b: np.ndarray, out: str = "fp16") -> np.ndarray:

@@ -98,7 +98,7 @@ def test_instructions_for_a_term():
 def test_the_cube_computes_golden(op):
     a, b = operands(op, 80, 48, 96)
     program = cube.build(op, 80, 48, 96, chip=CHIP, out="fp32", data=(a, b))
-    report = simulate(program, cube=cube.SemiringCube(op))
+    report = simulate(program, cube=cube.semiring_cube(op))
     assert not report.findings
     got, expected = result(report.outputs["c"], 80, 96), cube.expected(op, a, b, "fp32")
     assert np.array_equal(got.view(np.uint32), expected.view(np.uint32))
@@ -111,7 +111,7 @@ def test_a_start_from_zeros_is_noticed(op):
     a, b = (sign * np.abs(x) for x in operands(op, 32, 32, 32))
     a, b = (a, -b) if op is Op.MAXMUL else (a, b)
     program = cube.build(op, 32, 32, 32, chip=CHIP, out="fp32", data=(a, b))
-    product = cube.SemiringCube(op)
+    product = cube.semiring_cube(op)
     right = result(simulate(program, cube=product).outputs["c"], 32, 32)
     assert np.array_equal(right, cube.expected(op, a, b, "fp32"))
     product.zero = 0

@@ -91,8 +91,9 @@ def _table() -> dict[str, Operation]:
         "matrix",
         "mmad",
         "c a b [bias]",
-        "m k n init [a_transposed]",
-        "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals",
+        "m k n init [a_transposed] [operation]",
+        "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals; "
+        "operation is one of SIMD², whose operators take the places of · and +",
     )
     # The vector unit. Strides are in blocks of 32 bytes; bit l of the mask enables lane l.
     for op in VECTOR_OPS.values():

@@ -12,7 +12,7 @@ from vitruvian.sim.davinci.isa.lanes import ALL
 from vitruvian.sim.davinci.isa.operands import View
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core, Program
-from vitruvian.sim.rtl.core import core_config, refusal_of
+from vitruvian.sim.rtl.core import core_config, core_facts, refusal_of
 
 from .chip import core_chip
 from .encode import Texts, encode
@@ -20,6 +20,8 @@ from .encode import Texts, encode
 _BLOCK, _FRACTAL = 32, 512
 #: The dtypes from which conversions are drawn.
 _DTYPES = ("fp16", "fp32", "int32", "int16", "int8", "uint8")
+#: The dtypes that the Cube of an Ascend 310 multiplies.
+_OF_ASCEND = {"fp16", "int8"}
 _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
 #: Operations that have integers as well, or integers alone.
 _INTEGER_OPS = ("vadd", "vsub", "vadds", "vaddrelu", "vsubrelu", "vabs", "vshl", "vshr")
@@ -57,8 +59,12 @@ class RandomProgram:
     def __init__(self, seed: int, core: Any, count: int = 20):
         self.config = core_config(core)
         self.random = np.random.default_rng(seed)
-        # No chip with a vector unit beside the Cube has a unit FIX.
-        chip = core_chip(self.config) if self.config.fix else load_chip("ascend310")
+        # The products of the core's tile: dtype, and the operation if it is no mma.
+        self._products = [name.split() for name in core_facts(self.config)["products"]]
+        # No chip with a vector unit beside the Cube has a unit FIX, or other products than these.
+        known = {name for name, *operation in self._products if not operation} <= _OF_ASCEND
+        known = known and not self.config.fix and not any(rest for _, *rest in self._products)
+        chip = load_chip("ascend310") if known else core_chip(self.config)
         self.program = Program(chip, f"random {seed}")
         self.core: Core = self.program.core()
         self.ops: list[str] = []
@@ -94,9 +100,13 @@ class RandomProgram:
         self.core.pipe_barrier()
 
     def _product(self, *, m: int, k: int, n: int, init: str, c: int) -> None:
-        a, b = (self.core.view(buffer, 0, (1,), "fp16") for buffer in ("L0A", "L0B"))
-        target = self.core.view("L0C", c, (1,), "fp32")
-        self.core.mmad(target, a, b, m=m, k=k, n=n, init=init)
+        dtype, *operation = self._choice(self._products)
+        a, b = (self.core.view(buffer, 0, (1,), dtype) for buffer in ("L0A", "L0B"))
+        target = self.core.view("L0C", c, (1,), "int32" if dtype == "int8" else "fp32")
+        named = {"operation": operation[0]} if operation else {}
+        if a.itemsize != 2:
+            k = max(k * 2 // a.itemsize - self._number(0, 2), 1)
+        self.core.mmad(target, a, b, m=m, k=k, n=n, init=init, **named)
 
     def _draw(self) -> None:
         """Append an instruction that the core has, and synchronise behind it."""

@@ -180,8 +180,10 @@ class ImageWalk:
     ----------
     asks, ready : Signal
         The record holds a Col2Im that can start; it is taken now.
+    half : Signal
+        The second block of a pixel of FP32, which has two.
     valid, step : Signal
-        There is a pixel; go on to the next one.
+        There is a pixel; the beat of the block has been made.
     row, inside : Value
         The block of the pixel, or 0 if it is outside of the image. A block beyond the end of UB
         has higher bits.
@@ -191,18 +193,25 @@ class ImageWalk:
         m.submodules.pixels = generator = AddressGenerator(config=conversion(blocks))
         self.asks, self.ready = Signal(name="image_asks"), Signal(name="image_ready")
         self.valid, self.step = Signal(name="pixel_there"), Signal(name="pixel_step")
+        self.half = Signal(name="pixel_half")
         far, nothing = Signal(name="image_far"), part(record, "col2im", "repeat") == 0
+        # The generator counts pixels, so that an image of FP32 begins at a pixel or in its middle.
+        wide, odd = Signal(name="pixels_wide"), Signal(name="image_odd")
+        is_wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
+        begin = part(record, "col2im", "dst")[PLACE_BITS:]
         begins_far = _command(m, generator.i.payload, record, "col2im", "dst")
         pixel = generator.o.payload.pixels[0]
         self.inside = pixel.inside
-        row = Cat(pixel.address, far)
+        row = Mux(wide, Cat(self.half, pixel.address, far) + odd, Cat(pixel.address, far))
         self.row = row & pixel.inside.replicate(len(row))
         with m.If(self.asks & self.ready):
-            m.d.sync += far.eq(begins_far)
+            m.d.sync += [far.eq(begins_far), wide.eq(is_wide), odd.eq(begin[0])]
+        with m.If(is_wide):
+            m.d.comb += generator.i.payload.base.eq(begin >> 1)
         m.d.comb += [
             generator.i.payload.mode.eq(Mode.PATCHES),
             generator.i.valid.eq(self.asks & ~nothing),
             self.ready.eq(generator.i.ready | nothing),
             self.valid.eq(generator.o.valid),
-            generator.o.ready.eq(self.step),
+            generator.o.ready.eq(self.step & (self.half | ~wide)),
         ]

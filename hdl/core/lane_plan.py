@@ -348,7 +348,8 @@ class LanePlan:
 
     def _build_images(self, m: Module, record: Value) -> None:
         """Add the rows of fractals, which follow each other, to pixels that a walk finds."""
-        row = BLOCK_BYTES // 2
+        wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
+        row = Mux(wide, 2 * BLOCK_BYTES, BLOCK_BYTES)
         m.d.comb += [
             self.now.images.eq(1),
             self.now.operation.eq(Operation.ADD.value),
@@ -356,9 +357,11 @@ class LanePlan:
             self.now.two.eq(1),
             self.places[2].eq(part(record, "col2im", "src")),
             self.counts[1].eq(ROWS),
-            self.steps[2][0].eq(ROWS * BLOCK_BYTES),
+            self.counts[2].eq(Mux(wide, 2, 1)),
+            self.steps[2][0].eq(ROWS * row),
             self.steps[2][1].eq(BLOCK_BYTES),
-            self.mask.eq((1 << row) - 1),
+            self.steps[2][2].eq(BLOCK_BYTES),
+            self.mask.eq((1 << BLOCK_BYTES // 2) - 1),
             self.lane_step.eq(0),
         ]
 

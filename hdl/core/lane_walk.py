@@ -30,8 +30,8 @@ class LaneWalk:
         First bytes of target, first and second operand of the beat.
     offsets : list of list of Signal
         Of each of them, the distance in bytes from there to every other block of the beat.
-    block : Signal
-        Number of the beat in the repeat.
+    block, inner : Signal
+        Number of the beat in the repeat, and in the innermost level.
     last_block : Signal
         The beat is the last one of the repeat.
     mask, lane : Signal
@@ -51,7 +51,7 @@ class LaneWalk:
             [Signal(ADDRESS_BITS, name=f"lane_{what}{o}") for o in range(3)]
             for what in ("begin", "place")
         )
-        self.block = self._index[1]
+        self.block, self.inner = self._index[1], self._index[2]
         self.mask = Signal(MASK_BITS, name="lane_mask")
         self.lane = Signal(7, name="lane_first")
         self._whole = Signal(MASK_BITS, name="whole_mask")

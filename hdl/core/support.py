@@ -141,6 +141,8 @@ def _move(op: str, unit: str, codes: _Codes) -> Iterator[str]:
             yield f"must transpose to L0A or L0B, not to {codes.buffer('dst')}"
         elif (codes.number("dst") | codes.number("dst_stride")) % FRACTAL_BYTES:
             yield "must transpose to whole fractals of 512 bytes"
+    elif op == "im2col" and codes.dtype("src") in _WIDE and codes.number("pad_value"):
+        yield "must pad elements of 32 bits with 0"
     elif op == "fill" and codes.dtype("dst") in ("int64", "uint64"):
         yield "must not fill with elements of 64 bits"
     elif op == "nd2nz" and codes.dtype("src") in ("int64", "uint64"):
@@ -189,8 +191,8 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         yield from _buffers(codes)
         if "add" not in config.vector.groups:
             yield "needs the group add of the vector unit, which the core lacks"
-        elif codes.dtype("dst") != "fp16":
-            yield f"must be of fp16, not {codes.dtype('dst')}"
+        elif codes.dtype("dst") not in ("fp16", "fp32"):
+            yield f"must be of fp16 or fp32, not {codes.dtype('dst')}"
         elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
             yield "must have operands at multiples of 32 bytes"
     elif op == "vtranspose":

@@ -148,6 +148,7 @@ class LaneFeeder(wiring.Component):
         self._build_registers(m, s)
         images = is_op(self.i.payload, "col2im")
         m.d.comb += [
+            s.images.half.eq(s.walk.inner != 0),
             s.images.asks.eq(self.i.valid & images & ~s.active),
             self.i.ready.eq(~s.active & (~images | s.images.ready)),
             start.eq(self.i.valid & self.i.ready),

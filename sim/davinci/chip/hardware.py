@@ -125,6 +125,7 @@ class Hardware:
             return Occupied(cycles=reads + 4 - none, moving=reads if ports else 0, ports=ports)
         if op == "col2im":  # a row of the image and one of the fractal, by one port
             rows = _ROWS * instruction.fields["repeat"]
+            rows *= 2 if instruction.operands["src"].dtype == "fp32" else 1  # two blocks
             ports = {"UB.read": 2 * rows, "UB.write": rows}
             moving = 2 + (rows - 1) * max(2, self.lane_passes) + self.lane_passes - 1
             cycles = moving + self.stages + 3 + _FIRST_PIXEL

@@ -305,11 +305,12 @@ class RandomProgram:
             )
         else:
             place = (self._number(0, kernel[0]), self._number(0, kernel[1]))
+            dtype = self._choice(("fp16", "fp32"))
             self.core.col2im(
-                self._view("UB", 0, 1, "fp16"),
-                self._view("UB", self.ub // 2, 1, "fp16"),
+                self._view("UB", _BLOCK * self._number(0, 4), 1, dtype),
+                self._view("UB", self.ub // 2, 1, dtype),
                 patches,
-                repeat=1,
+                repeat=self._number(1, 3),
                 kernel_position=place,
             )
 

@@ -5,11 +5,13 @@
     python benchmarks/core_kernels.py tiny plain --csv docs/results/data/core_cycles.csv
     python benchmarks/core_kernels.py plain --random 100
     python benchmarks/core_kernels.py tiny --latency 1 20 100
+    python benchmarks/core_kernels.py mixed semiring --products
 
 Every kernel but ``gemm`` has its default size, and tiles for the buffers of the core. What the core
 lacks is said in its row. ``--random`` runs random programs, which no formula was made with, and
 compares their bytes and cycles. ``--latency`` gives a global memory whose blocks come so many
-cycles behind their request.
+cycles behind their request. ``--products`` runs a matrix product of 128 × 128 × 128 in every dtype
+and operation of the core's tile.
 """
 
 import argparse
@@ -18,15 +20,18 @@ from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 
+import numpy as np
+
 from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.machine_code.core import core_product, predicted_cycles, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts, encode
 from vitruvian.sim.davinci.machine_code.overlapping_programs import OverlappingProgram
 from vitruvian.sim.davinci.machine_code.random_programs import RandomProgram
 from vitruvian.sim.davinci.semantics import Functional
-from vitruvian.sim.kernels import KERNELS
-from vitruvian.sim.rtl.core import core_names
+from vitruvian.sim.kernels import KERNELS, matmul
+from vitruvian.sim.rtl.core import core_config, core_facts, core_names
 
+_PRODUCT_COLUMNS = ("core", "product", "predicted", "RTL", "least beats", "busy M in %")
 _COLUMNS = ("core", "kernel", "latency", "instructions", "words", "predicted", "RTL", "error in %")
 
 #: Sizes of kernels whose default one is beyond the MiB of global memory that a model has.
@@ -93,6 +98,43 @@ def random_programs(core: str, count: int, latency: int) -> None:
         _summary(found)
 
 
+def products(core: str, latency: int) -> list[tuple[object, ...]]:
+    """Print and return a row for each product of the core's tile.
+
+    ``least beats`` are the cycles of its beats alone, by which the cycles of the RTL are divided.
+    """
+    chip, tile, rows, size = core_chip(core), core_config(core).tile, [], 128
+    for name, beat in core_facts(core)["products"].items():
+        dtype, *operation = name.split()
+        rng = np.random.default_rng(1)
+        numbers = rng.integers(-8, 8, (2, size, size))
+        kinds = {"fp16": np.float16, "fp32": np.float32, "int8": np.int8}
+        if dtype == "bf16":
+            data = (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        else:
+            data = numbers.astype(kinds[dtype])
+        program = matmul.build(
+            *(size,) * 3,
+            chip=chip,
+            cores=1,
+            dtype=dtype,
+            out="int32" if dtype == "int8" else "fp32",
+            data=tuple(data),
+            operation=operation[0] if operation else "mma",
+        )
+        done = run_on_core(program, core, latency=latency)
+        functional = Functional(program, core_product(core))
+        functional.run()
+        wrong = sum(done.differing(dict(functional.tensors())).values())
+        cycles, predicted = done.run.cycles, predicted_cycles(program, core, latency=latency)
+        least = size**3 // (tile.m * tile.n * beat["k"]) * beat["cycles"]
+        busy = 100 * least / cycles
+        row = f"{predicted:9,} predicted {cycles:9,} cycles, {busy:.1f} % of them beats"
+        print(f"{name:16} {row}, {wrong} bytes differ", flush=True)
+        rows.append((core, name, predicted, cycles, least, f"{busy:.1f}"))
+    return rows
+
+
 def _summary(errors: list[float]) -> None:
     sizes = [abs(error) for error in errors]
     if sizes:
@@ -107,6 +149,7 @@ def main() -> None:
     parser.add_argument("names", nargs="+", help="Cores, and kernels (default: all kernels).")
     parser.add_argument("--csv", metavar="FILE", help="Write the rows to this file too.")
     parser.add_argument("--random", type=int, metavar="N", help="Run N random programs instead.")
+    parser.add_argument("--products", action="store_true", help="Run products instead.")
     parser.add_argument(
         "--latency", type=int, nargs="+", default=[1], metavar="N",
         help="Cycles of global memory (default: 1).",
@@ -119,11 +162,14 @@ def main() -> None:
         print(f"{core}, memory of {latency} cycles")
         if options.random:
             random_programs(core, options.random, latency)
+        elif options.products:
+            rows += products(core, latency)
         else:
             rows += measure(kernels, core, latency)
     if options.csv:
         with Path(options.csv).open("w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([_COLUMNS, *rows])
+            columns = _PRODUCT_COLUMNS if options.products else _COLUMNS
+            csv.writer(file, lineterminator="\n").writerows([columns, *rows])
 
 
 if __name__ == "__main__":

@@ -34,6 +34,13 @@ def checks() -> Iterator[Check]:
                 run=partial(run, core),
                 weight=_WEIGHT,
             )
+    for core in ("mixed", "semiring"):  # further products of the tile
+        yield Check(
+            unit="core.Core",
+            configuration=f"{core}, random programs",
+            run=partial(random_programs, core),
+            weight=_WEIGHT,
+        )
     for name, run in (
         ("random programs, random latency of memory", partial(random_programs, noisy=True)),
         ("illegal programs", _illegal),

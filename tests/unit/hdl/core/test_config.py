@@ -88,6 +88,8 @@ def test_the_presets_have_the_sizes_of_their_table():
         "tiny": (4, 16, 1, 32),
         "micro": (2, 16, 1, 32),
         "plain": (4, 16, 1, 32),
+        "mixed": (2, 16, 1, 32),
+        "semiring": (4, 16, 1, 32),
         "small": (8, 64, 4, 64),
         "davinci": (16, 128, 8, 256),
     }

@@ -162,6 +162,9 @@ def test_the_commands_print_the_cycles(capsys, root, monkeypatch):
     with pytest.raises(SystemExit, match="2"):
         main(["kernel", "vadd", "--cores", "1", "--core", "tin"])
     told = capsys.readouterr().err
-    assert "--core: must be one of tiny, micro, plain, small, davinci, not 'tin'" in told
+    assert (
+        "--core: must be one of tiny, micro, plain, mixed, semiring, small, davinci, not 'tin'"
+        in told
+    )
     assert main(["kernel", "matmul", "--core", "tiny", "--cube", "rtl"]) == 2
     assert "--core must come without --cube" in capsys.readouterr().err

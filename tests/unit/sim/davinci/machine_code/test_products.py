@@ -1,0 +1,161 @@
+"""Every product of a core's tile: its bytes, its cycles, and what is refused."""
+
+import numpy as np
+import pytest
+
+from vitruvian.golden.simd2 import Op
+from vitruvian.sim.davinci import Program, load_chip, simulate
+from vitruvian.sim.davinci.chip.file import ChipError, read_chip
+from vitruvian.sim.davinci.machine_code.chip import core_chip, core_chip_text
+from vitruvian.sim.davinci.machine_code.core import (
+    assemble,
+    core_product,
+    image_of,
+    predicted_cycles,
+    run_on_core,
+)
+from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts
+from vitruvian.sim.davinci.program.builder import ProgramError
+from vitruvian.sim.davinci.semantics import Functional, FunctionalError
+from vitruvian.sim.kernels import matmul
+from vitruvian.sim.rtl.core import core_config, core_facts
+
+#: Bytes of an element, and elements of a block of 32 bytes.
+_SIZES = {"fp16": 2, "bf16": 2, "int8": 1, "fp32": 4}
+
+
+def _operands(dtype, m, k, n, seed=5):
+    """Return random A and B; floats of all magnitudes of FP16, with some that are not finite."""
+    rng = np.random.default_rng(seed)
+    if dtype == "int8":
+        return tuple(rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
+    result = []
+    for shape in ((m, k), (k, n)):
+        codes = rng.integers(0, 1 << 16, shape, dtype=np.uint16).view(np.float16)
+        rare = rng.random(shape) < 0.99
+        values = np.where(rare & ~np.isfinite(codes), np.float16(1.5), codes)
+        if dtype == "fp16":
+            result.append(values)
+        else:
+            single = values.astype(np.float32) * np.float32(1.0009765)
+            upper = (single.view(np.uint32) >> 16).astype(np.uint16)
+            result.append(upper if dtype == "bf16" else single)
+    return tuple(result)
+
+
+def _products(core):
+    return [(core, *name.split()) for name in core_facts(core)["products"]]
+
+
+def test_the_cores_have_all_products():
+    """Every dtype with sums of 32 bits, and every operation of SIMD²."""
+    assert set(core_facts("mixed")["products"]) == {"fp16", "bf16", "int8", "fp32"}
+    operations = {name.partition(" ")[2] or "mma" for name in core_facts("semiring")["products"]}
+    assert operations == {op.mnemonic for op in Op}
+
+
+@pytest.mark.parametrize("product", [*_products("mixed"), *_products("semiring")], ids=" ".join)
+def test_a_product_has_the_bytes_of_the_simulator_and_its_cycles(product):
+    core, dtype, operation = product if len(product) == 3 else (*product, "mma")
+    block = 32 // _SIZES[dtype]
+    for m, k, n in ((16, 3 * block, 48), (40, 2 * block, 24)):
+        program = matmul.build(
+            m,
+            k,
+            n,
+            chip=core_chip(core),
+            dtype=dtype,
+            out="int32" if dtype == "int8" else "fp32",
+            data=_operands(dtype, m, k, n),
+            operation=operation,
+        )
+        expected = simulate(program, cube=core_product(core)).outputs["c"]
+        done = run_on_core(program, core, latency=7)
+        assert np.array_equal(done.outputs["c"].view(np.uint8), expected.view(np.uint8))
+        assert done.run.cycles == predicted_cycles(program, core, latency=7)
+
+
+def test_a_product_continues_a_sum_and_ends_within_a_beat():
+    """K of one to 17 elements, from zero and from C, of each operation on FP16."""
+    rng = np.random.default_rng(3)
+    program = Program(core_chip("semiring"))
+    core = program.core()
+    for buffer in ("L0A", "L0B"):
+        codes = rng.standard_normal(1024).astype(np.float16)
+        core.copy(
+            core.view("L1", 0, (1024,), "fp16"), program.tensor(buffer, (1024,), "fp16", codes)
+        )
+        core.pipe_barrier()
+        core.load(core.view(buffer, 0, (1,), "fp16"), core.view("L1", 0, (1,), "fp16"), repeat=4)
+        core.pipe_barrier()
+    a, b = (core.view(buffer, 0, (1,), "fp16") for buffer in ("L0A", "L0B"))
+    result = program.tensor("d", (len(Op) * 17, 256), "fp32")
+    for i, op in enumerate(Op):
+        for k in range(1, 18):
+            c = core.view("L0C", 0, (256,), "fp32")
+            sizes = {"m": 16, "n": 16, "operation": op.mnemonic}
+            core.mmad(c, a, b, k=k, init="zero", **sizes)
+            core.mmad(c, a, b, k=18 - k, init="accumulate", **sizes)
+            core.pipe_barrier()
+            core.matrix_out(core.view("UB", 0, (256,), "fp32"), c, m=16, n=16)
+            core.pipe_barrier()
+            core.copy(result[17 * i + k - 1], core.view("UB", 0, (256,), "fp32"))
+            core.pipe_barrier()
+    expected = simulate(program, cube=core_product("semiring")).outputs["d"]
+    found = run_on_core(program, "semiring").outputs["d"]
+    assert np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+    assert len({row.tobytes() for row in expected[1::17]}) == len(Op)
+
+
+def _program(chip, operation="mma", *, dtype="fp16", sums="fp32"):
+    program = Program(chip)
+    core = program.core()
+    a, b = (core.view(buffer, 0, (256,), dtype) for buffer in ("L0A", "L0B"))
+    c = core.view("L0C", 0, (256,), sums)
+    core.mmad(c, a, b, m=16, k=16, n=16, init="zero", operation=operation)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("core", "options", "message"),
+    [
+        ("tiny", {"operation": "minplus"}, "must not be minplus, which the tile of the core lacks"),
+        ("semiring", {"dtype": "bf16"}, "must be of fp16 with sums in fp32, not bf16, bf16, fp32"),
+        ("mixed", {"dtype": "int8"}, "int8 with sums in int32, fp32 with sums in fp32, not int8"),
+    ],
+)
+def test_what_the_tile_lacks_is_refused(core, options, message):
+    chip = core_chip("semiring" if "operation" in options else "mixed")
+    only = next(iter(_program(chip, **options)))
+    with pytest.raises(EncodingError, match=message):
+        assemble(only.instructions, core_config(core), Texts())
+
+
+def test_a_chip_without_the_operation_refuses_it():
+    with pytest.raises(ProgramError, match="operation of mmad on fp16 must be one of mma, not 'mi"):
+        _program(load_chip("ascend310"), "minplus")
+    with pytest.raises(ProgramError, match="operation of mmad on fp16 must be one of mma, minpl"):
+        _program(core_chip("semiring"), "minsub")
+    with pytest.raises(ValueError, match="k must be a multiple of 16 with minplus, not 24"):
+        matmul.build(16, 24, 16, chip=core_chip("semiring"), operation="minplus")
+    program = _program(core_chip("semiring"), "minplus")
+    with pytest.raises(FunctionalError, match="this Cube has no minplus"):
+        Functional(program, cube="fast").run()
+
+
+def test_a_chip_file_names_its_operations():
+    text = core_chip_text("semiring")
+    cube = read_chip(text, "core").cube
+    assert cube is not None and cube.operation_depths["fp16 addnorm"] == 1
+    assert cube.steps(16, 16, 16, "fp16", "addnorm") == 4 * cube.steps(16, 16, 16, "fp16")
+    wrong = text.replace('"fp16 minplus" = 4\n', '"fp16 minsub" = 4\n', 1)
+    with pytest.raises(ChipError, match="must be of a dtype and an operation as 'fp16 min"):
+        read_chip(wrong, "core")
+
+
+def test_an_operation_is_in_the_machine_code_and_its_text():
+    plain, other = (
+        image_of(_program(core_chip("semiring"), name), "semiring").words
+        for name in ("mma", "addnorm")
+    )
+    assert len(plain) == len(other) and (plain != other).sum() == 1

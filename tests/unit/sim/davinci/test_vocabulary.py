@@ -7,6 +7,7 @@ from tests.unit.sim.davinci.test_program import CHIP, CHIP_B, every_operation
 from vitruvian.sim.davinci import OPERATIONS, Instruction, Program, ProgramError, Unit
 from vitruvian.sim.davinci.cce import build, read
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.program import generate
 from vitruvian.sim.davinci.program.program import Core
 from vitruvian.sim.davinci.semantics.vectors import VECTORS
@@ -82,6 +83,12 @@ def instructions() -> list[Instruction]:
     x = cube.program.tensor("x", (16, 16), "fp16")
     cube.matrix_out(x, c, m=16, n=16, layout="nd", quant="vector", scale=scale)
     builder += cube.instructions
+    # No chip of Ascend has operations of SIMD².
+    open_core = Program(core_chip("semiring")).core()
+    kinds = {"L0C": "fp32", "L0A": "fp16", "L0B": "fp16"}
+    views = (open_core.view(buffer, 0, (1,), dtype) for buffer, dtype in kinds.items())
+    open_core.mmad(*views, m=16, k=16, n=16, init="zero", operation="minplus")
+    builder += open_core.instructions
     return [*builder, *from_cce(VECTOR, CHIP_B, "vector"), *from_cce(CUBE, CHIP_B, "cube")]
 
 

@@ -56,7 +56,7 @@ def test_other_versions_and_broken_folders_are_refused(tmp_path):
     image.write(tmp_path / "a")
     facts = json.loads((tmp_path / "a" / "program.json").read_text())
     (tmp_path / "a" / "program.json").write_text(json.dumps(facts | {"encoding": 99}))
-    with pytest.raises(ImageError, match="must be in version 2 of the encoding, not 99"):
+    with pytest.raises(ImageError, match="must be in version 3 of the encoding, not 99"):
         ProgramImage.read(tmp_path / "a")
     image.write(tmp_path / "b")
     (tmp_path / "b" / "memory.bin").write_bytes(b"")

@@ -1,0 +1,1 @@
+"""Layout of a mapped netlist: placement, routing, GDS, design rules and connectivity."""

@@ -1,0 +1,133 @@
+"""The floor plan: rows of sites, tracks of every layer, and places for ports at the border."""
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from vitruvian.common.errors import UserError
+from vitruvian.flows.asic.layout.design import LayoutDesign
+from vitruvian.flows.asic.layout.lef import CutLayer, LefError, RoutingLayer, Technology
+
+#: Sites at both sides of the rows, and tracks below and above them.
+_MARGIN_SITES, _MARGIN_TRACKS = 5, 5
+#: The cell that ties the wells of a row to its rails, at both ends of the row.
+TAP = "WELLTAP_X1"
+#: Layers that carry wires: the second metal to the sixth.
+LOWEST, HIGHEST = 1, 5
+
+
+@dataclass(frozen=True)
+class Floorplan:
+    """The places of a block; lengths are in database units.
+
+    Attributes
+    ----------
+    rows, sites : int
+        Number of rows, and of sites of each row, of which both ends hold taps.
+    left, bottom : int
+        Corner of the first row.
+    width, height : int
+        Size of the block.
+    columns, lines : int
+        Number of vertical and of horizontal tracks.
+    step : list of (int, int)
+        Every layer of wires uses each n-th column and each n-th line of the grid.
+    tap : int
+        Sites of a tap.
+    """
+
+    technology: Technology
+    rows: int
+    sites: int
+    left: int
+    bottom: int
+    width: int
+    height: int
+    columns: int
+    lines: int
+    step: list[tuple[int, int]]
+    tap: int
+
+    @property
+    def layers(self) -> list[RoutingLayer]:
+        """The layers of wires."""
+        return self.technology.metals[LOWEST : HIGHEST + 1]
+
+    def x(self, column: int) -> int:
+        """Return the position of a vertical track."""
+        return column * self.technology.site[0] + self.technology.site[0] // 2
+
+    def y(self, line: int) -> int:
+        """Return the position of a horizontal track."""
+        pitch = self.technology.metals[LOWEST + 1].pitch
+        return line * pitch + pitch // 2
+
+
+def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Floorplan:
+    """Return a square floor plan whose rows are filled by cells to a share of ``utilisation``.
+
+    Raises
+    ------
+    UserError
+        If the library has no tap, or if its tracks do not fit its sites.
+    """
+    if TAP not in technology.macros:
+        raise UserError(f"LEF of the library must have the cell {TAP}")
+    site, height = technology.site
+    step = track_steps(technology)
+    pitch = technology.metals[LOWEST + 1].pitch
+    if height % pitch or technology.metals[LOWEST].pitch != site:
+        raise UserError("sites of the LEF must be as wide as the pitch of metal 2")
+    tap = technology.macros[TAP].width // site
+    used = sum(macro.width // site for macro in design.macros)
+    rows = max(2, round(sqrt(used / utilisation * site / height)))
+    widest = max((macro.width // site for macro in design.macros), default=1)
+    sites = max(ceil(used / utilisation / rows), 2 * widest, 8) + 2 * tap
+    columns = sites + 2 * _MARGIN_SITES
+    lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
+    return Floorplan(
+        technology=technology, rows=rows, sites=sites, left=_MARGIN_SITES * site,
+        bottom=_MARGIN_TRACKS * pitch, width=columns * site, height=lines * pitch,
+        columns=columns, lines=lines, step=step, tap=tap,
+    )  # fmt: skip
+
+
+def track_steps(technology: Technology) -> list[tuple[int, int]]:
+    """Return the step of columns and lines that the spacing of wires and cuts asks of each layer.
+
+    The router keeps wires of different nets two steps of the grid apart along a track. With the
+    steps that this function returns, no other rule about spacing is left between them.
+
+    Raises
+    ------
+    LefError
+        If the layers are too few, do not take turns in direction, or need more than two steps.
+    """
+    metals = technology.metals[LOWEST : HIGHEST + 1]
+    if len(metals) < 2 or any(m.horizontal != bool(n % 2) for n, m in enumerate(metals)):
+        raise LefError("LEF must have metal 2 vertical, metal 3 horizontal, and so on")
+    grid = (technology.site[0], metals[1].pitch)
+    steps: list[tuple[int, int]] = []
+    for number, metal in enumerate(metals):
+        across = grid[1] if metal.horizontal else grid[0]
+        cuts = _cuts_at(technology, number + LOWEST)
+        step = 1
+        while not _apart(metal, cuts, across, step):
+            step += 1
+            if step > 8:
+                raise LefError(f"tracks of {metal.name} must not be more than 8 pitches apart")
+        steps.append((1, step) if metal.horizontal else (step, 1))
+    return steps
+
+
+def _cuts_at(technology: Technology, metal: int) -> list[CutLayer]:
+    """Return the layers of vias below and above a metal."""
+    return [cut for n, cut in enumerate(technology.cuts) if n in (metal - 1, metal)]
+
+
+def _apart(metal: RoutingLayer, cuts: list[CutLayer], pitch: int, step: int) -> bool:
+    """Return whether wires on tracks that are ``step`` pitches apart keep all spacing."""
+    if step * pitch - metal.width < metal.spacing:
+        return False
+    # Cuts on neighbours of the grid never meet, because their wires on the other layer would.
+    near = step if step > 1 else 2
+    return all(near * pitch - cut.width >= cut.spacing for cut in cuts)

@@ -1,0 +1,172 @@
+"""The detailed router: negotiated congestion on a grid of tracks that obeys the design rules.
+
+Every net takes its cheapest tree. Links that several nets claim become dearer from round to round,
+and their nets are ripped up and routed again, until no link has two nets (PathFinder). The grid
+leaves no other way to break a rule: see ``maze`` and ``floorplan.track_steps``.
+
+References
+----------
+L. McMurchie and C. Ebeling, "PathFinder: a negotiation-based performance-driven router for FPGAs",
+FPGA 1995.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vitruvian.common.compiling import fitting
+from vitruvian.flows.asic.layout import maze
+from vitruvian.flows.asic.layout.floorplan import Floorplan
+
+#: Rounds of negotiation, and the price of a link for each other net in the first round.
+ROUNDS, _PRESS = 60, 30.0
+#: The price rises from round to round, up to so many times; then only history decides. If it rose
+#: further, two nets would stay in conflict where a third one has to make room.
+_MOST_PRESS = 6.0
+#: Costs: microns along a track cost 100, and a via as much as 0.5 µm.
+_MICRON, _VIA = 100.0, 50.0
+#: Number of nodes that the search may go beyond the box around a net, in the first round.
+_BEYOND = 12
+
+
+@dataclass
+class RoutedNet:
+    """Edges between nodes of the grid, and the node where the net meets each terminal."""
+
+    edges: np.ndarray
+    pins: np.ndarray
+    links: np.ndarray = field(repr=False)
+
+
+@dataclass
+class Routing:
+    """All routed nets, by number; None for a net that has no path or joins a single terminal.
+
+    ``conflicts`` has, for every round, the number of links that several nets claim.
+    """
+
+    nets: list[RoutedNet | None]
+    conflicts: list[int]
+    failed: list[int]
+
+
+class Router:
+    """The grid of tracks, the nets that claim its links, and the negotiation between them.
+
+    Parameters
+    ----------
+    plan : Floorplan
+    terminals : sequence
+        For every net, the nodes of each of its terminals.
+    """
+
+    def __init__(self, plan: Floorplan, terminals: Sequence[Sequence[np.ndarray]]) -> None:
+        self.plan, self.terminals = plan, terminals
+        self.layers = len(plan.layers)
+        self.columns, self.lines = plan.columns, plan.lines
+        self.line_stride = self.lines + 1
+        self.layer_stride = (self.columns + 1) * self.line_stride
+        # A spare column and line at the end hold the last links, and spare nodes surround all.
+        size = self.layers * self.layer_stride + self.layer_stride
+        self.use = np.zeros(size, np.int32)
+        self.history = np.zeros(size)
+        self.steps = np.array(plan.step, np.int64)
+        micron = plan.technology.per_micron
+        pitch = plan.technology.metals[2].pitch
+        self.weights = np.array(
+            [_MICRON * pitch / micron, _MICRON * plan.technology.site[0] / micron, _VIA]
+        )
+        self._cost, self._heap = np.zeros(size), np.zeros(4 * size)
+        self._marks = [np.zeros(size, np.int64) for _ in range(5)]
+        self._parent = np.full(size, -1, np.int64)
+        self._goal = np.zeros((size, 2), np.int64)
+        self._heap_node = np.zeros(4 * size, np.int64)
+        self._out = np.zeros((size, 2), np.int64)
+        self._out_pins = np.zeros(max([len(t) for t in terminals], default=0) + 1, np.int64)
+        self._stamp = 1
+        self._search = fitting(maze.route, len(terminals))
+
+    def node(self, layer: int, column: int, line: int) -> int:
+        """Return the number of a node."""
+        return layer * self.layer_stride + column * self.line_stride + line
+
+    def places(self, nodes: np.ndarray) -> np.ndarray:
+        """Return layer, column and line of nodes, as an array with three columns."""
+        layer, rest = np.divmod(nodes, self.layer_stride)
+        column, line = np.divmod(rest, self.line_stride)
+        return np.stack([layer, column, line], -1)
+
+    def links(self, nodes: np.ndarray) -> np.ndarray:
+        """Return the links that nodes claim."""
+        ahead = np.where(nodes // self.layer_stride % 2 == 1, self.line_stride, 1)
+        return np.unique(np.concatenate([nodes, nodes + ahead]))
+
+    def run(
+        self, *, rounds: int = ROUNDS, tell: Callable[[str, int, int], None] = lambda w, d, t: None
+    ) -> Routing:
+        """Route all nets, and rip up those in conflict until none is left or the rounds end."""
+        count = len(self.terminals)
+        routing = Routing([None] * count, [], [])
+        wanted = [n for n in range(count) if len(self.terminals[n]) > 1]
+        boxes = {n: self._box(n) for n in wanted}
+        # Short nets have the fewest ways, so they go first.
+        wanted.sort(key=lambda n: (boxes[n][1] - boxes[n][0]) + (boxes[n][3] - boxes[n][2]))
+        waiting = list(wanted)
+        for number in range(rounds):
+            press = _PRESS * min(1.25**number, _MOST_PRESS)
+            beyond = _BEYOND * (1 + number // 2)
+            for done, net in enumerate(waiting):
+                self._rip(routing.nets[net])
+                routing.nets[net] = self._route(net, boxes[net], beyond, press)
+                if done % 64 == 0:
+                    tell(f"route, round {number + 1}", done, len(waiting))
+            crowded = np.flatnonzero(self.use > 1)
+            routing.conflicts.append(len(crowded))
+            routing.failed = [n for n in wanted if routing.nets[n] is None]
+            if not len(crowded) and not routing.failed:
+                break
+            self.history[crowded] += 0.4 * press * np.minimum(self.use[crowded] - 1, 4)
+            bad = self.use > 1
+            waiting = [
+                n
+                for n in wanted
+                if (routed := routing.nets[n]) is None or bad[routed.links].any()
+            ]
+        return routing
+
+    def _rip(self, net: RoutedNet | None) -> None:
+        if net is not None:
+            self.use[net.links] -= 1
+
+    def _box(self, net: int) -> tuple[int, int, int, int]:
+        places = self.places(np.concatenate(list(self.terminals[net])))
+        columns, lines = places[:, 1], places[:, 2]
+        return int(columns.min()), int(columns.max()), int(lines.min()), int(lines.max())
+
+    def _route(self, net: int, box: Any, beyond: int, press: float) -> RoutedNet | None:
+        nodes = self.terminals[net]
+        first = np.cumsum([0] + [len(t) for t in nodes]).astype(np.int64)
+        window = np.array(
+            [
+                max(0, box[0] - beyond), min(self.columns - 1, box[1] + beyond),
+                max(0, box[2] - beyond), min(self.lines - 1, box[3] + beyond),
+            ]
+        )  # fmt: skip
+        seen, tree, cuts, pin_cuts, _ = self._marks
+        edges = self._search(
+            np.concatenate(list(nodes)).astype(np.int64), first, self.columns, self.lines,
+            self.layers, self.steps, self.weights, self.use, self.history, press, window,
+            self._stamp, self._cost, seen, self._parent, tree, self._goal, cuts, pin_cuts,
+            self._heap, self._heap_node, self._out, self._out_pins,
+        )  # fmt: skip
+        # A call uses a number for itself and one for each of its searches.
+        self._stamp += len(nodes) + 1
+        if edges < 0:
+            return None
+        pins = self._out_pins[: len(nodes)].copy()
+        found = self._out[:edges].copy()
+        links = self.links(np.unique(np.concatenate([found.ravel(), pins])))
+        self.use[links] += 1
+        return RoutedNet(found, pins, links)

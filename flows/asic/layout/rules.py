@@ -1,0 +1,162 @@
+"""Design rules of a GDS, checked by KLayout: nothing of the router is used, only LEF and GDS.
+
+Checked are, on every metal and cut with shapes of wires: the width of metals, the size of cuts,
+spacing (also the wider one beside wide shapes), the least area where the LEF has one, and that the
+metals around every cut contain those of a via of the LEF. The layers below the lowest metal are
+the library's, and cells of equal rows only touch.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitruvian.common.errors import UserError
+from vitruvian.common.extras import need
+from vitruvian.flows.asic.layout.gds import layer_numbers
+from vitruvian.flows.asic.layout.lef import RoutingLayer, Technology
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A place that breaks a rule: the rule, and its box in microns."""
+
+    rule: str
+    box: tuple[float, float, float, float]
+
+
+def check(path: Path, top: str, technology: Technology) -> list[Marker]:
+    """Return the markers of the cell ``top`` of a GDS.
+
+    Raises
+    ------
+    UserError
+        If the file has no such cell.
+    """
+    db: Any = need("klayout.db", "layout")
+    book = db.Layout()
+    book.read(str(path))
+    if book.cell(top) is None:
+        raise UserError(f"{path} must have the cell {top}")
+    return _Checker(db, book, book.cell(top), technology).run()
+
+
+class _Checker:
+    """The merged shapes of every layer, and the rules on them."""
+
+    def __init__(self, db: Any, book: Any, cell: Any, technology: Technology) -> None:
+        self.db, self.technology, self.dbu = db, technology, book.dbu
+        self.unit = round(1 / (technology.per_micron * book.dbu))
+        numbers = layer_numbers(technology)
+        self.shapes = {
+            name: db.Region(cell.begin_shapes_rec(book.layer(number, 0)))
+            for name, number in numbers.items()
+        }
+        self.merged = {name: region.merged() for name, region in self.shapes.items()}
+        for region in self.merged.values():
+            region.merged_semantics = False  # merging again takes KLayout most of the time
+        self.markers: list[Marker] = []
+
+    def run(self) -> list[Marker]:
+        for metal in self.technology.metals:
+            if not self.merged[metal.name].is_empty():
+                self._metal(metal)
+        for number in range(len(self.technology.cuts)):
+            self._cut(number)
+        return self.markers
+
+    def _mark(self, rule: str, found: Any) -> None:
+        for item in found.each():
+            box = item.bbox() if not hasattr(item, "polygon") else item.polygon(0).bbox()
+            self.markers.append(
+                Marker(
+                    rule, tuple(v * self.dbu for v in (box.left, box.bottom, box.right, box.top))
+                )
+            )
+
+    def _metal(self, metal: RoutingLayer) -> None:
+        db, name, shapes = self.db, metal.name, self.merged[metal.name]
+        self._mark(f"width of {name}", shapes.width_check(self.unit * metal.width))
+        self._mark(f"spacing of {name}", self._near(shapes, self.unit * metal.spacing))
+        for width, length, spacing in metal.wide:
+            if spacing <= metal.spacing:
+                continue
+            # Shapes of at least the width survive being made narrower and wider again.
+            half = self.unit * width // 2
+            broad = shapes.sized(1 - half).sized(half - 1)
+            if not broad.is_empty():
+                near = broad.separation_check(
+                    shapes - broad, self.unit * spacing, False, db.Region.Projection, None,
+                    self.unit * length + 1,
+                )  # fmt: skip
+                # What touches a broad shape belongs to it.
+                apart = [pair for pair in near.each() if pair.distance() > 0]
+                self._mark(f"wide spacing of {name}", db.EdgePairs(apart))
+        if metal.least_area:
+            least = metal.least_area * self.unit**2
+            small = shapes.with_area(None, least, False)
+            self._mark(f"area of {name}", small)
+
+    def _near(self, shapes: Any, spacing: int) -> Any:
+        """Return the pairs of edges that are too close, stripe by stripe.
+
+        A supply is one polygon with thousands of corners, for which KLayout needs the square.
+        """
+        db, box = self.db, shapes.bbox()
+        found = db.EdgePairs()
+        height = 20 * spacing
+        for low in range(box.bottom, box.top + 1, height):
+            around = db.Box(box.left, low - 2 * spacing, box.right, low + height + 2 * spacing)
+            part = shapes & db.Region(around)
+            part.merged_semantics = False
+            for pair in part.space_check(spacing, False, db.Region.Euclidian).each():
+                # A pair that begins in another stripe is found there.
+                if low <= pair.bbox().bottom < low + height:
+                    found.insert(pair)
+        return found
+
+    def _cut(self, number: int) -> None:
+        cut = self.technology.cuts[number]
+        shapes, whole = self.shapes[cut.name], self.merged[cut.name]
+        if shapes.is_empty():
+            return
+        size = self.unit * cut.width
+        # Cuts that overlap merge into shapes of another size.
+        right = whole.with_bbox_width(size, False).with_bbox_height(size, False).rectangles()
+        self._mark(f"size of {cut.name}", whole - right)
+        self._mark(
+            f"spacing of {cut.name}",
+            whole.space_check(self.unit * cut.spacing, False, self.db.Region.Euclidian),
+        )
+        metals = [self.technology.metals[n].name for n in (number, number + 1)]
+        enclosed = self.db.Region()
+        for via in self.technology.vias.values():
+            if cut.name in via.shapes and all(metal in via.shapes for metal in metals):
+                enclosed += self._inside(right, via, metals)
+        self._mark(f"enclosure of {cut.name}", right - enclosed)
+
+    def _inside(self, cuts: Any, via: Any, metals: list[str]) -> Any:
+        """Return the cuts around which the metals contain the shapes of a via."""
+        for metal in metals:
+            for rect in via.shapes[metal]:
+                left, bottom, right, top = (self.unit * v for v in rect)
+                # A cut is kept if the via's rectangle around its middle lies in the metal.
+                boxes = self.db.Region()
+                for polygon in cuts.each():
+                    middle = polygon.bbox().center()
+                    boxes.insert(
+                        self.db.Box(
+                            middle.x + left, middle.y + bottom, middle.x + right, middle.y + top
+                        )
+                    )
+                boxes.merged_semantics = False
+                inside = self.db.Region()
+                for polygon in boxes.inside(self.merged[metal]).each():
+                    box = polygon.bbox()
+                    inside.insert(
+                        self.db.Box(
+                            box.left - left - self.unit, box.bottom - bottom - self.unit,
+                            box.left - left + self.unit, box.bottom - bottom + self.unit,
+                        )
+                    )  # fmt: skip
+                cuts = cuts.interacting(inside)
+        return cuts

@@ -128,35 +128,31 @@ class _Checker:
             whole.space_check(self.unit * cut.spacing, False, self.db.Region.Euclidian),
         )
         metals = [self.technology.metals[n].name for n in (number, number + 1)]
-        enclosed = self.db.Region()
+        waiting = [polygon.bbox() for polygon in right.each()]
         for via in self.technology.vias.values():
-            if cut.name in via.shapes and all(metal in via.shapes for metal in metals):
-                enclosed += self._inside(right, via, metals)
-        self._mark(f"enclosure of {cut.name}", right - enclosed)
+            if waiting and cut.name in via.shapes and all(m in via.shapes for m in metals):
+                waiting = self._not_inside(waiting, via, metals)
+        self._mark(f"enclosure of {cut.name}", self.db.Region(waiting))
 
-    def _inside(self, cuts: Any, via: Any, metals: list[str]) -> Any:
-        """Return the cuts around which the metals contain the shapes of a via."""
+    def _not_inside(self, cuts: list[Any], via: Any, metals: list[str]) -> list[Any]:
+        """Return the cuts around which the metals do not contain the shapes of a via."""
+        bad: set[int] = set()
         for metal in metals:
             for rect in via.shapes[metal]:
                 left, bottom, right, top = (self.unit * v for v in rect)
-                # A cut is kept if the via's rectangle around its middle lies in the metal.
-                boxes = self.db.Region()
-                for polygon in cuts.each():
-                    middle = polygon.bbox().center()
-                    boxes.insert(
-                        self.db.Box(
-                            middle.x + left, middle.y + bottom, middle.x + right, middle.y + top
-                        )
-                    )
-                boxes.merged_semantics = False
-                inside = self.db.Region()
-                for polygon in boxes.inside(self.merged[metal]).each():
-                    box = polygon.bbox()
-                    inside.insert(
-                        self.db.Box(
-                            box.left - left - self.unit, box.bottom - bottom - self.unit,
-                            box.left - left + self.unit, box.bottom - bottom + self.unit,
-                        )
-                    )  # fmt: skip
-                cuts = cuts.interacting(inside)
-        return cuts
+                boxes = []
+                for cut in cuts:
+                    x, y = cut.center().x, cut.center().y
+                    boxes.append(self.db.Box(x + left, y + bottom, x + right, y + top))
+                # KLayout's ``inside`` takes a minute on the shapes of a supply.
+                outside = self.db.Region(boxes) - self.merged[metal]
+                if outside.is_empty():
+                    continue
+                touched = self.db.Region(boxes)
+                touched.merged_semantics = False
+                found = {
+                    (box.left, box.bottom)
+                    for box in (p.bbox() for p in touched.overlapping(outside).each())
+                }
+                bad |= {n for n, b in enumerate(boxes) if (b.left, b.bottom) in found}
+        return [cut for n, cut in enumerate(cuts) if n in bad]

@@ -2,8 +2,8 @@
 
 The analysis is graph-based and uses the library's look-up tables, as OpenSTA does, whose figures
 it reproduces. It keeps the worst slew and the worst arrival at every net and edge. The clock is
-ideal and has zero slew. Every net has the wire capacitance of the library's default wire-load
-model, or none if the library has no such model. A library cell drives each input, and its delay
+ideal and has zero slew. Every net has the wire capacitance of a layout, or else that of the
+library's default wire-load model, or none if the library has no such model. A library cell drives each input, and its delay
 beyond the unloaded delay counts; each output carries a load. Delays are interpolated linearly in
 slew and load, and extended linearly outside the table.
 
@@ -11,6 +11,7 @@ The analysis does not model hold, recovery and removal checks, clock trees, fals
 If a cell's delay depends on a constant at another input, the worst condition counts.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,7 +159,12 @@ class TimingGraph:
     """
 
     def __init__(
-        self, netlist: dict[str, Any], library: Library, driving_cell: str, load_ff: float
+        self,
+        netlist: dict[str, Any],
+        library: Library,
+        driving_cell: str,
+        load_ff: float,
+        wires_ff: Mapping[int, float] | None = None,
     ) -> None:
         self.instances: list[tuple[str, LibertyCell, dict[str, int]]] = []
         self.nets: dict[int, int] = {}
@@ -180,7 +186,10 @@ class TimingGraph:
         self.inputs = self._port_nets(ports, "input")
         self.outputs = self._port_nets(ports, "output")
         self.links = [(self._net(a), self._net(b), down) for a, b, down in netlist.get("links", ())]
-        self.load = self._loads(load_ff, library.wire_load)
+        self.load = self._loads(load_ff, library.wire_load if wires_ff is None else None)
+        for bit, capacitance in (wires_ff or {}).items():
+            if bit in self.nets:
+                self.load[2 * self.nets[bit] : 2 * self.nets[bit] + 2] += capacitance
         self._names = _net_names(netlist, self.nets)
         self._collect()
 

@@ -61,6 +61,96 @@ def _cut_is_near(node, cuts, stamp):
     return cuts[node - 1] == stamp or cuts[node + 1] == stamp
 
 
+def _price(node, line_stride, layer_stride, use, history, press):
+    """Return what the two links of a node cost."""
+    ahead = node + (line_stride if (node // layer_stride) & 1 else 1)
+    return history[node] + history[ahead] + press * (use[node] + use[ahead])
+
+
+def _left(goals, first, done, line_stride, layer_stride, bounds):
+    """Write the box around the terminals that are not joined yet: it bounds the way that is left."""
+    bounds[0] = bounds[2] = 1 << 30
+    bounds[1] = bounds[3] = -1
+    for t in range(len(first) - 1):
+        if not done[t]:
+            for k in range(first[t], first[t + 1]):
+                column, line = divmod(goals[k] % layer_stride, line_stride)
+                bounds[0], bounds[1] = min(bounds[0], column), max(bounds[1], column)
+                bounds[2], bounds[3] = min(bounds[2], line), max(bounds[3], line)
+
+
+def _far(node, line_stride, layer_stride, bounds, weights):
+    """Return a lower bound of the cost from a node to the box."""
+    column, line = divmod(node % layer_stride, line_stride)
+    return weights[1] * _away(column, bounds[0], bounds[1]) + weights[0] * _away(
+        line, bounds[2], bounds[3]
+    )
+
+
+def _neighbour(
+    move, node, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent
+):
+    """Return the node of a move (back, ahead, down, up), or -1 if a rule forbids it."""
+    layer = node // layer_stride
+    column, line = divmod(node % layer_stride, line_stride)
+    if move < 2:
+        ahead = 2 * move - 1
+        if layer & 1:
+            if column + ahead < window[0] or column + ahead > window[1]:
+                return -1
+            return node + ahead * line_stride
+        if line + ahead < window[2] or line + ahead > window[3]:
+            return -1
+        return node + ahead
+    other = layer + 2 * move - 5
+    if other < 0 or other >= layers:
+        return -1
+    if column % steps[other, 0] or (line - 1) % steps[other, 1]:
+        return -1
+    target = node + (other - layer) * layer_stride
+    cut = min(target, node)
+    if _cut_is_near(cut, cuts, stamp):
+        return -1
+    # A step along a column between two cuts of a layer would leave them too close.
+    p = parent[node]
+    if p >= 0 and (p == node + 1 or p == node - 1):
+        q = parent[p]
+        if q >= 0 and q // layer_stride == other:
+            return -1
+    return target
+
+
+def _search(
+    size, mark, stamp, line_stride, layer_stride, layers, steps, weights, use, history, press,
+    window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap, heap_node,
+):  # fmt: skip
+    """Return the first node of a terminal that is not joined yet, or -1 if there is no path."""
+    while size > 0:
+        size = _pop(heap, size, heap_node)
+        n, key = heap_node[size], heap[size]
+        if key > cost[n] + _far(n, line_stride, layer_stride, bounds, weights) + 1e-6:
+            continue  # an older entry of a node that was reached again
+        if goal[n, 0] == stamp and not done[goal[n, 1]]:
+            if n >= layer_stride or not _cut_is_near(n, pin_cuts, stamp):
+                return n
+        for move in range(4):
+            m = _neighbour(
+                move, n, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent
+            )  # fmt: skip
+            if m < 0:
+                continue
+            step = weights[2] if move > 1 else weights[(n // layer_stride) & 1]
+            reached = cost[n] + step + _price(m, line_stride, layer_stride, use, history, press)
+            if seen[m] == mark and cost[m] <= reached + 1e-9:
+                continue
+            seen[m], cost[m], parent[m] = mark, reached, n
+            if size + 1 >= len(heap):
+                return -1
+            far = _far(m, line_stride, layer_stride, bounds, weights)
+            size = _push(heap, size, reached + far, m, heap_node)
+    return -1
+
+
 def route(
     goals, first, columns, lines, layers, steps, weights, use, history, press, window, stamp,
     cost, seen, parent, tree, goal, cuts, pin_cuts, heap, heap_node, out, out_pins,
@@ -92,103 +182,31 @@ def route(
     layer_stride = (columns + 1) * line_stride
     terminals = len(first) - 1
     done = np.zeros(terminals, np.bool_)
-    edges = 0
+    bounds = np.zeros(4, np.int64)
     tree_nodes = np.empty(len(out) + 8, np.int64)
-    tree_size = 0
+    edges = tree_size = 0
     for t in range(1, terminals):
         for k in range(first[t], first[t + 1]):
             goal[goals[k], 0], goal[goals[k], 1] = stamp, t
     done[0] = True
-    out_pins[:terminals] = -1
     for turn in range(1, terminals):
-        # The box around all that is not yet joined bounds the way that is left.
-        c0 = r0 = 1 << 30
-        c1 = r1 = -1
-        for t in range(terminals):
-            if not done[t]:
-                for k in range(first[t], first[t + 1]):
-                    place = goals[k] % layer_stride
-                    c0, c1 = min(c0, place // line_stride), max(c1, place // line_stride)
-                    r0, r1 = min(r0, place % line_stride), max(r1, place % line_stride)
+        _left(goals, first, done, line_stride, layer_stride, bounds)
         mark = stamp + turn
         size = 0
-        if turn == 1:
-            for k in range(first[0], first[1]):
-                n = goals[k]
-                price = (
-                    history[n] + history[n + (line_stride if (n // layer_stride) & 1 else 1)]
-                    + press * (use[n] + use[n + (line_stride if (n // layer_stride) & 1 else 1)])
-                )  # fmt: skip
-                seen[n], cost[n], parent[n] = mark, price, -1
-                size = _push(heap, size, price, n, heap_node)
-        else:
-            for k in range(tree_size):
-                n = tree_nodes[k]
-                place = n % layer_stride
-                far = weights[1] * _away(place // line_stride, c0, c1)
-                far += weights[0] * _away(place % line_stride, r0, r1)
-                seen[n], cost[n], parent[n] = mark, 0.0, -1
-                size = _push(heap, size, far, n, heap_node)
-        found = -1
-        while size > 0:
-            size = _pop(heap, size, heap_node)
-            n, key = heap_node[size], heap[size]
-            layer = n // layer_stride
-            column, line = (n % layer_stride) // line_stride, n % line_stride
-            far = weights[1] * _away(column, c0, c1) + weights[0] * _away(line, r0, r1)
-            if key > cost[n] + far + 1e-6:
-                continue  # an older entry of a node that was reached again
-            if goal[n, 0] == stamp and not done[goal[n, 1]]:
-                if layer > 0 or not _cut_is_near(n, pin_cuts, stamp):
-                    found = n
-                    break
-            for move in range(4):
-                m, next_cost = n, cost[n]
-                if move < 2:
-                    ahead = 2 * move - 1
-                    if layer & 1:
-                        place = column + ahead
-                        if place < window[0] or place > window[1]:
-                            continue
-                        m = n + ahead * line_stride
-                        next_cost += weights[1]
-                    else:
-                        place = line + ahead
-                        if place < window[2] or place > window[3]:
-                            continue
-                        m = n + ahead
-                        next_cost += weights[0]
-                else:
-                    other = layer + 2 * move - 5
-                    if other < 0 or other >= layers:
-                        continue
-                    if column % steps[other, 0] or (line - 1) % steps[other, 1]:
-                        continue
-                    m = n + (other - layer) * layer_stride
-                    cut = min(m, n)
-                    if _cut_is_near(cut, cuts, stamp):
-                        continue
-                    # A step along a column between two cuts of a layer leaves them too close.
-                    p = parent[n]
-                    if p >= 0 and p // layer_stride == layer and (p == n + 1 or p == n - 1):
-                        q = parent[p]
-                        if q >= 0 and min(p, q) == cut + (p - n) and q // layer_stride == other:
-                            continue
-                    next_cost += weights[2]
-                ahead = line_stride if (m // layer_stride) & 1 else 1
-                next_cost += history[m] + history[m + ahead] + press * (use[m] + use[m + ahead])
-                if seen[m] == mark and cost[m] <= next_cost + 1e-9:
-                    continue
-                place = m % layer_stride
-                far = weights[1] * _away(place // line_stride, c0, c1)
-                far += weights[0] * _away(place % line_stride, r0, r1)
-                seen[m], cost[m], parent[m] = mark, next_cost, n
-                if size + 1 >= len(heap):
-                    return -1
-                size = _push(heap, size, next_cost + far, m, heap_node)
-        if found < 0:
+        for k in range(first[1] if turn == 1 else tree_size):
+            n = goals[k] if turn == 1 else tree_nodes[k]
+            price = 0.0
+            if turn == 1:
+                price = _price(n, line_stride, layer_stride, use, history, press)
+            seen[n], cost[n], parent[n] = mark, price, -1
+            far = _far(n, line_stride, layer_stride, bounds, weights)
+            size = _push(heap, size, price + far, n, heap_node)
+        n = _search(
+            size, mark, stamp, line_stride, layer_stride, layers, steps, weights, use, history,
+            press, window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap, heap_node,
+        )  # fmt: skip
+        if n < 0:
             return -1
-        n = found
         done[goal[n, 1]] = True
         out_pins[goal[n, 1]] = n
         if n < layer_stride:
@@ -203,6 +221,8 @@ def route(
                 break
             if p // layer_stride != n // layer_stride:
                 cuts[min(n, p)] = stamp
+            if edges >= len(out):
+                return -1
             out[edges, 0], out[edges, 1] = p, n
             edges += 1
             n = p

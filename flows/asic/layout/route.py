@@ -27,6 +27,8 @@ ROUNDS, _PRESS = 60, 30.0
 _MOST_PRESS = 6.0
 #: Costs: microns along a track cost 100, and a via as much as 0.5 µm.
 _MICRON, _VIA = 100.0, 50.0
+#: Most edges of a net.
+_MOST_EDGES = 1 << 17
 #: Number of nodes that the search may go beyond the box around a net, in the first round.
 _BEYOND = 12
 
@@ -83,7 +85,7 @@ class Router:
         self._parent = np.full(size, -1, np.int64)
         self._goal = np.zeros((size, 2), np.int64)
         self._heap_node = np.zeros(4 * size, np.int64)
-        self._out = np.zeros((size, 2), np.int64)
+        self._out = np.zeros((min(size, _MOST_EDGES), 2), np.int64)
         self._out_pins = np.zeros(max([len(t) for t in terminals], default=0) + 1, np.int64)
         self._stamp = 1
         self._search = fitting(maze.route, len(terminals))

@@ -3,9 +3,9 @@
 The analysis is graph-based and uses the library's look-up tables, as OpenSTA does, whose figures
 it reproduces. It keeps the worst slew and the worst arrival at every net and edge. The clock is
 ideal and has zero slew. Every net has the wire capacitance of a layout, or else that of the
-library's default wire-load model, or none if the library has no such model. A library cell drives each input, and its delay
-beyond the unloaded delay counts; each output carries a load. Delays are interpolated linearly in
-slew and load, and extended linearly outside the table.
+library's default wire-load model, or none if the library has no such model. A library cell drives
+each input, and its delay beyond the unloaded delay counts; each output carries a load. Delays are
+interpolated linearly in slew and load, and extended linearly outside the table.
 
 The analysis does not model hold, recovery and removal checks, clock trees, false paths or latches.
 If a cell's delay depends on a constant at another input, the worst condition counts.
@@ -88,6 +88,7 @@ def analyse(
     *,
     driving_cell: str = "BUF_X4",
     load_ff: float = 5.0,
+    wires_ff: Mapping[int, float] | None = None,
 ) -> PathTiming:
     """Return the longest paths of a mapped netlist.
 
@@ -103,6 +104,8 @@ def analyse(
         Library cell that drives every input.
     load_ff : float
         Load on every output, femtofarads.
+    wires_ff : mapping of int to float, optional
+        Capacitance of the wires of a bit, femtofarads, in the place of the wire-load model.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def analyse(
     ValueError
         If the logic contains a combinational loop.
     """
-    return TimingGraph(netlist, library, driving_cell, load_ff).timing()
+    return TimingGraph(netlist, library, driving_cell, load_ff, wires_ff).timing()
 
 
 def arrivals(

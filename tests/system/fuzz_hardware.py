@@ -92,6 +92,20 @@ HARDWARE = (
         },
     ),
     Grammar(
+        ("vitruvian", "layout"),
+        (("compare", "nosuch"),),
+        ("--format=fp8e4m3",),
+        {
+            "--delay-target": ("1000", "0", "-1", "1e99"),
+            "--driving-cell": ("BUF_X4", "NOSUCH"),
+            "--load": ("5", "nan", "inf", "-1", "1e300"),
+            "--adders": None,
+            "--utilisation": ("60", "0", "101", "nan"),
+            "--out": _OUTPUTS,
+            **_UNITS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "fpga"),
         (("compare", "nosuch"),),
         ("--format=fp8e4m3", "--board=arty"),  # for a board that is not routed, Yosys alone runs

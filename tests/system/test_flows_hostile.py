@@ -172,7 +172,7 @@ original = docs.update
 
 
 def test_help_of_every_command_has_sentences_and_an_example(capsys):
-    for command in ("area", "timing", "power", "verilog", "units", "docs", "cells"):
+    for command in ("area", "timing", "power", "layout", "verilog", "units", "docs", "cells"):
         assert run(command, "--help") == 0
         text = capsys.readouterr().out
         assert f"Example: vitruvian {command} " in text

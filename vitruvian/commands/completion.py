@@ -150,7 +150,7 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "verify unit": _rows,
     "list unit": _rows,
     "mma units": _instructions,
-    **{f"{command} unit": _units for command in ("area", "timing", "bundle")},
+    **{f"{command} unit": _units for command in ("area", "timing", "layout", "bundle")},
     **{f"{command} unit": _routed for command in ("fpga", "verilog")},
     **{f"{command} unit": _units for command in ("new", "units")},
     "power unit": _powered,

@@ -380,6 +380,33 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
     add_markdown(command, "the table")
 
 
+def _add_layout_options(command: argparse.ArgumentParser) -> None:
+    command.set_defaults(all=True, liberty="nangate45")
+    command.add_argument(
+        "--delay-target",
+        type=_whole(_MOST_DELAY_PS),
+        action="append",
+        metavar="PS",
+        help=f"Give ABC this delay target in ps (default: {TARGETS_PS[-1]}).",
+    )
+    _add_surroundings(command)
+    command.add_argument(
+        "--utilisation",
+        type=at_least(10, 95),
+        default=70,
+        metavar="N",
+        help="Fill the rows with cells to N percent (default: %(default)s).",
+    )
+    command.add_argument(
+        "--out",
+        type=output_path(folder=True),
+        default="build/layout",
+        metavar="FOLDER",
+        help="Write DEF, GDS, picture and figures into this folder (default: %(default)s).",
+    )
+    add_no_cache(command, "synthesise again")
+
+
 def _period(text: str) -> float:
     try:
         value = float(text)
@@ -435,6 +462,11 @@ _COMMANDS = {
         "Simulate the gates of dot products with their delays, and add up the energy.",
         "dot --preset a100 --k 8 --pipeline 3 --liberty nangate45",
         (_add_unit_options, _add_power_options, _add_json),
+    ),
+    "layout": (
+        "Place and route one unit in Nangate45, write DEF and GDS, and check the GDS.",
+        "intdot --k 4 --out build/layout",
+        (_add_unit_options, _add_layout_options, _add_json),
     ),
     "fpga": (
         "Count the cells of units on FPGAs, or place and route them on boards.",

@@ -35,6 +35,7 @@ def _commands() -> dict[str, CliCommand]:
         "bundle": _core("hardware", "hardware", "write Verilog with golden vectors and a bench"),
         "timing": _core("hardware", "hardware", "measure the longest paths, cell by cell"),
         "power": _core("hardware", "hardware", "simulate gates with delays; energy and power"),
+        "layout": _core("hardware", "hardware", "place and route a unit; GDS, checks, delay"),
         "cells": _core("hardware", "hardware", "list, write or compare the built-in cells"),
         "formal": _core("formal", "hardware", "prove properties of the RTL"),
         "exhaustive": _core("exhaustive", "hardware", "compare every input of the small units"),

@@ -14,6 +14,7 @@ EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
     "jax": "jax",
+    "klayout": "layout",
     "matplotlib": "plots",
     "networkx": "graphs",
     "onnx": "onnx",

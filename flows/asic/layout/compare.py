@@ -6,6 +6,7 @@ transistors inside of them are not compared. Names of nets take no part in the e
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def _extract(
     flat = db.Layout()
     flat.dbu = book.dbu
     block = flat.create_cell("flat")
-    for name, number in numbers.items():
+    for number in numbers.values():
         region = db.Region(cell.begin_shapes_rec(book.layer(number, 0)))
         block.shapes(flat.layer(number, 0)).insert(region)
     metals = [numbers[metal.name] for metal in technology.metals]
@@ -142,7 +143,7 @@ def _labels(
     layers = {name: extraction.make_layer(flat.layer(numbers[name], 0), name) for name in names}
     for name in names:
         extraction.connect(layers[name])
-    for cut, low, high in zip(technology.cuts, technology.metals, technology.metals[1:], strict=False):
+    for cut, (low, high) in zip(technology.cuts, pairwise(technology.metals), strict=False):
         extraction.connect(layers[low.name], layers[cut.name])
         extraction.connect(layers[cut.name], layers[high.name])
     for metal in technology.metals:

@@ -15,7 +15,7 @@ NAME = 1
 
 
 def layer_numbers(technology: Technology) -> dict[str, int]:
-    """Return the layer in GDS of every metal and cut: 11 for the lowest metal, 12 for its cut, …"""
+    """Return the layer in GDS of every metal and cut: 11 for the lowest metal, 12 for its cut."""
     numbers = {metal.name: _FIRST + 2 * n for n, metal in enumerate(technology.metals)}
     return numbers | {cut.name: _FIRST + 1 + 2 * n for n, cut in enumerate(technology.cuts)}
 
@@ -61,7 +61,7 @@ def write(layout: Layout, top: str, cells: Path, out: Path) -> None:
         block.shapes(book.layer(numbers[name], 0)).insert(db.Text(text, db.Trans(*middle)))
 
     metals = [metal.name for metal in layout.technology.metals]
-    for supply, rect in layout.rails:
+    for _, rect in layout.rails:
         draw(metals[0], rect)
     for supply, rect in layout.rails[-2:]:
         label(metals[0], supply, rect)

@@ -7,6 +7,7 @@ become rectangles, because all polygons of cells have horizontal and vertical ed
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 #: A rectangle: left, bottom, right, top.
 Rect = tuple[int, int, int, int]
@@ -126,11 +127,7 @@ def read(*texts: str) -> Technology:
     """
     technology = Technology()
     for text in texts:
-        reader = _Reader(text, technology)
-        try:
-            reader.run()
-        except StopIteration:
-            raise LefError("LEF must not end inside of a statement") from None
+        _Reader(text, technology).run()
     for what, known in (
         ("UNITS with DATABASE MICRONS", technology.per_micron),
         ("routing layers", technology.metals),
@@ -150,24 +147,32 @@ class _Reader:
         self.words: Iterator[str] = iter(re.findall(r'"[^"]*"|\S+', "\n".join(lines)))
         self.technology = technology
 
+    def _word(self) -> str:
+        """Return the next word."""
+        word = next(self.words, None)
+        if word is None:
+            raise LefError("LEF must not end inside of a statement")
+        return word
+
     def run(self) -> None:
+        """Read all statements."""
         for word in self.words:
             if word == "UNITS":
                 self._units()
             elif word == "LAYER":
-                self._layer(next(self.words))
+                self._layer(self._word())
             elif word == "VIA":
-                self._via(next(self.words))
+                self._via(self._word())
             elif word == "SITE":
-                self._site(next(self.words))
+                self._site(self._word())
             elif word == "MACRO":
-                self._macro(next(self.words))
+                self._macro(self._word())
             elif word in ("VIARULE", "NONDEFAULTRULE"):
-                self._skip_to_end(next(self.words))
+                self._skip_to_end(self._word())
             elif word in ("SPACING", "PROPERTYDEFINITIONS"):
                 self._skip_to_end(word)
             elif word == "END":
-                if next(self.words) == "LIBRARY":
+                if self._word() == "LIBRARY":
                     return
             else:
                 self._statement()
@@ -175,13 +180,13 @@ class _Reader:
     def _statement(self) -> list[str]:
         """Return the words up to the next semicolon."""
         words = []
-        while (word := next(self.words)) != ";":
+        while (word := self._word()) != ";":
             words.append(word)
         return words
 
     def _skip_to_end(self, name: str) -> None:
         previous = ""
-        while not ((word := next(self.words)) == name and previous == "END"):
+        while not ((word := self._word()) == name and previous == "END"):
             previous = word
 
     def _length(self, word: str) -> int:
@@ -199,17 +204,17 @@ class _Reader:
             raise LefError(f"LEF must have a number, not {word!r}") from None
 
     def _units(self) -> None:
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             words = self._statement()
             if word == "DATABASE" and len(words) == 2:
                 self.technology.per_micron = int(self._number(words[1]))
-        next(self.words)
+        self._word()
 
     def _block(self, name: str) -> Iterator[tuple[str, list[str]]]:
         """Yield the statements of a block that ``END name`` closes."""
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             yield word, self._statement()
-        if (word := next(self.words)) != name:
+        if (word := self._word()) != name:
             raise LefError(f"LEF block {name} must end with its name, not with {word!r}")
 
     def _layer(self, name: str) -> None:
@@ -267,7 +272,7 @@ class _Reader:
     def _via(self, name: str) -> None:
         shapes: dict[str, list[Rect]] = {}
         layer = ""
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             if word == "DEFAULT":
                 continue
             words = self._statement()
@@ -275,7 +280,7 @@ class _Reader:
                 layer = words[0]
             elif word in ("RECT", "POLYGON"):
                 shapes.setdefault(layer, []).extend(self._shapes(word, words))
-        next(self.words)
+        self._word()
         self.technology.vias[name] = ViaShape(name, {k: tuple(v) for k, v in shapes.items()})
 
     def _site(self, name: str) -> None:
@@ -287,9 +292,9 @@ class _Reader:
         pins: dict[str, MacroPin] = {}
         size = [0, 0]
         obstructions: dict[str, tuple[Rect, ...]] = {}
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             if word == "PIN":
-                pin = self._pin(next(self.words))
+                pin = self._pin(self._word())
                 pins[pin.name] = pin
             elif word == "OBS":
                 obstructions = self._geometry()
@@ -297,13 +302,13 @@ class _Reader:
                 words = self._statement()
                 if word == "SIZE":
                     size = [self._length(words[0]), self._length(words[2])]
-        next(self.words)
+        self._word()
         self.technology.macros[name] = Macro(name, size[0], size[1], pins, obstructions)
 
     def _pin(self, name: str) -> MacroPin:
         direction, use = "", "signal"
         shapes: dict[str, tuple[Rect, ...]] = {}
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             if word == "PORT":
                 for layer, rects in self._geometry().items():
                     shapes[layer] = shapes.get(layer, ()) + rects
@@ -313,14 +318,14 @@ class _Reader:
                 direction = words[0].lower()
             elif word == "USE":
                 use = words[0].lower()
-        next(self.words)
+        self._word()
         return MacroPin(name, direction, use, shapes)
 
     def _geometry(self) -> dict[str, tuple[Rect, ...]]:
         """Return the rectangles by layer of a PORT or of OBS, which a bare END closes."""
         shapes: dict[str, list[Rect]] = {}
         layer = ""
-        while (word := next(self.words)) != "END":
+        while (word := self._word()) != "END":
             words = self._statement()
             if word == "LAYER":
                 layer = words[0]
@@ -342,7 +347,7 @@ def rectangles(points: list[tuple[int, int]]) -> list[Rect]:
         raise LefError("LEF polygons must have horizontal and vertical edges only")
     heights = sorted({y for _, y in points})
     found: list[Rect] = []
-    for low, high in zip(heights, heights[1:], strict=False):
+    for low, high in pairwise(heights):
         # The vertical edges across this band, from left to right, enclose the inside in pairs.
         across = sorted(
             a[0] for a, b in edges if min(a[1], b[1]) <= low and max(a[1], b[1]) >= high

@@ -16,9 +16,7 @@ from vitruvian.flows.asic.layout.place import Wires
 TRIES = 1500
 
 
-def legalise(
-    middles: np.ndarray, net: Wires, plan: Floorplan
-) -> tuple[np.ndarray, np.ndarray]:
+def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarray, np.ndarray]:
     """Return the first site and the row of each cell, near ``middles``, without overlap.
 
     Returns
@@ -53,7 +51,7 @@ def _tetris(order, wish, level, widths, row_count, site_count, ratio):
         for row in range(row_count):
             if used[row] + widths[cell] > site_count:
                 continue
-            at = max(front[row], int(round(wish[cell])))
+            at = max(front[row], round(wish[cell]))
             cost = abs(at - wish[cell]) + ratio * abs(row - level[cell])
             if cost < best_cost:
                 best, best_at, best_cost = row, at, cost
@@ -121,6 +119,12 @@ def improve(
         before, after = (lengths[0] if number == 0 else before), lengths[1]
         tell(number + 1, rounds)
     return sites, rows, before, after
+
+
+def _draw(state, below):
+    """Return a number from 0 to ``below`` - 1; the numbers of a seed are always the same."""
+    state[0] = (state[0] * 1103515245 + 12345) & 0x7FFFFFFF
+    return (state[0] >> 8) % below
 
 
 def _length(n, x, y, first, cell, offset):
@@ -200,22 +204,22 @@ def _anneal(
     left, bottom, tries, heat, seed,
 ):  # fmt: skip
     """Try moves of random cells to where their nets pull them, and keep those that pay."""
-    np.random.seed(seed)
+    state = np.array([seed], np.int64)
     count = len(sites)
     begin = 0.0
     for n in range(len(first) - 1):
         begin += _length(n, x, y, first, cell, offset)
     total = begin
     for _ in range(tries):
-        c = np.random.randint(count)
-        if np.random.random() < 0.5:
+        c = _draw(state, count)
+        if _draw(state, 2):
             tx, ty = _target(
-                c, x, y, first, cell, offset, cell_first, cell_nets, np.random.randint(1 << 30)
+                c, x, y, first, cell, offset, cell_first, cell_nets, _draw(state, 1 << 20)
             )
         else:
             tx, ty = x[c], y[c]
-        row = int(round((ty - bottom) / height)) + np.random.randint(3) - 1
-        at = int(round((tx - left) / pitch - widths[c] / 2)) + np.random.randint(15) - 7
+        row = round((ty - bottom) / height) + _draw(state, 3) - 1
+        at = round((tx - left) / pitch - widths[c] / 2) + _draw(state, 15) - 7
         row = min(max(row, 0), grid.shape[0] - 1)
         at = min(max(at, 0), grid.shape[1] - widths[c])
         d = grid[row, min(at + widths[c] // 2, grid.shape[1] - 1)]
@@ -247,7 +251,7 @@ def _anneal(
             _put(d, back, old_row, sites, rows, x, y, grid, widths, pitch, height, left, bottom)
         _put(c, at, row, sites, rows, x, y, grid, widths, pitch, height, left, bottom)
         change = _around(c, d, x, y, first, cell, offset, cell_first, cell_nets) - old
-        if change <= 0 or (heat > 0 and np.random.random() < np.exp(-change / heat)):
+        if change <= 0 or (heat > 0 and _draw(state, 1 << 20) < (1 << 20) * np.exp(-change / heat)):
             total += change
             continue
         _lift(c, sites, rows, grid, widths)

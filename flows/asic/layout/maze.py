@@ -68,7 +68,7 @@ def _price(node, line_stride, layer_stride, use, history, press):
 
 
 def _left(goals, first, done, line_stride, layer_stride, bounds):
-    """Write the box around the terminals that are not joined yet: it bounds the way that is left."""
+    """Write the box around the terminals that are not joined yet, which bounds the way left."""
     bounds[0] = bounds[2] = 1 << 30
     bounds[1] = bounds[3] = -1
     for t in range(len(first) - 1):
@@ -87,9 +87,7 @@ def _far(node, line_stride, layer_stride, bounds, weights):
     )
 
 
-def _neighbour(
-    move, node, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent
-):
+def _neighbour(move, node, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent):
     """Return the node of a move (back, ahead, down, up), or -1 if a rule forbids it."""
     layer = node // layer_stride
     column, line = divmod(node % layer_stride, line_stride)
@@ -105,7 +103,7 @@ def _neighbour(
     other = layer + 2 * move - 5
     if other < 0 or other >= layers:
         return -1
-    if column % steps[other, 0] or (line - 1) % steps[other, 1]:
+    if column % steps[other, 0] or line % steps[other, 1]:
         return -1
     target = node + (other - layer) * layer_stride
     cut = min(target, node)

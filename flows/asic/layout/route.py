@@ -132,9 +132,7 @@ class Router:
             self.history[crowded] += 0.4 * press * np.minimum(self.use[crowded] - 1, 4)
             bad = self.use > 1
             waiting = [
-                n
-                for n in wanted
-                if (routed := routing.nets[n]) is None or bad[routed.links].any()
+                n for n in wanted if (routed := routing.nets[n]) is None or bad[routed.links].any()
             ]
         return routing
 

@@ -20,6 +20,7 @@ FREE = {
 FROM_INPUT = {
     *("new name", "cce entry", "assemble entry", "host entry", "graph weight", "sparse weight"),
     *("area driving_cell", "timing driving_cell", "power driving_cell", "roofline step"),
+    "layout driving_cell",
 }
 #: Options that a command needs before it reads the word, by command or by option.
 NEEDED = {

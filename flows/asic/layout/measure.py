@@ -1,0 +1,217 @@
+"""Layout of a unit: synthesis, placement, routing, files, checks, and delay with the wires."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import write_whole
+from vitruvian.flows.asic import sta
+from vitruvian.flows.asic.cells import CellLibrary, nangate45
+from vitruvian.flows.asic.layout import compare, def_file, gds, lef, picture, rules
+from vitruvian.flows.asic.layout.build import RoutedLayout, Tell, lay_out
+from vitruvian.flows.asic.measure import Settings, measure
+from vitruvian.flows.asic.synth import TIGHT_PS, SynthesisRecipe
+from vitruvian.hdl.catalogue.unit import Variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutSettings:
+    """Parameters of a layout.
+
+    Parameters
+    ----------
+    library : CellLibrary
+        The cells; only Nangate45 has shapes.
+    target_ps : int
+        Delay target for ABC, picoseconds.
+    utilisation : float
+        Share of the rows that cells fill.
+    """
+
+    library: CellLibrary
+    recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
+    target_ps: int = TIGHT_PS
+    utilisation: float = 0.7
+    cache: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutSummary:
+    """The figures of a layout.
+
+    ``delay_ps`` has the longest path without wires, with the wire-load model of the library, and
+    with the wires of the layout. ``seconds`` has the time of every step.
+    """
+
+    variant: Variant
+    target_ps: int
+    cells: int
+    cell_area_um2: float
+    width_um: float
+    height_um: float
+    rows: int
+    utilisation: float
+    nets: int
+    half_perimeter_um: float
+    wire_um: dict[str, float]
+    vias: int
+    wire_ff: float
+    model_ff: float
+    rounds: int
+    opens: list[str]
+    shorts: list[tuple[str, ...]]
+    missing: list[str]
+    markers: list[rules.Marker]
+    delay_ps: dict[str, float | None]
+    seconds: dict[str, float]
+    files: list[str]
+
+    @property
+    def clean(self) -> bool:
+        """Whether no check found anything."""
+        return not (self.opens or self.shorts or self.missing or self.markers)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures as plain data."""
+        known = {k: value for k, value in vars(self).items() if k not in ("variant", "markers")}
+        delays = {k: None if v is None else round(v, 1) for k, v in self.delay_ps.items()}
+        by_rule = Counter(marker.rule for marker in self.markers)
+        return {
+            "unit": self.variant.unit.name,
+            "label": self.variant.label,
+            "command": self.variant.arguments,
+            **{k: round(v, 3) if isinstance(v, float) else v for k, v in known.items()},
+            "wire_um": {metal: round(length, 1) for metal, length in self.wire_um.items()},
+            "delay_ps": delays,
+            "seconds": {step: round(value, 1) for step, value in self.seconds.items()},
+            "markers": len(self.markers),
+            "markers_by_rule": dict(sorted(by_rule.items())),
+            "first_markers": [vars(marker) for marker in self.markers[:20]],
+        }
+
+
+def technology() -> lef.Technology:
+    """Return the technology and the cells of Nangate45; download them if they are missing.
+
+    Raises
+    ------
+    UserError
+        If the wheel that has them cannot be downloaded.
+    """
+    texts = [_fetch(kind).read_text(errors="replace") for kind in ("technology", "cells")]
+    return lef.read(*texts)
+
+
+def _fetch(kind: str) -> Path:
+    try:
+        return nangate45.fetch(kind)
+    except RuntimeError as error:
+        raise UserError(str(error)) from error
+
+
+def measure_layout(
+    variant: Variant, settings: LayoutSettings, folder: Path, *, progress: Tell
+) -> LayoutSummary:
+    """Lay out one variant, write its files into a folder, and check the GDS that was written.
+
+    Raises
+    ------
+    UserError
+        If the library cannot be downloaded, or if its shapes do not suit the router.
+    """
+    cells, process = _fetch("gds"), technology()
+    area = Settings(
+        library=settings.library, recipe=settings.recipe, targets_ps=(settings.target_ps,),
+        cut="whole", cache=settings.cache,
+    )  # fmt: skip
+    (row,) = measure([variant], area, progress=progress)
+    netlist = row.pieces[0].mapped[settings.target_ps].netlist
+    seconds: dict[str, float] = {}
+    began = perf_counter()
+
+    def lap(step: str) -> None:
+        nonlocal began
+        seconds[step] = perf_counter() - began
+        began = perf_counter()
+
+    try:
+        made = lay_out(netlist, process, utilisation=settings.utilisation, tell=progress)
+    except lef.LefError as error:
+        raise UserError(str(error)) from error
+    lap("place and route")
+    top = variant.module
+    files = _write(made, top, cells, folder, f"{variant.unit.name} {variant.label}")
+    lap("write")
+    progress("check design rules", 0, 2)
+    markers = rules.check(folder / f"{top}.gds", top, process)
+    progress("compare with the netlist", 1, 2)
+    found = compare.compare(folder / f"{top}.gds", top, made.layout.design, process)
+    lap("check")
+    summary = _summary(
+        variant, settings, made, netlist, markers=markers, found=found, seconds=seconds, files=files
+    )
+    path = folder / f"{top}.json"
+    summary.files.append(str(path))
+    write_whole(path, json.dumps(summary.as_json(), indent=1) + "\n")
+    return summary
+
+
+def _write(made: RoutedLayout, top: str, cells: Path, folder: Path, title: str) -> list[str]:
+    """Write DEF, picture and GDS, and return their names."""
+    names = [folder / f"{top}.{ending}" for ending in ("def", "svg", "gds")]
+    write_whole(names[0], def_file.text(made.layout, top))
+    write_whole(names[1], picture.svg(made.layout, title))
+    gds.write(made.layout, top, cells, names[2])
+    return [str(name) for name in names]
+
+
+def _summary(
+    variant: Variant,
+    settings: LayoutSettings,
+    made: RoutedLayout,
+    netlist: dict[str, Any],
+    *,
+    markers: list[rules.Marker],
+    found: compare.Comparison,
+    seconds: dict[str, float],
+    files: list[str],
+) -> LayoutSummary:
+    layout, plan = made.layout, made.layout.plan
+    process = layout.technology
+    site, height = process.site
+    area = sum(macro.width * macro.height for macro in layout.design.macros)
+    inside = plan.rows * (plan.sites - 2 * plan.tap) * site * height
+    capacitance = made.wires_ff()
+    delays, model_ff = delays_ps(netlist, settings, capacitance)
+    joined = sum(layout.design.terminals(n) > 1 for n in range(len(layout.design.nets)))
+    return LayoutSummary(
+        variant=variant, target_ps=settings.target_ps, cells=len(layout.design.names),
+        cell_area_um2=area / process.per_micron**2, width_um=process.microns(plan.width),
+        height_um=process.microns(plan.height), rows=plan.rows, utilisation=area / inside,
+        nets=joined, half_perimeter_um=made.swapped_um, wire_um=made.wire_um_by_metal(),
+        vias=made.vias, wire_ff=sum(capacitance.values()), model_ff=model_ff,
+        rounds=len(made.conflicts), opens=found.opens, shorts=found.shorts, missing=found.missing,
+        markers=markers, delay_ps=delays, seconds=seconds, files=files,
+    )  # fmt: skip
+
+
+def delays_ps(
+    netlist: dict[str, Any], settings: LayoutSettings, wires_ff: dict[int, float]
+) -> tuple[dict[str, float | None], float]:
+    """Return the longest path without wires, by the wire-load model, and with the wires.
+
+    The second result is the capacitance of all wires by the model, in fF.
+    """
+    library, recipe = settings.library.cells, settings.recipe
+
+    def graph(wires: dict[int, float] | None) -> sta.TimingGraph:
+        return sta.TimingGraph(netlist, library, recipe.driving_cell, recipe.load_ff, wires)
+
+    graphs = {"no wires": graph({}), "wire-load model": graph(None), "layout": graph(wires_ff)}
+    delays = {name: each.timing().delay_ps for name, each in graphs.items()}
+    more = graphs["wire-load model"].load - graphs["no wires"].load
+    return delays, float(more.sum() / 2)

@@ -101,7 +101,7 @@ HARDWARE = (
             "--load": ("5", "nan", "inf", "-1", "1e300"),
             "--adders": None,
             "--utilisation": ("60", "0", "101", "nan"),
-            "--out": _OUTPUTS,
+            "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
             **_UNITS,
         },
     ),

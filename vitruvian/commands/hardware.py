@@ -289,6 +289,8 @@ def _layout(options: argparse.Namespace) -> int:
     targets = options.delay_target or TARGETS_PS[-1:]
     if len(targets) != 1:
         raise UserError(f"--delay-target must be given once for layout, not {len(targets)} times")
+    if options.out == "-":
+        raise UserError("--out must be a folder for layout, not standard output")
     for module in ("klayout", "scipy", "pyosys"):
         check(module, "layout")
     library, recipe = _conditions(options)

@@ -1,4 +1,4 @@
-"""A library of our own with four cells, for layouts without a download."""
+"""A library of our own with a few cells, for layouts without a download."""
 
 #: The technology: five metals on the grid of a usual 45 nm process.
 TECHNOLOGY = """
@@ -76,6 +76,7 @@ SHAPES = {
             "ZN": (0.63, 0.3, 0.7, 1.1),
         },
     ),
+    "BUF_X4": (3, {"A": (0.06, 0.49, 0.13, 0.77), "Z": (0.44, 0.3, 0.51, 1.1)}),
     "LOGIC0_X1": (2, {"Z": (0.06, 0.3, 0.13, 1.1)}),
     "LOGIC1_X1": (2, {"Z": (0.06, 0.3, 0.13, 1.1)}),
     "WELLTAP_X1": (2, {}),

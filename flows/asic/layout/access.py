@@ -5,7 +5,7 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.floorplan import LOWEST, Floorplan
-from vitruvian.flows.asic.layout.lef import Macro, Rect, Technology
+from vitruvian.flows.asic.layout.lef import CellMacro, Rect, Technology
 from vitruvian.flows.asic.layout.route import Router
 
 
@@ -29,7 +29,7 @@ def pads(technology: Technology, cut: int, layer: int) -> list[Rect]:
     ]
 
 
-def pin_access(macro: Macro, pin: str, technology: Technology) -> list[tuple[int, int]]:
+def pin_access(macro: CellMacro, pin: str, technology: Technology) -> list[tuple[int, int]]:
     """Return the crossings (column, line) in an upright cell where a via lies inside of a pin.
 
     The via brings no new shape on the pin's metal, so that it cannot break a rule there.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vitruvian.common.errors import UserError
-from vitruvian.flows.asic.layout.lef import Macro, Technology
+from vitruvian.flows.asic.layout.lef import CellMacro, Technology
 
 #: Cells that drive a constant, and their output.
 TIES = {"0": ("LOGIC0_X1", "Z"), "1": ("LOGIC1_X1", "Z")}
@@ -39,14 +39,14 @@ class LayoutDesign:
     ----------
     names : list of str
         Names of the instances, which are unique and need no escapes in DEF.
-    macros : list of Macro
+    macros : list of CellMacro
         Cell of each instance.
     sources : list of str
         Name of each instance in the netlist; empty for cells that drive constants.
     """
 
     names: list[str] = field(default_factory=list)
-    macros: list[Macro] = field(default_factory=list)
+    macros: list[CellMacro] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     nets: list[LayoutNet] = field(default_factory=list)
     ports: list[PortBit] = field(default_factory=list)
@@ -96,7 +96,7 @@ def build(netlist: dict[str, Any], technology: Technology) -> LayoutDesign:
     return design
 
 
-def _macro(technology: Technology, name: str) -> Macro:
+def _macro(technology: Technology, name: str) -> CellMacro:
     if name not in technology.macros:
         raise UserError(f"cell {name} must be in the LEF of the library")
     return technology.macros[name]

@@ -69,7 +69,7 @@ class MacroPin:
 
 
 @dataclass(frozen=True)
-class Macro:
+class CellMacro:
     """A cell: width, height, pins and obstructions."""
 
     name: str
@@ -92,14 +92,14 @@ class Technology:
     vias : dict of str to ViaShape
     site : (int, int)
         Width and height of a site, which is the unit of placement.
-    macros : dict of str to Macro
+    macros : dict of str to CellMacro
     """
 
     per_micron: int = 0
     layers: list[RoutingLayer | CutLayer] = field(default_factory=list)
     vias: dict[str, ViaShape] = field(default_factory=dict)
     site: tuple[int, int] = (0, 0)
-    macros: dict[str, Macro] = field(default_factory=dict)
+    macros: dict[str, CellMacro] = field(default_factory=dict)
 
     @property
     def metals(self) -> list[RoutingLayer]:
@@ -303,7 +303,7 @@ class _Reader:
                 if word == "SIZE":
                     size = [self._length(words[0]), self._length(words[2])]
         self._word()
-        self.technology.macros[name] = Macro(name, size[0], size[1], pins, obstructions)
+        self.technology.macros[name] = CellMacro(name, size[0], size[1], pins, obstructions)
 
     def _pin(self, name: str) -> MacroPin:
         direction, use = "", "signal"

@@ -8,7 +8,7 @@ import numpy as np
 from vitruvian.flows.asic.layout.access import covered
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.floorplan import LOWEST, TAP, Floorplan
-from vitruvian.flows.asic.layout.lef import LefError, Macro, Rect, Technology, ViaShape
+from vitruvian.flows.asic.layout.lef import LefError, CellMacro, Rect, Technology, ViaShape
 from vitruvian.flows.asic.layout.route import RoutedNet, Router, Routing
 
 #: Width of the two straps that join the rails, and their distance from the rows, in microns.
@@ -17,7 +17,7 @@ RAILS = ("VSS", "VDD")
 
 
 @dataclass(frozen=True)
-class Wire:
+class RoutedWire:
     """The middle of a wire of a net, from one point to another, on a metal (0 is the lowest)."""
 
     metal: int
@@ -42,7 +42,7 @@ class PlacedVia:
 class NetShapes:
     """Wires and vias of a net."""
 
-    wires: list[Wire] = field(default_factory=list)
+    wires: list[RoutedWire] = field(default_factory=list)
     vias: list[PlacedVia] = field(default_factory=list)
 
 
@@ -51,7 +51,7 @@ class PlacedCell:
     """An instance: its name, its cell, its lower left corner, and whether it is upside down."""
 
     name: str
-    macro: Macro
+    macro: CellMacro
     at: tuple[int, int]
     flipped: bool
 
@@ -111,7 +111,7 @@ def _cells(
     technology = plan.technology
     site, height = technology.site
 
-    def put(name: str, macro: Macro, at: int, row: int) -> PlacedCell:
+    def put(name: str, macro: CellMacro, at: int, row: int) -> PlacedCell:
         corner = (plan.left + at * site, plan.bottom + row * height)
         return PlacedCell(name, macro, corner, row % 2 == 1)
 
@@ -227,7 +227,7 @@ class _NetMaker:
         self._pins(number, routed, shapes)
         return shapes
 
-    def _runs(self, layer: int, track: int, links: list[int]) -> list[Wire]:
+    def _runs(self, layer: int, track: int, links: list[int]) -> list[RoutedWire]:
         """Return the wires of a track: one for each sequence of links without a gap."""
         found = []
         begin = 0
@@ -242,7 +242,7 @@ class _NetMaker:
                 else (self.plan.x(track), self.plan.y(at))
                 for at in (first, last)
             ]
-            found.append(Wire(layer + LOWEST, ends[0], ends[1]))
+            found.append(RoutedWire(layer + LOWEST, ends[0], ends[1]))
         return found
 
     def _pins(self, number: int, routed: RoutedNet, shapes: NetShapes) -> None:
@@ -310,7 +310,7 @@ def _fitting(technology: Technology, cut: int, metals: tuple[int, ...]) -> list[
     return sorted((via for via in known if all(narrow(via, n) for n in metals)), key=size)
 
 
-def rectangle(wire: Wire, width: int) -> Rect:
+def rectangle(wire: RoutedWire, width: int) -> Rect:
     """Return the shape of a wire, which reaches half its width beyond its ends."""
     half = width // 2
     (x0, y0), (x1, y1) = wire.start, wire.end

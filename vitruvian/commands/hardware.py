@@ -278,44 +278,9 @@ def _power(options: argparse.Namespace) -> int:
 
 
 def _layout(options: argparse.Namespace) -> int:
-    from vitruvian.flows.asic.layout import measure as layout
-    from vitruvian.flows.asic.layout import report as layout_report
+    from vitruvian.commands import layouts
 
-    selected = _variants(options)
-    if len(selected) != 1:
-        raise UserError(
-            f"options must select one configuration of one unit for layout, not {len(selected)}"
-        )
-    targets = options.delay_target or TARGETS_PS[-1:]
-    if len(targets) != 1:
-        raise UserError(f"--delay-target must be given once for layout, not {len(targets)} times")
-    if options.out == "-":
-        raise UserError("--out must be a folder for layout, not standard output")
-    for module in ("klayout", "scipy", "pyosys"):
-        check(module, "layout")
-    library, recipe = _conditions(options)
-    settings = layout.LayoutSettings(
-        library=library,
-        recipe=recipe,
-        target_ps=targets[0],
-        utilisation=options.utilisation / 100,
-        cache=not options.no_cache,
-    )
-    folder = Path(options.out)
-    _writable(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with Progress() as progress:
-        summary = layout.measure_layout(selected[0], settings, folder, progress=progress)
-    name = f"{selected[0].unit.name} {selected[0].label}"
-    report.show(
-        layout_report.table(summary),
-        title=f"Layout of {name}, library {library.name}",
-        note=layout_report.note(summary),
-    )
-    for path in summary.files:
-        print(path)
-    _store({"library": {"name": library.name}, **summary.as_json()}, options)
-    return 0 if summary.clean else 1
+    return layouts.run(options, _variants(options), _conditions, _store)
 
 
 def _show_tiles(rows: list[AreaRow]) -> None:

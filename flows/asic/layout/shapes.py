@@ -8,7 +8,7 @@ import numpy as np
 from vitruvian.flows.asic.layout.access import covered
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.floorplan import LOWEST, TAP, Floorplan
-from vitruvian.flows.asic.layout.lef import LefError, CellMacro, Rect, Technology, ViaShape
+from vitruvian.flows.asic.layout.lef import CellMacro, LefError, Rect, Technology, ViaShape
 from vitruvian.flows.asic.layout.route import RoutedNet, Router, Routing
 
 #: Width of the two straps that join the rails, and their distance from the rows, in microns.

@@ -44,7 +44,8 @@ class CoreAxi(LitePort):
     s_axi_…
         AXI4-Lite target, as that of ``LiteUnit``: the registers ``CORE_REGISTERS``.
     m_axi_…
-        AXI4 master: addresses of 32 bits, bursts with rising addresses, an ID of one bit.
+        AXI4 master: addresses of 32 bits, bursts with rising addresses, an ID of one bit (with FIX
+        two).
 
     Raises
     ------
@@ -60,14 +61,12 @@ class CoreAxi(LitePort):
         interrupt: Signal
 
     def __init__(self, *, config: CoreConfig, width: int = 64, burst_blocks: int = 8):
-        if config.fix:
-            raise ValueError("config must not have a unit FIX, for which there are no registers")
         self.config = config
         self.core, self.master = (
             Core(config=config),
-            AxiMaster(width=width, burst_blocks=burst_blocks),
+            AxiMaster(width=width, burst_blocks=burst_blocks, sources=2 + config.fix),
         )
-        super().__init__(interrupt=Out(1), **master_members(width))
+        super().__init__(interrupt=Out(1), **master_members(width, self.master.id_bits))
 
     def registers(self) -> tuple[Register, ...]:
         return CORE_REGISTERS
@@ -100,10 +99,11 @@ class CoreAxi(LitePort):
             registers.resting.eq(master.idle),
             self.interrupt.eq(registers.interrupt),
         ]
-        for name in ("waits", "busy"):
-            for target, source in zip(getattr(registers, name), getattr(core, name), strict=True):
+        for n in range(len(self.config.units)):  # the others, a FIX that is not there, are 0
+            for name in ("waits", "busy"):
+                target, source = getattr(registers, name)[n], getattr(core, name)[n]
                 m.d.comb += Value.cast(target).eq(Value.cast(source))
-        for n, (total, written) in enumerate(zip(registers.bytes, core.written, strict=True)):
+            total, written = registers.bytes[n], core.written[n]
             count = Signal(32, name=f"bytes{n}")
             m.d.sync += count.eq(Mux(core.start, 0, count + written))
             m.d.comb += total.eq(count)

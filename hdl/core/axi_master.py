@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -23,8 +23,6 @@ from .ports import (
 
 #: Widths of the data of AXI4 in bits.
 WIDTHS = (64, 128, 256)
-#: Bits of an ID; of reads 0 is the program and 1 the data, of writes 0 is MTE3 and 1 is S.
-ID_BITS = 1
 #: A burst of AXI4 must not cross a multiple of 4 KiB (AMBA IHI 0022, A3.4.1).
 _PAGE_BITS = 12 - PLACE_BITS
 #: Blocks and bursts that a port has on their way, at most.
@@ -33,15 +31,20 @@ _MOST_BLOCKS, _MOST_BURSTS = 63, 15
 #: (AMBA IHI 0022, A3.4.1 and A4.4).
 _INCR, _NORMAL = 1, 3
 
-#: Items of the channels of addresses: the ID, the first byte, and the number of beats less 1.
-ADDRESS = data.StructLayout({"id": ID_BITS, "addr": ADDRESS_BITS, "len": 8})
-#: Item of the channel of responses to writes.
-RESPONSE = data.StructLayout({"id": ID_BITS, "resp": 2})
+
+def address_layout(id_bits: int) -> data.StructLayout:
+    """Return the layout of an address: the ID, the first byte, and the number of beats less 1."""
+    return data.StructLayout({"id": id_bits, "addr": ADDRESS_BITS, "len": 8})
 
 
-def read_layout(width: int) -> data.StructLayout:
+def response_layout(id_bits: int) -> data.StructLayout:
+    """Return the layout of an item of the channel of responses to writes."""
+    return data.StructLayout({"id": id_bits, "resp": 2})
+
+
+def read_layout(width: int, id_bits: int) -> data.StructLayout:
     """Return the layout of an item of the channel of reads."""
-    return data.StructLayout({"id": ID_BITS, "data": width, "resp": 2, "last": 1})
+    return data.StructLayout({"id": id_bits, "data": width, "resp": 2, "last": 1})
 
 
 def write_layout(width: int) -> data.StructLayout:
@@ -63,11 +66,11 @@ class _Collector:
     """
 
     def __init__(
-        self, m: Module, name: str, *, most: int, request: Value, row: Value, source: Value | int
+        self, m: Module, name: str, *, most: int, request: Value, row: Value, source: Value
     ):
         self.open, self.row = Signal(name=f"{name}_open"), Signal(ROW_BITS, name=f"{name}_row")
         self.count = Signal(range(most), name=f"{name}_count")
-        self.source = Signal(name=f"{name}_source")
+        self.source = Signal(len(source), name=f"{name}_source")
         self.offers, self.sent = Signal(name=f"{name}_offers"), Signal(name=f"{name}_sent")
         self.room, self.taken = Signal(name=f"{name}_room"), Signal(name=f"{name}_taken")
         following, continues = (
@@ -110,21 +113,24 @@ class AxiMaster(wiring.Component):
         Bits of the data, 64, 128 or 256.
     burst_blocks : int
         Most blocks of 32 bytes in a burst, a power of two from 1 to 16.
+    sources : int
+        Units that write: MTE3, S, and FIX if they are three. An ID has a bit, or two for three.
 
     Members
     -------
     fetch, read : In(ReadPort())
         The program, and the data. ``fetch_error`` and ``read_error`` are set with a block if one
         of its beats came with an error.
-    write, source : In(WritePort()), In(1)
-        The blocks to write, and 1 if the unit S asks.
-    write_open, write_error : Out(2)
-        For the two sources: not all blocks have been answered; an answer is an error.
+    write, source : In(WritePort()), In(range(sources))
+        The blocks to write, and which unit asks.
+    write_open, write_error : Out(sources)
+        For each source: not all blocks have been answered; an answer is an error.
     hold, idle : In(1), Out(1)
         Take no more requests; nothing is on its way. What has been taken is always ended.
-    ar, aw : Out(stream.Signature(ADDRESS))
-        Addresses of bursts.
-    r, w, b : In(stream.Signature(read_layout(width))), Out(stream.Signature(write_layout(width))), In(stream.Signature(RESPONSE))
+    ar, aw : Out(stream.Signature(address_layout(id_bits)))
+        Addresses of bursts. Of reads, ID 0 is the program and 1 the data; of writes it is the
+        source.
+    r, w, b : In(stream.Signature(read_layout(width, id_bits))), Out(stream.Signature(write_layout(width))), In(stream.Signature(response_layout(id_bits)))
         Data and answers. ``r`` and ``b`` are always ready.
 
     Latency
@@ -154,12 +160,14 @@ class AxiMaster(wiring.Component):
         w: stream.Interface
         b: stream.Interface
 
-    def __init__(self, *, width: int = 64, burst_blocks: int = 8):
+    def __init__(self, *, width: int = 64, burst_blocks: int = 8, sources: int = 2):
         one_of("width", width, WIDTHS)
+        one_of("sources", sources, (2, 3))
         check_int("burst_blocks", burst_blocks, 1, 16)
         if burst_blocks & (burst_blocks - 1):
             raise ValueError(f"burst_blocks must be a power of two, not {burst_blocks}")
-        self.width, self.burst_blocks = width, burst_blocks
+        self.width, self.burst_blocks, self.sources = width, burst_blocks, sources
+        self.id_bits = bits(sources)
         self.beats = BLOCK_BITS // width
         super().__init__(
             {
@@ -168,16 +176,16 @@ class AxiMaster(wiring.Component):
                 "fetch_error": Out(1),
                 "read_error": Out(1),
                 "write": In(WritePort()),
-                "source": In(1),
-                "write_open": Out(2),
-                "write_error": Out(2),
+                "source": In(range(sources)),
+                "write_open": Out(sources),
+                "write_error": Out(sources),
                 "hold": In(1),
                 "idle": Out(1),
-                "ar": Out(stream.Signature(ADDRESS)),
-                "aw": Out(stream.Signature(ADDRESS)),
-                "r": In(stream.Signature(read_layout(width))),
+                "ar": Out(stream.Signature(address_layout(self.id_bits))),
+                "aw": Out(stream.Signature(address_layout(self.id_bits))),
+                "r": In(stream.Signature(read_layout(width, self.id_bits))),
                 "w": Out(stream.Signature(write_layout(width))),
-                "b": In(stream.Signature(RESPONSE)),
+                "b": In(stream.Signature(response_layout(self.id_bits))),
             }
         )
 
@@ -198,7 +206,7 @@ class AxiMaster(wiring.Component):
             request = Signal(name=f"{name}_request")
             m.d.comb += request.eq(port.request & ~self.hold)
             c = _Collector(
-                m, name, most=self.burst_blocks, request=request, row=port.address, source=0
+                m, name, most=self.burst_blocks, request=request, row=port.address, source=Const(0)
             )
             collectors.append(c)
             m.d.comb += [
@@ -237,7 +245,7 @@ class AxiMaster(wiring.Component):
     def _send(self, m: Module, name: str, collectors: list[_Collector]) -> Signal:
         """Put the bursts of collectors in turns into the register of a channel."""
         channel = getattr(self, name)
-        item = Signal(ADDRESS, name=f"{name}_item")
+        item = Signal(address_layout(self.id_bits), name=f"{name}_item")
         full, free, turn = (Signal(name=f"{name}_{word}") for word in ("full", "free", "turn"))
         m.d.comb += [
             free.eq(~full | channel.ready),
@@ -267,7 +275,8 @@ class AxiMaster(wiring.Component):
         m.submodules.blocks = blocks = SyncFIFO(width=blocks_layout.size, depth=2 * most)
         m.submodules.lengths = lengths = SyncFIFO(width=max(bits(most), 1), depth=4)
         request = Signal(name="write_request")
-        waiting = [Signal(range(_MOST_BURSTS + 1), name=f"bursts{n}") for n in range(2)]
+        sources = range(self.sources)
+        waiting = [Signal(range(_MOST_BURSTS + 1), name=f"bursts{n}") for n in sources]
         m.d.comb += request.eq(port.request & ~self.hold)
         c = _Collector(m, "write", most=most, request=request, row=port.address, source=self.source)
         fits = lengths.w_rdy & (Array(waiting)[c.source] != _MOST_BURSTS)
@@ -325,15 +334,15 @@ class AxiMaster(wiring.Component):
                 m.d.sync += block.eq(Mux(last_block, 0, block + 1))
 
 
-def master_members(width: int) -> dict[str, Any]:
+def master_members(width: int, id_bits: int) -> dict[str, Any]:
     """Return the members of a component with an AXI4 master, with the port names of Vivado."""
-    address = {"id": ID_BITS, "addr": ADDRESS_BITS, "len": 8, "size": 3, "burst": 2, "cache": 4}
+    address = {"id": id_bits, "addr": ADDRESS_BITS, "len": 8, "size": 3, "burst": 2, "cache": 4}
     channels = {
         "ar": (Out, address | {"prot": 3}),
         "aw": (Out, address | {"prot": 3}),
         "w": (Out, {"data": width, "strb": width // 8, "last": 1}),
-        "r": (In, {"id": ID_BITS, "data": width, "resp": 2, "last": 1}),
-        "b": (In, {"id": ID_BITS, "resp": 2}),
+        "r": (In, {"id": id_bits, "data": width, "resp": 2, "last": 1}),
+        "b": (In, {"id": id_bits, "resp": 2}),
     }
     members: dict[str, Any] = {}
     for name, (there, parts) in channels.items():

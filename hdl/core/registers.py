@@ -7,12 +7,12 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from vitruvian.golden.core.encoding import UNITS
 from vitruvian.golden.core.encoding import VERSION as ENCODING_VERSION
 
 from ..bus.registers import WORD_BITS, Access, Register, RegisterBus, RegisterField
 from .faults import ORIGIN, WAIT, Fault
 from .ports import ADDRESS_BITS
-from .record import QUEUED
 
 #: The characters ``CORE``, by which a driver recognises the map.
 IDENTITY = 0x434F5245
@@ -30,7 +30,7 @@ def _field(name: str, low: int, width: int, text: str) -> RegisterField:
 def _of_units(prefix: str, offset: int, text: str, fields: tuple = ()) -> tuple[Register, ...]:
     return tuple(
         Register(f"{prefix}_{name.lower()}", offset + 4 * n, _R, text.format(name), fields)
-        for n, name in enumerate(QUEUED)
+        for n, name in enumerate(UNITS)
     )
 
 
@@ -156,9 +156,9 @@ class CoreRegisters(wiring.Component):
                 "running": In(1),
                 "fault": In(Fault),
                 "origin": In(ORIGIN),
-                "waits": In(WAIT).array(len(QUEUED)),
-                "busy": In(32).array(len(QUEUED)),
-                "bytes": In(32).array(len(QUEUED)),
+                "waits": In(WAIT).array(len(UNITS)),
+                "busy": In(32).array(len(UNITS)),
+                "bytes": In(32).array(len(UNITS)),
                 "hold": Out(1),
                 "clear": Out(1),
                 "resting": In(1),
@@ -249,7 +249,7 @@ class CoreRegisters(wiring.Component):
             "fault": Cat(kind, Const(0, 8 - len(kind)), origin.opcode),
             "fault_pc": origin.pc,
         }
-        for n, name in enumerate(QUEUED):
+        for n, name in enumerate(UNITS):
             values |= {
                 f"busy_{name.lower()}": self.busy[n],
                 f"bytes_{name.lower()}": self.bytes[n],

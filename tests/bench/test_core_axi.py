@@ -11,6 +11,7 @@ from vitruvian.sim.bench.core import bench_axi_master, bench_core_axi
 from vitruvian.sim.bench.runner import run_bench
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.isa.instruction import Unit
+from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.machine_code.core import assemble, core_product
 from vitruvian.sim.davinci.machine_code.encode import Texts
 from vitruvian.sim.davinci.program.program import Program
@@ -46,7 +47,8 @@ def test_the_master(width, burst_blocks, starts):
 def program_of(config, seed):
     """Return the words of a program that uses every unit, and memory before and after it."""
     random = np.random.default_rng(seed)
-    program = Program(load_chip("ascend310"), "every unit")
+    chip = core_chip(config) if config.fix else load_chip("ascend310")
+    program = Program(chip, "every unit")
     core = program.core()
     x, y = (
         program.tensor(name, (256,), "fp16", random.normal(size=256).astype(np.float16))
@@ -82,6 +84,10 @@ def program_of(config, seed):
     core.copy(sums, w)
     core.wait_flag(Unit.V, Unit.MTE3, 5)
     core.copy(product, out)
+    if config.fix:
+        core.set_flag(Unit.M, Unit.FIX, 6)
+        core.wait_flag(Unit.M, Unit.FIX, 6)
+        core.matrix_out(program.tensor("fixed", (256,), "fp32"), c, m=16, n=16)
     core.pipe_barrier()
     core.scalar_store(flag[0:1], 7)
     functional = Functional(program, core_product(config))
@@ -102,6 +108,7 @@ def run_core(core, width, count):
     [
         pytest.param("least", 64, marks=pytest.mark.long),
         pytest.param("least", 256, marks=pytest.mark.long),
+        pytest.param("fix", 128, marks=pytest.mark.long),
         pytest.param("tiny", 64, marks=pytest.mark.long),
     ],
 )

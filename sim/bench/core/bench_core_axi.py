@@ -1,10 +1,12 @@
 """cocotb bench of ``hdl.core.axi.CoreAxi``: programs started by registers, memory behind AXI4.
 
-Parameters: ``core``, a preset or "least"; ``width`` of the master; ``count``, the number of resets
-in the middle of a program; ``words`` of a program of all units that ends in word 0 and writes 1536
-bytes by MTE3; memory ``before`` and ``after`` it as hexadecimal digits.
+Parameters: ``core``, a preset, "least" or "fix", which has a unit FIX more; ``width`` of the
+master; ``count``, the number of resets in the middle of a program; ``words`` of a program of all
+units that ends in word 0 and writes 1536 bytes by MTE3; memory ``before`` and ``after`` it as
+hexadecimal digits.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import cocotb
@@ -33,6 +35,7 @@ LEAST = CoreConfig(
     l0c=2048,
     ub=4096,
 )
+CONFIGS = {"least": LEAST, "fix": replace(LEAST, fix=True), **CORES}
 _SIZE = 1 << 16
 #: First byte of the program, and a block of which accesses fail.
 _PROGRAM, _BAD = 1 << 15, (1 << 15) - 32
@@ -43,8 +46,7 @@ Words = tuple[int, ...]
 
 def unit_of(values: dict[str, Any]) -> CoreAxi:
     """Return the component that a bench's parameters describe."""
-    config = LEAST if values["core"] == "least" else CORES[values["core"]]
-    return CoreAxi(config=config, width=values["width"])
+    return CoreAxi(config=CONFIGS[values["core"]], width=values["width"])
 
 
 def copy(unit: str, dst: tuple[str, int], src: tuple[str, int]) -> Words:
@@ -60,6 +62,7 @@ class CoreBench(MasterBench):
 
     def __init__(self, dut: Any, *, rate: float = 0, latency: int = 0):
         unit = unit_of(parameters())
+        self.units = unit.config.units
         super().__init__(dut, unit, size=_SIZE, bad={_BAD}, rate=rate, latency=latency)
         bus = AxiLiteBus.from_prefix(dut, "s_axi")
         self.host: Any = AxiLiteMaster(bus, dut.aclk, dut.aresetn, reset_active_level=False)
@@ -134,26 +137,27 @@ async def a_program(dut: Any, rate: float, latency: int) -> None:
     assert await bench.read("identity") == IDENTITY
     for _ in range(2):
         await bench.check_program()
-        written = {name: await bench.read(f"bytes_{name.lower()}") for name in UNITS[:6]}
+        written = {name: await bench.read(f"bytes_{name.lower()}") for name in UNITS}
         expected = {"V": 1536, "M": 1024, "MTE1": 1024, "MTE2": 1536, "MTE3": 1536}
+        expected["FIX"] = 1024 if "FIX" in bench.units else 0
         assert written | expected == written, written
         assert written["S"] >= 8 * len(bench.words)
-        busy = [await bench.read(f"busy_{name.lower()}") for name in UNITS[:6]]
+        busy = [await bench.read(f"busy_{name.lower()}") for name in bench.units]
         assert busy[0] == await bench.read("cycles") and all(busy), busy
     bench.board.finish(at_least=2)
 
 
-def _faulty() -> dict[str, tuple[Words, str, str]]:
-    """Return bad instructions, and the fault and the unit that the registers must name."""
+def _faulty(units: tuple[str, ...]) -> dict[str, tuple[Words, str, int]]:
+    """Return bad instructions, and the fault and the unit's code that the registers must name."""
     wait = {"unit": 1, "source": UNITS.index("M"), "target": 1, "register": 6}
     far = ("UB", 1 << 20)
     return {
-        "bounds": (copy("MTE2", far, ("GM", 0)), "BOUNDS", "MTE2"),
-        "read": (copy("MTE2", ("UB", 0), ("GM", _BAD)), "BUS", "MTE2"),
-        "write": (copy("MTE3", ("GM", _BAD), ("UB", 0)), "BUS", "MTE3"),
-        "code": ((0xF0 | 1 << 8 | 1 << 11,), "CODE", "V"),
-        "unit": ((0x01 | 6 << 8 | 1 << 11,), "UNIT", "FIX"),
-        "deadlock": (ENCODINGS["wait_flag"].pack(wait), "DEADLOCK", "V"),
+        "bounds": (copy("MTE2", far, ("GM", 0)), "BOUNDS", UNITS.index("MTE2")),
+        "read": (copy("MTE2", ("UB", 0), ("GM", _BAD)), "BUS", UNITS.index("MTE2")),
+        "write": (copy("MTE3", ("GM", _BAD), ("UB", 0)), "BUS", UNITS.index("MTE3")),
+        "code": ((0xF0 | 1 << 8 | 1 << 11,), "CODE", UNITS.index("V")),
+        "unit": ((0x01 | len(units) << 8 | 1 << 11,), "UNIT", len(units)),
+        "deadlock": (ENCODINGS["wait_flag"].pack(wait), "DEADLOCK", UNITS.index("V")),
     }
 
 
@@ -164,13 +168,14 @@ async def faults_and_recovery(dut: Any, rate: float) -> None:
     bench = CoreBench(dut, rate=rate, latency=15)
     await bench.reset()
     barrier = ENCODINGS["pipe_barrier"].pack({})
-    for name, (words, fault, unit) in _faulty().items():
+    faulty = _faulty(bench.units)
+    for name, (words, fault, unit) in faulty.items():
         good = bench.words[:-1]
         await bench.start([*good, *barrier, *words, *good, *barrier, 0])
         await bench.ended()
         assert await bench.status("fault") and not await bench.status("ready"), name
         told, pc = await bench.read("fault"), await bench.read("fault_pc")
-        expected = Fault[fault].value | UNITS.index(unit) << 4 | (words[0] & 0xFF) << 8
+        expected = Fault[fault].value | unit << 4 | (words[0] & 0xFF) << 8
         assert told == expected, f"{name}: fault must be {expected:#x}, not {told:#x}"
         assert pc == len(good) + len(barrier), f"{name}: word {pc}"
         for _ in range(200):
@@ -186,7 +191,7 @@ async def faults_and_recovery(dut: Any, rate: float) -> None:
         assert not await bench.status("running"), "a start needs a reset first"
         await bench.reset_core()
         await bench.check_program()
-    bench.board.finish(at_least=len(_faulty()))
+    bench.board.finish(at_least=len(faulty))
 
 
 @cocotb.test()

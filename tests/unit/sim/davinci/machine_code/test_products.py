@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from vitruvian.cli import main
 from vitruvian.golden.simd2 import Op
 from vitruvian.sim.davinci import Program, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import ChipError, read_chip
@@ -22,6 +23,35 @@ from vitruvian.sim.rtl.core import core_config, core_facts
 
 #: Bytes of an element, and elements of a block of 32 bytes.
 _SIZES = {"fp16": 2, "bf16": 2, "int8": 1, "fp32": 4}
+
+
+#: A product of 32 × 64 × 32 of INT8.
+_INT8 = """\
+__global__ __aicore__ void product(__gm__ int8_t *a, __gm__ int8_t *b, __gm__ int32_t *c)
+{
+    __cbuf__ int8_t *l1 = (__cbuf__ int8_t *)((uintptr_t)0);
+    __ca__ int8_t *l0a = (__ca__ int8_t *)((uintptr_t)0);
+    __cb__ int8_t *l0b = (__cb__ int8_t *)((uintptr_t)0);
+    __cc__ int32_t *l0c = (__cc__ int32_t *)((uintptr_t)0);
+    __ubuf__ int32_t *ub = (__ubuf__ int32_t *)((uintptr_t)0);
+
+    copy_gm_to_cbuf(l1, a, 0, 1, 64, 0, 0, PAD_NONE);
+    copy_gm_to_cbuf(l1 + 2048, b, 0, 1, 64, 0, 0, PAD_NONE);
+    set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    load_cbuf_to_ca(l0a, l1, 0, 4, 1, 0, 0, false, inc);
+    load_cbuf_to_cb(l0b, l1 + 2048, 0, 4, 1, 0, 0, false, inc);
+    set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    mad(l0c, l0a, l0b, 32, 64, 32, 1);
+    set_flag(PIPE_M, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_M, PIPE_V, EVENT_ID0);
+    copy_matrix_cc_to_ubuf(ub, l0c, 0, 2, 2, 0, 0, CRMODE_NONE);
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    copy_ubuf_to_gm(c, ub, 0, 1, 128, 0, 0);
+}
+"""
 
 
 def _operands(dtype, m, k, n, seed=5):
@@ -73,6 +103,17 @@ def test_a_product_has_the_bytes_of_the_simulator_and_its_cycles(product):
         done = run_on_core(program, core, latency=7)
         assert np.array_equal(done.outputs["c"].view(np.uint8), expected.view(np.uint8))
         assert done.run.cycles == predicted_cycles(program, core, latency=7)
+
+
+def test_a_kernel_in_cce_multiplies_int8(tmp_path, capsys):
+    file = tmp_path / "product.cce"
+    file.write_text(_INT8)
+    arrays = {"a": "uniform:2048", "b": "uniform:2048", "c": "zeros:1024"}
+    given = [word for name, value in arrays.items() for word in ("--arg", f"{name}={value}")]
+    assert main(["cce", str(file), "--core", "mixed", *given]) == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.endswith("8,192 bytes compared with the simulator: 0 differ"), told
+    assert "1,090 cycles, 1,090 predicted" in told
 
 
 def test_a_product_continues_a_sum_and_ends_within_a_beat():

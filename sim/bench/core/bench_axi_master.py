@@ -41,7 +41,7 @@ class MasterAlone(wiring.Component):
         super().__init__(
             {
                 **CLOCK_PORTS,
-                **master_members(width),
+                **master_members(width, self.master.id_bits),
                 "fetch": In(ReadPort()),
                 "read": In(ReadPort()),
                 "write": In(WritePort()),

@@ -82,7 +82,10 @@ mutants: compiler $(STAMP) ## run the tests on 200 random mutants of golden, sim
 mutants-rtl: compiler $(STAMP) ## run programs on 200 random mutants of the RTL of a core (ten minutes)
 	$(PY) -m tests.mutants.rtl $(ARGS)
 
-bench: compiler $(STAMP) ## measure the speed of the compiled models and of golden
+bench: compiler $(STAMP) ## measure area, delay, power and speeds of a standard set; print what rose and fell
+	$(PY) benchmarks/dashboard.py $(ARGS)
+
+bench-all: compiler $(STAMP) ## run every script of benchmarks (hours)
 	@set -e; for script in benchmarks/*.py; do echo "$$script"; $(PY) $$script; done
 
 docs: compiler $(STAMP_DEV) ## regenerate the generated parts of docs/, and build the site in build/site

@@ -28,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants mutants-rtl fuzz bench compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants mutants-rtl fuzz bench bench-all compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 

@@ -201,11 +201,11 @@ def last(history: Path = HISTORY) -> dict[str, float]:
 
 def record(figures: Sequence[Figure], history: Path = HISTORY) -> None:
     """Append figures to the history with the date and the commit of the checkout."""
-    root = Path(__file__).parent
-    commit = subprocess.run(
+    described = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=8"],
-        cwd=root, capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    commit = described.stdout.strip() or "unknown"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     new = not history.exists()
     with history.open("a", encoding="utf-8", newline="") as file:

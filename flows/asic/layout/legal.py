@@ -110,7 +110,7 @@ def improve(
         sites, rows, x, y, grid, net.first, net.cell, net.offset, net.widths, cell_first,
         owner[by_cell], float(site), float(height), origin[0], origin[1],
     )  # fmt: skip
-    run = fitting(_anneal, count)
+    run = fitting(_anneal, tries * count // 200)
     before = after = 0.0
     rounds = 20
     for number in range(rounds):

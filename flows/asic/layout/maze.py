@@ -67,16 +67,29 @@ def _price(node, line_stride, layer_stride, use, history, press):
     return history[node] + history[ahead] + press * (use[node] + use[ahead])
 
 
-def _left(goals, first, done, line_stride, layer_stride, bounds):
-    """Write the box around the terminals that are not joined yet, which bounds the way left."""
+def _next(goals, first, done, near, line_stride, layer_stride, bounds):
+    """Write the box of the terminal that is nearest to the net, and return it."""
+    best = -1
+    for t in range(len(done)):
+        if not done[t] and (best < 0 or near[t] < near[best]):
+            best = t
     bounds[0] = bounds[2] = 1 << 30
     bounds[1] = bounds[3] = -1
-    for t in range(len(first) - 1):
+    for k in range(first[best], first[best + 1]):
+        column, line = divmod(goals[k] % layer_stride, line_stride)
+        bounds[0], bounds[1] = min(bounds[0], column), max(bounds[1], column)
+        bounds[2], bounds[3] = min(bounds[2], line), max(bounds[3], line)
+    return best
+
+
+def _approach(node, goals, first, done, near, line_stride, layer_stride, weights):
+    """Let every terminal that is not joined know how near a node of the net is."""
+    column, line = divmod(node % layer_stride, line_stride)
+    for t in range(len(done)):
         if not done[t]:
-            for k in range(first[t], first[t + 1]):
-                column, line = divmod(goals[k] % layer_stride, line_stride)
-                bounds[0], bounds[1] = min(bounds[0], column), max(bounds[1], column)
-                bounds[2], bounds[3] = min(bounds[2], line), max(bounds[3], line)
+            to_column, to_line = divmod(goals[first[t]] % layer_stride, line_stride)
+            way = weights[1] * abs(column - to_column) + weights[0] * abs(line - to_line)
+            near[t] = min(near[t], way)
 
 
 def _far(node, line_stride, layer_stride, bounds, weights):
@@ -187,8 +200,10 @@ def route(
         for k in range(first[t], first[t + 1]):
             goal[goals[k], 0], goal[goals[k], 1] = stamp, t
     done[0] = True
+    near = np.full(terminals, 1e18)
+    _approach(goals[0], goals, first, done, near, line_stride, layer_stride, weights)
     for turn in range(1, terminals):
-        _left(goals, first, done, line_stride, layer_stride, bounds)
+        _next(goals, first, done, near, line_stride, layer_stride, bounds)
         mark = stamp + turn
         size = 0
         for k in range(first[1] if turn == 1 else tree_size):
@@ -214,6 +229,7 @@ def route(
                 tree[n] = stamp
                 tree_nodes[tree_size] = n
                 tree_size += 1
+                _approach(n, goals, first, done, near, line_stride, layer_stride, weights)
             p = parent[n]
             if p < 0:
                 break

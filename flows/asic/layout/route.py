@@ -88,7 +88,7 @@ class Router:
         self._out = np.zeros((min(size, _MOST_EDGES), 2), np.int64)
         self._out_pins = np.zeros(max([len(t) for t in terminals], default=0) + 1, np.int64)
         self._stamp = 1
-        self._search = fitting(maze.route, len(terminals))
+        self._search = fitting(maze.route, 4 * len(terminals))
 
     def node(self, layer: int, column: int, line: int) -> int:
         """Return the number of a node."""

@@ -100,6 +100,7 @@ HARDWARE = (
             "--driving-cell": ("BUF_X4", "NOSUCH"),
             "--load": ("5", "nan", "inf", "-1", "1e300"),
             "--adders": None,
+            "--power": None,
             "--utilisation": ("60", "0", "101", "nan"),
             "--out": ("new", "IN/junk.bin", "/proc/no", "-"),
             **_UNITS,

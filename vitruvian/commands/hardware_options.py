@@ -404,6 +404,11 @@ def _add_layout_options(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="Write DEF, GDS, picture and figures into this folder (default: %(default)s).",
     )
+    command.add_argument(
+        "--power",
+        action="store_true",
+        help="Simulate the energy of a dot product with the wires, too.",
+    )
     add_no_cache(command, "synthesise again")
 
 

@@ -13,6 +13,7 @@ from vitruvian.flows.asic import cells, report
 from vitruvian.flows.asic.layout import measure
 from vitruvian.flows.asic.layout import report as layout_report
 from vitruvian.flows.asic.measure import TARGETS_PS
+from vitruvian.flows.asic.power.measure import CYCLES
 from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -53,6 +54,7 @@ def run(
         library=library,
         recipe=recipe,
         target_ps=targets[0],
+        power_cycles=CYCLES if options.power else 0,
         utilisation=options.utilisation / 100,
         cache=not options.no_cache,
     )

@@ -14,6 +14,11 @@ from vitruvian.flows.asic.cells import CellLibrary, nangate45
 from vitruvian.flows.asic.layout import compare, def_file, gds, lef, picture, rules
 from vitruvian.flows.asic.layout.build import RoutedLayout, Tell, lay_out
 from vitruvian.flows.asic.measure import Settings, measure
+from vitruvian.flows.asic.power import cells as power_cells
+from vitruvian.flows.asic.power.energy import energies
+from vitruvian.flows.asic.power.measure import run
+from vitruvian.flows.asic.power.network import build
+from vitruvian.flows.asic.power.stimulus import PowerStimulus, stimulus
 from vitruvian.flows.asic.synth import TIGHT_PS, SynthesisRecipe
 from vitruvian.hdl.catalogue.unit import Variant
 
@@ -30,12 +35,15 @@ class LayoutSettings:
         Delay target for ABC, picoseconds.
     utilisation : float
         Share of the rows that cells fill.
+    power_cycles : int
+        Cycles of the simulation of power on uniform operands; 0 for none.
     """
 
     library: CellLibrary
     recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
     target_ps: int = TIGHT_PS
     utilisation: float = 0.7
+    power_cycles: int = 0
     cache: bool = True
 
 
@@ -44,7 +52,8 @@ class LayoutSummary:
     """The figures of a layout.
 
     ``delay_ps`` has the longest path without wires, with the wire-load model of the library, and
-    with the wires of the layout. ``seconds`` has the time of every step.
+    with the wires of the layout. ``pj_per_mac`` has the energy with the latter two, if it was
+    asked for. ``seconds`` has the time of every step.
     """
 
     variant: Variant
@@ -67,6 +76,7 @@ class LayoutSummary:
     missing: list[str]
     markers: list[rules.Marker]
     delay_ps: dict[str, float | None]
+    pj_per_mac: dict[str, float]
     seconds: dict[str, float]
     files: list[str]
 
@@ -87,6 +97,7 @@ class LayoutSummary:
             **{k: round(v, 3) if isinstance(v, float) else v for k, v in known.items()},
             "wire_um": {metal: round(length, 1) for metal, length in self.wire_um.items()},
             "delay_ps": delays,
+            "pj_per_mac": {name: round(value, 4) for name, value in self.pj_per_mac.items()},
             "seconds": {step: round(value, 1) for step, value in self.seconds.items()},
             "markers": len(self.markers),
             "markers_by_rule": dict(sorted(by_rule.items())),
@@ -124,6 +135,12 @@ def measure_layout(
         If the library cannot be downloaded, or if its shapes do not suit the router.
     """
     cells, process = _fetch("gds"), technology()
+    # Operands first: a unit whose power is not known is refused before the work.
+    operands = (
+        stimulus(variant, "uniform", cycles=settings.power_cycles, seed=1)
+        if settings.power_cycles
+        else None
+    )
     area = Settings(
         library=settings.library, recipe=settings.recipe, targets_ps=(settings.target_ps,),
         cut="whole", cache=settings.cache,
@@ -154,6 +171,12 @@ def measure_layout(
     summary = _summary(
         variant, settings, made, netlist, markers=markers, found=found, seconds=seconds, files=files
     )
+    if operands is not None:
+        progress("simulate power", 0, 1)
+        summary.pj_per_mac.update(
+            energies_pj(netlist, settings, operands, made.wires_ff(), summary)
+        )
+        lap("power")
     path = folder / f"{top}.json"
     summary.files.append(str(path))
     write_whole(path, json.dumps(summary.as_json(), indent=1) + "\n")
@@ -195,8 +218,36 @@ def _summary(
         nets=joined, half_perimeter_um=made.swapped_um, wire_um=made.wire_um_by_metal(),
         vias=made.vias, wire_ff=sum(capacitance.values()), model_ff=model_ff,
         rounds=len(made.conflicts), opens=found.opens, shorts=found.shorts, missing=found.missing,
-        markers=markers, delay_ps=delays, seconds=seconds, files=files,
+        markers=markers, delay_ps=delays, pj_per_mac={}, seconds=seconds,
+        files=files,
     )  # fmt: skip
+
+
+def energies_pj(
+    netlist: dict[str, Any],
+    settings: LayoutSettings,
+    operands: PowerStimulus,
+    wires_ff: dict[int, float],
+    summary: LayoutSummary,
+) -> dict[str, float]:
+    """Return the energy of a multiply-accumulate with glitches, pJ, by the model and by the layout.
+
+    The clock has the period of the longest path of the layout, on which the leakage depends.
+    """
+    known = power_cells.load(settings.library.path)
+    found = {}
+    for name, wires in (("wire-load model", None), ("layout", wires_ff)):
+        mapped = build(
+            netlist, settings.library.cells, known, driving_cell=settings.recipe.driving_cell,
+            load_ff=settings.recipe.load_ff, wires_ff=wires,
+        )  # fmt: skip
+        counts = run(mapped, operands, label=f"{summary.variant.unit.name} with wires")
+        _, timed = energies(
+            mapped, known, counts, cycles=settings.power_cycles,
+            period_ps=summary.delay_ps["layout"] or 0.0,
+        )  # fmt: skip
+        found[name] = timed.total_fj / summary.variant.macs / 1000
+    return found
 
 
 def delays_ps(

@@ -31,6 +31,8 @@ def table(summary: LayoutSummary) -> tuple[list[str], list[list[str]]]:
     ]
     for name, delay in summary.delay_ps.items():
         lines.append([f"longest path, {name}, ns", "none" if delay is None else _ns(delay)])
+    for name, energy in summary.pj_per_mac.items():
+        lines.append([f"pJ per multiply-accumulate, {name}", f"{energy:.3f}"])
     steps = ", ".join(f"{step} {value:.0f}" for step, value in summary.seconds.items())
     lines.append(["seconds", steps])
     return ["figure", "value"], lines

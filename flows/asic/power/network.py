@@ -6,6 +6,7 @@ at the load of the output and the mean slew at the input. Static timing takes th
 worst table instead, so its longest path is an upper bound of the time to settle.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +80,11 @@ def build(
     *,
     driving_cell: str = "BUF_X4",
     load_ff: float = 5.0,
+    wires_ff: Mapping[int, float] | None = None,
 ) -> MappedNetwork:
     """Return the network of a mapped netlist.
+
+    ``wires_ff`` has the capacitance of the wires of each bit, as ``flows.asic.sta`` takes it.
 
     Raises
     ------
@@ -91,7 +95,7 @@ def build(
         If the logic contains a combinational loop.
     """
     return _NetworkBuilder(
-        netlist, TimingGraph(netlist, library, driving_cell, load_ff), power
+        netlist, TimingGraph(netlist, library, driving_cell, load_ff, wires_ff), power
     ).build()
 
 

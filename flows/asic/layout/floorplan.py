@@ -82,6 +82,9 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
     rows = max(2, round(sqrt(used / utilisation * site / height)))
     widest = max((macro.width // site for macro in design.macros), default=1)
     sites = max(ceil(used / utilisation / rows), 2 * widest, 8) + 2 * tap
+    while _border(rows, sites, height // pitch) < 3 * len(design.ports):
+        # Few cells with many ports: the border decides, so some rows stay emptier.
+        rows, sites = rows + 1, sites + round(height / site)
     columns = sites + 2 * _MARGIN_SITES
     lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
     return Floorplan(
@@ -89,6 +92,11 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
         bottom=_MARGIN_TRACKS * pitch, width=columns * site, height=lines * pitch,
         columns=columns, lines=lines, step=step, tap=tap,
     )  # fmt: skip
+
+
+def _border(rows: int, sites: int, lines: int) -> int:
+    """Return the number of tracks that end at the border, without the margins."""
+    return 2 * (sites + rows * lines)
 
 
 def track_steps(technology: Technology) -> list[tuple[int, int]]:

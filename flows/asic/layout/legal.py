@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vitruvian.common.compiling import fitting
+from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.floorplan import Floorplan
 from vitruvian.flows.asic.layout.place import Wires
 
@@ -23,6 +24,11 @@ def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarr
     -------
     sites, rows : (instances,) ndarray of int
         The sites are those between the taps.
+
+    Raises
+    ------
+    UserError
+        If the cells do not fit into the rows.
     """
     site, height = plan.technology.site
     wish = (middles[:, 0] - plan.left) / site - plan.tap - net.widths / 2
@@ -32,7 +38,8 @@ def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarr
         order, wish, level, net.widths, plan.rows, plan.sites - 2 * plan.tap, height / site
     )
     if (rows < 0).any():
-        raise ValueError(f"rows must have sites for all cells, but {(rows < 0).sum()} do not fit")
+        lost = int((rows < 0).sum())
+        raise UserError(f"utilisation must leave rows with room for all cells, not for {lost} less")
     return sites, rows
 
 

@@ -16,7 +16,7 @@ from tests.unit.flows.asic.layout_library import CELLS, SHAPES, TECHNOLOGY
 from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
 from vitruvian.flows.asic import cells as libraries
-from vitruvian.flows.asic.layout import def_file, design, lef, picture, shapes
+from vitruvian.flows.asic.layout import def_file, design, lef, picture, place, shapes
 from vitruvian.flows.asic.layout.access import pin_access
 from vitruvian.flows.asic.layout.build import RoutedLayout, lay_out
 from vitruvian.flows.asic.layout.floorplan import plan, track_steps
@@ -120,6 +120,39 @@ def test_constants_and_unknown_cells(technology: lef.Technology):
         design.build(wrong, technology)
 
 
+def test_the_design_has_the_pins_of_the_netlist(technology: lef.Technology):
+    given = netlist(20, 3)
+    built = design.build(given, technology)
+    found = {
+        (built.sources[instance], pin): net.bit
+        for net in built.nets
+        for instance, pin in net.pins
+        if built.sources[instance]
+    }
+    expected = {
+        (name, pin): bits[0] if isinstance(bits[0], int) else None
+        for name, cell in given["cells"].items()
+        for pin, bits in cell["connections"].items()
+    }
+    assert found == expected
+    assert len({net.name for net in built.nets}) == len(built.nets)
+
+
+def test_a_border_has_room_for_all_ports(technology: lef.Technology):
+    given = netlist(2, 1)
+    given["ports"]["z"] = {"direction": "input", "bits": list(range(100, 200))}
+    floor = plan(design.build(given, technology), technology, 0.7)
+    assert len(place.slots(floor, 105)) >= 105
+    made = lay_out(given, technology, utilisation=0.7, tries=10)
+    places = {rect for _, rect in made.layout.ports}
+    assert len(places) == len(made.layout.ports) == 105 and made.conflicts == [0]
+
+
+def test_cells_that_do_not_fit_are_refused(technology: lef.Technology):
+    with pytest.raises(UserError, match="utilisation must leave rows with room for all cells"):
+        lay_out(netlist(60, 1), technology, utilisation=1.2, tries=1)
+
+
 def test_cells_are_in_rows_without_overlap_or_gap(made: RoutedLayout):
     floor = made.layout.plan
     site, height = floor.technology.site
@@ -168,10 +201,14 @@ def net_shapes(made: RoutedLayout, net: int) -> list[tuple[str, lef.Rect]]:
     return items
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_nets_are_joined_and_apart(technology: lef.Technology, seed: int):
+@pytest.mark.parametrize(
+    ("gates", "seed", "utilisation"), [(20, 1, 0.6), (20, 2, 0.6), (20, 3, 0.6), (120, 1, 0.9)]
+)
+def test_nets_are_joined_and_apart(
+    technology: lef.Technology, gates: int, seed: int, utilisation: float
+):
     """Every pair of shapes is compared, without the router and without KLayout."""
-    made = lay_out(netlist(20, seed), technology, utilisation=0.6, tries=60)
+    made = lay_out(netlist(gates, seed), technology, utilisation=utilisation, tries=60)
     assert made.conflicts[-1] == 0 and not made.failed
     pairs = {(f"metal{n + d}", f"via{n}") for n in range(1, 5) for d in (0, 1)}
     least = {layer.name: layer.spacing for layer in technology.layers}
@@ -287,6 +324,40 @@ def test_the_gds_keeps_all_rules_and_has_the_nets(written: Path, made: RoutedLay
     pins = sum(len(net.pins) for net in made.layout.design.nets)
     # Pins of cells, two supplies of each instance, the ports, and the labels of two straps.
     assert found.pins == pins + 2 * len(made.layout.cells) + 5 + 2
+
+
+def test_the_def_has_the_shapes_of_the_gds(written: Path, made: RoutedLayout):
+    """KLayout reads the DEF with the vias of the LEF, and finds the shapes that the GDS has."""
+    db: Any = need("klayout.db", "layout")
+    folder = written.parent
+    (folder / "tech.lef").write_text(TECHNOLOGY)
+    (folder / "cells.lef").write_text(CELLS)
+    (folder / "top.def").write_text(def_file.text(made.layout, "top"))
+    options = db.LoadLayoutOptions()
+    config = options.lefdef_config
+    config.lef_files = [str(folder / "tech.lef"), str(folder / "cells.lef")]
+    config.dbu, config.macro_resolution_mode, config.read_lef_with_def = 0.0005, 1, False
+    config.produce_cell_outlines = False
+    numbers = gds_layers(made)
+    config.layer_map = db.LayerMap.from_string(
+        "\n".join(f"{k}{p} : {n}/0" for k, n in numbers.items() for p in ("", ".PIN", ".SPNET"))
+    )
+    read, book = db.Layout(), db.Layout()
+    read.read(str(folder / "top.def"), options)
+    book.read(str(written))
+    for number in numbers.values():
+        both = [
+            db.Region(each.cell("top").begin_shapes_rec(each.layer(number, 0)))
+            for each in (read, book)
+        ]
+        assert (both[0] ^ both[1]).is_empty(), number
+        assert number > 15 or not both[0].is_empty()
+
+
+def gds_layers(made: RoutedLayout) -> dict[str, int]:
+    from vitruvian.flows.asic.layout.gds import layer_numbers
+
+    return layer_numbers(made.layout.technology)
 
 
 def _boxes(book: Any, layer: int) -> list[Any]:

@@ -347,9 +347,12 @@ class TimingGraph:
             self.previous[tag, target[worst]] = rows[worst]
 
     def _pick(self) -> PathTiming:
-        ends: dict[str, tuple[float, float, int, int, str]] = {}
+        # An end is the name of an output or the number of a register, whose name takes a search.
+        ends: dict[str, tuple[float, float, int, int, str | int]] = {}
 
-        def offer(kind: str, total: float, setup: float, tag: int, node: int, end: str) -> None:
+        def offer(
+            kind: str, total: float, setup: float, tag: int, node: int, end: str | int
+        ) -> None:
             if np.isfinite(total) and (kind not in ends or total > ends[kind][0]):
                 ends[kind] = (float(total), setup, tag, node, end)
 
@@ -361,11 +364,15 @@ class TimingGraph:
             if np.isfinite(self.arrival[:, node]).any():
                 # The clock slew is 0; the set-up time depends on the slew of the data.
                 setup = arc.delay(0.0, float(self.slew[node]))
-                end = self._register(number)
                 for tag in (0, 1):
                     total = self.arrival[tag, node] + setup
-                    offer(CLASSES[1 + tag], total, setup, tag, node, end)
-        paths = {kind: self._path(kind, *ends[kind]) for kind in CLASSES if kind in ends}
+                    offer(CLASSES[1 + tag], total, setup, tag, node, number)
+        paths: dict[str, TimingPath] = {}
+        for kind in CLASSES:
+            if kind in ends:
+                total, setup, tag, node, end = ends[kind]
+                label = end if isinstance(end, str) else self._register(end)
+                paths[kind] = self._path(kind, total, setup, tag, node, label)
         return PathTiming(paths=paths)
 
     def _register(self, number: int) -> str:

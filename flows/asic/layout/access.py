@@ -66,7 +66,7 @@ def terminals(
     router = Router(plan, [])
     technology = plan.technology
     lines = technology.site[1] // technology.metals[LOWEST + 1].pitch
-    left = plan.left // technology.site[0] + plan.tap
+    left = plan.left // technology.site[0]
     bottom = plan.bottom // technology.metals[LOWEST + 1].pitch
     known: dict[tuple[str, str], list[tuple[int, int]]] = {}
     result = []

@@ -1,6 +1,7 @@
 """The floor plan: rows of sites, tracks of every layer, and places for ports at the border."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, sqrt
 
 from vitruvian.common.errors import UserError
@@ -9,8 +10,10 @@ from vitruvian.flows.asic.layout.lef import CutLayer, LefError, RoutingLayer, Te
 
 #: Sites at both sides of the rows, and tracks below and above them.
 _MARGIN_SITES, _MARGIN_TRACKS = 5, 5
-#: The cell that ties the wells of a row to its rails, at both ends of the row.
+#: The cell that ties the wells of a row to its rails, at both ends of the row and between them.
 TAP = "WELLTAP_X1"
+#: Most microns between two taps of a row: every place is within 60 µm of one.
+_TAPS_UM = 100.0
 #: Layers that carry wires: the second metal to the sixth.
 LOWEST, HIGHEST = 1, 5
 
@@ -22,7 +25,7 @@ class Floorplan:
     Attributes
     ----------
     rows, sites : int
-        Number of rows, and of sites of each row, of which both ends hold taps.
+        Number of rows, and of sites of each row.
     left, bottom : int
         Corner of the first row.
     width, height : int
@@ -33,6 +36,8 @@ class Floorplan:
         Every layer of wires uses each n-th column and each n-th line of the grid.
     tap : int
         Sites of a tap.
+    taps : tuple of int
+        First site of each tap of a row: at both ends, and between them in long rows.
     """
 
     technology: Technology
@@ -46,6 +51,12 @@ class Floorplan:
     lines: int
     step: list[tuple[int, int]]
     tap: int
+    taps: tuple[int, ...]
+
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """The sites between the taps of a row: first site, and the site behind the last one."""
+        return [(a + self.tap, b) for a, b in pairwise(self.taps)]
 
     @property
     def layers(self) -> list[RoutingLayer]:
@@ -81,16 +92,19 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
     used = sum(macro.width // site for macro in design.macros)
     rows = max(2, round(sqrt(used / utilisation * site / height)))
     widest = max((macro.width // site for macro in design.macros), default=1)
-    sites = max(ceil(used / utilisation / rows), 2 * widest, 8) + 2 * tap
-    while _border(rows, sites, height // pitch) < 3 * len(design.ports):
+    inner = max(ceil(used / utilisation / rows), 2 * widest, 8)
+    while _border(rows, inner, height // pitch) < 3 * len(design.ports):
         # Few cells with many ports: the border decides, so some rows stay emptier.
-        rows, sites = rows + 1, sites + round(height / site)
+        rows, inner = rows + 1, inner + round(height / site)
+    gaps = ceil(inner * site / (_TAPS_UM * technology.per_micron))
+    sites = inner + (gaps + 1) * tap
+    taps = tuple(round(n * (sites - tap) / gaps) for n in range(gaps + 1))
     columns = sites + 2 * _MARGIN_SITES
     lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
     return Floorplan(
         technology=technology, rows=rows, sites=sites, left=_MARGIN_SITES * site,
         bottom=_MARGIN_TRACKS * pitch, width=columns * site, height=lines * pitch,
-        columns=columns, lines=lines, step=step, tap=tap,
+        columns=columns, lines=lines, step=step, tap=tap, taps=taps,
     )  # fmt: skip
 
 

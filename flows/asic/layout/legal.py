@@ -23,7 +23,6 @@ def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarr
     Returns
     -------
     sites, rows : (instances,) ndarray of int
-        The sites are those between the taps.
 
     Raises
     ------
@@ -31,11 +30,12 @@ def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarr
         If the cells do not fit into the rows.
     """
     site, height = plan.technology.site
-    wish = (middles[:, 0] - plan.left) / site - plan.tap - net.widths / 2
+    wish = (middles[:, 0] - plan.left) / site - net.widths / 2
     level = (middles[:, 1] - plan.bottom) / height - 0.5
     order = np.argsort(wish, kind="stable")
+    segments = np.array(plan.segments, np.int64)
     sites, rows = fitting(_tetris, len(wish))(
-        order, wish, level, net.widths, plan.rows, plan.sites - 2 * plan.tap, height / site
+        order, wish, level, net.widths, plan.rows, segments, height / site
     )
     if (rows < 0).any():
         lost = int((rows < 0).sum())
@@ -43,35 +43,43 @@ def legalise(middles: np.ndarray, net: Wires, plan: Floorplan) -> tuple[np.ndarr
     return sites, rows
 
 
-def _tetris(order, wish, level, widths, row_count, site_count, ratio):
+def _tetris(order, wish, level, widths, row_count, segments, ratio):
     """Give each cell, from left to right, the row where it moves least, as long as it has room.
 
-    A cell is put behind those on its left; those that overhang at the right then move back.
+    A part of a row between taps is a place of its own. A cell is put behind those on its left;
+    those that overhang at the right then move back.
     """
-    front = np.zeros(row_count, np.int64)
-    used = np.zeros(row_count, np.int64)
+    parts = len(segments)
+    front = np.zeros(row_count * parts, np.int64)
+    used = np.zeros(row_count * parts, np.int64)
+    end = np.zeros(row_count * parts, np.int64)
+    for place in range(row_count * parts):
+        front[place], end[place] = segments[place % parts, 0], segments[place % parts, 1]
+    chosen = np.full(len(wish), -1, np.int64)
     sites = np.zeros(len(wish), np.int64)
     rows = np.full(len(wish), -1, np.int64)
     for k in range(len(order)):
         cell = order[k]
         best, best_at, best_cost = -1, 0, 1e18
-        for row in range(row_count):
-            if used[row] + widths[cell] > site_count:
+        for place in range(row_count * parts):
+            low, high = segments[place % parts, 0], segments[place % parts, 1]
+            if used[place] + widths[cell] > high - low:
                 continue
-            at = max(front[row], round(wish[cell]))
-            cost = abs(at - wish[cell]) + ratio * abs(row - level[cell])
+            at = max(front[place], round(wish[cell]))
+            # A cell that overhangs will have to move back.
+            back = max(at + widths[cell] - high, 0)
+            cost = abs(at - back - wish[cell]) + back + ratio * abs(place // parts - level[cell])
             if cost < best_cost:
-                best, best_at, best_cost = row, at, cost
+                best, best_at, best_cost = place, at, cost
         if best >= 0:
-            rows[cell], sites[cell] = best, best_at
+            chosen[cell], rows[cell], sites[cell] = best, best // parts, best_at
             front[best] = best_at + widths[cell]
             used[best] += widths[cell]
-    end = np.full(row_count, site_count, np.int64)
     for k in range(len(order) - 1, -1, -1):
         cell = order[k]
-        if rows[cell] >= 0:
-            sites[cell] = min(sites[cell], end[rows[cell]] - widths[cell])
-            end[rows[cell]] = sites[cell]
+        if chosen[cell] >= 0:
+            sites[cell] = min(sites[cell], end[chosen[cell]] - widths[cell])
+            end[chosen[cell]] = sites[cell]
     return sites, rows
 
 
@@ -107,15 +115,17 @@ def improve(
     cell_first = np.searchsorted(net.cell[by_cell], np.arange(count + 1))
     x = np.concatenate([np.zeros(count), ports[:, 0]])
     y = np.concatenate([np.zeros(count), ports[:, 1]])
-    origin = (plan.left + plan.tap * site, plan.bottom + height / 2)
-    grid = np.full((plan.rows, plan.sites - 2 * plan.tap), -1, np.int64)
+    origin = (plan.left, plan.bottom + height / 2)
+    grid = np.full((plan.rows, plan.sites), -1, np.int64)
+    for tap in plan.taps:
+        grid[:, tap : tap + plan.tap] = -2  # neither free nor a cell
     for cell in range(count):
         grid[rows[cell], sites[cell] : sites[cell] + net.widths[cell]] = cell
         x[cell] = origin[0] + site * (sites[cell] + net.widths[cell] / 2)
         y[cell] = origin[1] + height * rows[cell]
     args = (
         sites, rows, x, y, grid, net.first, net.cell, net.offset, net.widths, cell_first,
-        owner[by_cell], float(site), float(height), origin[0], origin[1],
+        owner[by_cell], float(site), float(height), float(origin[0]), float(origin[1]),
     )  # fmt: skip
     run = fitting(_anneal, tries * count // 200)
     before = after = 0.0
@@ -230,7 +240,7 @@ def _anneal(
         row = min(max(row, 0), grid.shape[0] - 1)
         at = min(max(at, 0), grid.shape[1] - widths[c])
         d = grid[row, min(at + widths[c] // 2, grid.shape[1] - 1)]
-        if d == c:
+        if d == c or d < 0:
             d = -1
         old_at, old_row = sites[c], rows[c]
         if d >= 0:

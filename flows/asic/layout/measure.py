@@ -207,7 +207,7 @@ def _summary(
     process = layout.technology
     site, height = process.site
     area = sum(macro.width * macro.height for macro in layout.design.macros)
-    inside = plan.rows * (plan.sites - 2 * plan.tap) * site * height
+    inside = plan.rows * (plan.sites - len(plan.taps) * plan.tap) * site * height
     capacitance = made.wires_ff()
     delays, model_ff = delays_ps(netlist, settings, capacitance)
     joined = sum(layout.design.terminals(n) > 1 for n in range(len(layout.design.nets)))

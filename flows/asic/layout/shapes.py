@@ -107,7 +107,7 @@ def build(
 def _cells(
     design: LayoutDesign, plan: Floorplan, sites: np.ndarray, rows: np.ndarray
 ) -> list[PlacedCell]:
-    """Return the instances, a tap at both ends of every row, and fillers in all gaps."""
+    """Return the instances, the taps of every row, and fillers in all gaps."""
     technology = plan.technology
     site, height = technology.site
 
@@ -116,17 +116,18 @@ def _cells(
         return PlacedCell(name, macro, corner, row % 2 == 1)
 
     cells = [
-        put(name, macro, int(at) + plan.tap, int(row))
+        put(name, macro, int(at), int(row))
         for name, macro, at, row in zip(design.names, design.macros, sites, rows, strict=True)
     ]
     tap = technology.macros[TAP]
     for row in range(plan.rows):
-        cells.append(put(f"tap{2 * row}", tap, 0, row))
-        cells.append(put(f"tap{2 * row + 1}", tap, plan.sites - plan.tap, row))
+        for number, at in enumerate(plan.taps):
+            cells.append(put(f"tap{row * len(plan.taps) + number}", tap, at, row))
     free = np.ones((plan.rows, plan.sites), bool)
-    free[:, : plan.tap] = free[:, plan.sites - plan.tap :] = False
+    for at in plan.taps:
+        free[:, at : at + plan.tap] = False
     for macro, at, row in zip(design.macros, sites, rows, strict=True):
-        free[row, at + plan.tap : at + plan.tap + macro.width // site] = False
+        free[row, at : at + macro.width // site] = False
     fillers = {
         macro.width // site: macro
         for name, macro in sorted(technology.macros.items(), reverse=True)

@@ -13,7 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.floorplan import Floorplan
 from vitruvian.flows.asic.layout.place import Wires
 
-#: In the first round, a swap that makes the wires longer by as many sites is kept in 37 of 100 cases.
+#: A swap that makes the wires longer by so many sites is kept in 37 of 100 cases at first.
 _HEAT = 9.0
 #: Tries of a swap for each cell.
 TRIES = 1500

@@ -15,7 +15,9 @@ from vitruvian.sim.davinci.machine_code.core import (
     predicted_cycles,
     run_on_core,
 )
+from vitruvian.sim.davinci.machine_code.decode import decode, split
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts
+from vitruvian.sim.davinci.machine_code.text import lines, words_of
 from vitruvian.sim.davinci.program.builder import ProgramError
 from vitruvian.sim.davinci.semantics import Functional, FunctionalError
 from vitruvian.sim.kernels import matmul
@@ -194,9 +196,17 @@ def test_a_chip_file_names_its_operations():
         read_chip(wrong, "core")
 
 
-def test_an_operation_is_in_the_machine_code_and_its_text():
-    plain, other = (
-        image_of(_program(core_chip("semiring"), name), "semiring").words
+def test_an_operation_comes_back_from_words_and_text():
+    chip = core_chip("semiring")
+    words = {
+        name: [int(word) for word in image_of(_program(chip, name), "semiring").words]
         for name in ("mma", "addnorm")
-    )
-    assert len(plain) == len(other) and (plain != other).sum() == 1
+    }
+    assert sum(a != b for a, b in zip(*words.values(), strict=True)) == 1
+    for name, code in words.items():
+        ((_, encoding, own),) = split(code)
+        instruction = decode(encoding, own, Program(chip).core())
+        assert instruction.fields.get("operation", "mma") == name
+        (shown,) = lines(code)
+        assert ("operation=addnorm" in shown) == (name == "addnorm")
+        assert words_of(shown)[0] == code

@@ -1,5 +1,7 @@
 """The numbers of a core that its times follow from, for a chip file."""
 
+from typing import Any
+
 from ..vector.extension import EXTRA_GROUPS, Extra
 from ..vector.operations import Format, Operation
 from .config import FLAGS, CoreConfig
@@ -11,16 +13,17 @@ from .products import products_of
 _FLOATS = ("fp16", "fp32")
 
 
-def core_facts(config: CoreConfig) -> dict[str, dict[str, int]]:
+def core_facts(config: CoreConfig) -> dict[str, dict[str, Any]]:
     """Return tables of numbers by name.
 
     Returns
     -------
     dict
         "buffers": bytes. "settings" and "tile": the keys of ``hardware`` and ``hardware.tile`` of a
-        chip file, without the memory, and "flags". "blocks": cycles of a block that takes longer
-        than its reads, by operation and dtype. "latencies": cycles from a block to its result,
-        where these are not the stages of the vector unit.
+        chip file, without the memory, and "flags". "products": those of each product of the tile.
+        "blocks": cycles of a block that takes longer than its reads, by operation and dtype.
+        "latencies": cycles from a block to its result, where these are not the stages of the vector
+        unit.
     """
     tile, vector = config.tile, config.vector
     blocks, latencies = _extension(config)

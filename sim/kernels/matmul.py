@@ -233,8 +233,16 @@ class _MatmulEmitter:
                 core.pipe_barrier(M)
             c, deep = self.l0c[adding.slot], self.x.shape[3]
             init = "accumulate" if t else "zero"
-            sizes = {"m": 16 * m, "k": deep * k, "n": 16 * n}
-            core.mmad(c, left, right, **sizes, init=init, operation=self.operation)
+            core.mmad(
+                c,
+                left,
+                right,
+                m=16 * m,
+                k=deep * k,
+                n=16 * n,
+                init=init,
+                operation=self.operation,
+            )
         if t == p.k.tiles - 1:
             adding.end()
 

@@ -59,20 +59,19 @@ __global__ __aicore__ void product(__gm__ int8_t *a, __gm__ int8_t *b, __gm__ in
 def _operands(dtype, m, k, n, seed=5):
     """Return random A and B; floats of all magnitudes of FP16, with some that are not finite."""
     rng = np.random.default_rng(seed)
-    if dtype == "int8":
-        return tuple(rng.integers(-128, 128, shape, np.int8) for shape in ((m, k), (k, n)))
-    result = []
-    for shape in ((m, k), (k, n)):
+
+    def operand(*shape):
+        if dtype == "int8":
+            return rng.integers(-128, 128, shape, np.int8)
         codes = rng.integers(0, 1 << 16, shape, dtype=np.uint16).view(np.float16)
-        rare = rng.random(shape) < 0.99
-        values = np.where(rare & ~np.isfinite(codes), np.float16(1.5), codes)
+        often = rng.random(shape) < 0.99
+        values = np.where(often & ~np.isfinite(codes), np.float16(1.5), codes)
         if dtype == "fp16":
-            result.append(values)
-        else:
-            single = values.astype(np.float32) * np.float32(1.0009765)
-            upper = (single.view(np.uint32) >> 16).astype(np.uint16)
-            result.append(upper if dtype == "bf16" else single)
-    return tuple(result)
+            return values
+        single = values.astype(np.float32) * np.float32(1.0009765)
+        return (single.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bf16" else single
+
+    return operand(m, k), operand(k, n)
 
 
 def _products(core):

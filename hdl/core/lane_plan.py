@@ -350,6 +350,9 @@ class LanePlan:
         """Add the rows of fractals, which follow each other, to pixels that a walk finds."""
         wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
         row = Mux(wide, 2 * BLOCK_BYTES, BLOCK_BYTES)
+        # The lanes of a block. A beat of one block has no others of FP32.
+        sixteen, eight = ((1 << BLOCK_BYTES // size) - 1 for size in (2, 4))
+        mask = sixteen if self.blocks == 1 else Mux(wide, eight, sixteen)
         m.d.comb += [
             self.now.images.eq(1),
             self.now.operation.eq(Operation.ADD.value),
@@ -361,7 +364,7 @@ class LanePlan:
             self.steps[2][0].eq(ROWS * row),
             self.steps[2][1].eq(BLOCK_BYTES),
             self.steps[2][2].eq(BLOCK_BYTES),
-            self.mask.eq((1 << BLOCK_BYTES // 2) - 1),
+            self.mask.eq(mask),
             self.lane_step.eq(0),
         ]
 

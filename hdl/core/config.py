@@ -43,6 +43,8 @@ class CoreConfig:
         The groups of operations that V has beside the vector unit, by default none.
     transposes : bool
         If True, V transposes fractals in UB.
+    wide_images : bool
+        If True, Col2Im also adds FP32. The adder of its addresses costs ``tiny`` its clock.
     fix : bool
         If True, there is a unit FIX, which moves results of L0C to global memory or L1.
     queue_words : int
@@ -74,6 +76,7 @@ class CoreConfig:
     ub: int
     extension: ExtensionConfig = NO_EXTENSION
     transposes: bool = False
+    wide_images: bool = True
     fix: bool = False
     queue_words: int = 32
     ahead: int = 8
@@ -142,6 +145,7 @@ _TINY = CoreConfig(
         passes=2,
         pipeline=5,
     ),
+    wide_images=False,
     queue_words=16,
     l1=64 * _KIB,
     l0a=16 * _KIB,

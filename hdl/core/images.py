@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -175,6 +175,8 @@ class ImageWalk:
         The instruction.
     blocks : int
         Blocks of UB.
+    wide : bool
+        There are images of FP32.
 
     Attributes
     ----------
@@ -189,29 +191,35 @@ class ImageWalk:
         has higher bits.
     """
 
-    def __init__(self, m: Module, record: Value, blocks: int):
+    def __init__(self, m: Module, record: Value, blocks: int, *, wide: bool):
         m.submodules.pixels = generator = AddressGenerator(config=conversion(blocks))
         self.asks, self.ready = Signal(name="image_asks"), Signal(name="image_ready")
         self.valid, self.step = Signal(name="pixel_there"), Signal(name="pixel_step")
         self.half = Signal(name="pixel_half")
         far, nothing = Signal(name="image_far"), part(record, "col2im", "repeat") == 0
-        # The generator counts pixels, so that an image of FP32 begins at a pixel or in its middle.
-        wide, odd = Signal(name="pixels_wide"), Signal(name="image_odd")
-        is_wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
-        begin = part(record, "col2im", "dst")[PLACE_BITS:]
         begins_far = _command(m, generator.i.payload, record, "col2im", "dst")
         pixel = generator.o.payload.pixels[0]
         self.inside = pixel.inside
-        row = Mux(wide, Cat(self.half, pixel.address, far) + odd, Cat(pixel.address, far))
+        row: Value = Cat(pixel.address, far)
+        last = Const(1, 1)
+        if wide:
+            # The generator counts pixels, so an image of FP32 begins at a pixel or in its middle.
+            wide_now, odd = Signal(name="pixels_wide"), Signal(name="image_odd")
+            is_wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
+            begin = part(record, "col2im", "dst")[PLACE_BITS:]
+            row = Mux(wide_now, Cat(self.half, row) + odd, row)
+            last = self.half | ~wide_now
+            with m.If(self.asks & self.ready):
+                m.d.sync += [wide_now.eq(is_wide), odd.eq(begin[0])]
+            with m.If(is_wide):
+                m.d.comb += generator.i.payload.base.eq(begin >> 1)
         self.row = row & pixel.inside.replicate(len(row))
         with m.If(self.asks & self.ready):
-            m.d.sync += [far.eq(begins_far), wide.eq(is_wide), odd.eq(begin[0])]
-        with m.If(is_wide):
-            m.d.comb += generator.i.payload.base.eq(begin >> 1)
+            m.d.sync += far.eq(begins_far)
         m.d.comb += [
             generator.i.payload.mode.eq(Mode.PATCHES),
             generator.i.valid.eq(self.asks & ~nothing),
             self.ready.eq(generator.i.ready | nothing),
             self.valid.eq(generator.o.valid),
-            generator.o.ready.eq(self.step & (self.half | ~wide)),
+            generator.o.ready.eq(self.step & last),
         ]

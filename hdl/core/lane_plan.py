@@ -103,7 +103,7 @@ class LanePlan:
         with m.If(is_op(record, "matrix_out")):
             self._build_matrix_out(m, record)
         with m.If(is_op(record, "col2im")):
-            self._build_images(m, record)
+            self._build_images(m, record, config.wide_images)
 
     def _build_dtypes(self, m: Module, record: Value, config: CoreConfig) -> None:
         """Find the widths of the elements, and what kind of operation it is."""
@@ -346,9 +346,10 @@ class LanePlan:
             self.steps[1][1].eq(2 * BLOCK_BYTES * rows),
         ]
 
-    def _build_images(self, m: Module, record: Value) -> None:
+    def _build_images(self, m: Module, record: Value, may_be_wide: bool) -> None:
         """Add the rows of fractals, which follow each other, to pixels that a walk finds."""
         wide = part(record, "col2im", "src.dtype") == dtype_code("fp32")
+        wide = wide if may_be_wide else Const(0, 1)
         row = Mux(wide, 2 * BLOCK_BYTES, BLOCK_BYTES)
         # The lanes of a block. A beat of one block has no others of FP32.
         sixteen, eight = ((1 << BLOCK_BYTES // size) - 1 for size in (2, 4))

@@ -188,11 +188,12 @@ def _vector(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
     elif op == "matrix_out":
         yield from _matrix_out(config, codes)
     elif op == "col2im":
+        kinds = ("fp16", "fp32") if config.wide_images else ("fp16",)
         yield from _buffers(codes)
         if "add" not in config.vector.groups:
             yield "needs the group add of the vector unit, which the core lacks"
-        elif codes.dtype("dst") not in ("fp16", "fp32"):
-            yield f"must be of fp16 or fp32, not {codes.dtype('dst')}"
+        elif codes.dtype("dst") not in kinds:
+            yield f"must be of {' or '.join(kinds)}, not {codes.dtype('dst')}"
         elif (codes.number("dst") | codes.number("src")) % BLOCK_BYTES:
             yield "must have operands at multiples of 32 bytes"
     elif op == "vtranspose":

@@ -119,7 +119,12 @@ class LaneFeeder(wiring.Component):
             now=Signal(LANES_LAYOUT, name="now"),
             walk=LaneWalk(m, plan, start, self.blocks),
             pending=PendingRows(m, bits(self.config.ub // BLOCK_BYTES), self.blocks, on_way),
-            images=ImageWalk(m, self.i.payload, self.config.ub // BLOCK_BYTES),
+            images=ImageWalk(
+                m,
+                self.i.payload,
+                self.config.ub // BLOCK_BYTES,
+                wide=self.config.wide_images,
+            ),
             active=Signal(name="active"),
             beats=beats,
             sources=[self._queues(m, name, _WAITING) for name in ("first", "second")],

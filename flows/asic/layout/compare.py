@@ -10,10 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
 from vitruvian.flows.asic.layout.design import LayoutDesign
-from vitruvian.flows.asic.layout.gds import NAME, layer_numbers
+from vitruvian.flows.asic.layout.gds import NAME, layer_numbers, opened
 from vitruvian.flows.asic.layout.lef import Technology
 from vitruvian.flows.asic.layout.shapes import RAILS
 
@@ -57,11 +56,8 @@ def compare(path: Path, top: str, design: LayoutDesign, technology: Technology) 
         If the file has no such cell.
     """
     db: Any = need("klayout.db", "layout")
-    book = db.Layout()
-    book.read(str(path))
-    if book.cell(top) is None:
-        raise UserError(f"{path} must have the cell {top}")
-    pieces, kinds = _extract(db, book, book.cell(top), technology)
+    book, cell = opened(db, path, top)
+    pieces, kinds = _extract(db, book, cell, technology)
     result = Comparison(pins=sum(len(labels) for labels in pieces))
     expected = _expected(design)
     for name, macro in zip(design.names, design.macros, strict=True):

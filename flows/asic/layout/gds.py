@@ -76,3 +76,18 @@ def write(layout: Layout, top: str, cells: Path, out: Path) -> None:
     options.gds2_write_timestamps = False
     options.gds2_write_cell_properties = True
     book.write(str(out), options)
+
+
+def opened(db: Any, path: Path, top: str) -> tuple[Any, Any]:
+    """Return the layout of a GDS, read by ``klayout.db``, and its cell ``top``.
+
+    Raises
+    ------
+    UserError
+        If the file has no such cell.
+    """
+    book = db.Layout()
+    book.read(str(path))
+    if book.cell(top) is None:
+        raise UserError(f"{path} must have the cell {top}")
+    return book, book.cell(top)

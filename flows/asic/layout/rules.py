@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
-from vitruvian.flows.asic.layout.gds import layer_numbers
+from vitruvian.flows.asic.layout.gds import layer_numbers, opened
 from vitruvian.flows.asic.layout.lef import RoutingLayer, Technology
 
 
@@ -33,11 +32,8 @@ def check(path: Path, top: str, technology: Technology) -> list[Marker]:
         If the file has no such cell.
     """
     db: Any = need("klayout.db", "layout")
-    book = db.Layout()
-    book.read(str(path))
-    if book.cell(top) is None:
-        raise UserError(f"{path} must have the cell {top}")
-    return _Checker(db, book, book.cell(top), technology).run()
+    book, cell = opened(db, path, top)
+    return _Checker(db, book, cell, technology).run()
 
 
 class _Checker:

@@ -12,6 +12,8 @@ gives the input that arrives last the fastest pin.
 
 import math
 import random
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +45,14 @@ endmodule
 
 #: Inverters that one is worth between an adder and other logic, which often takes it in for free.
 _IN_LOGIC = 0.25
+#: Begin of the name of a cell -> inverters that its inverted output would cost in its place. A
+#: library's AND is half an inverter larger than its NAND, and an AOI with an inverter a whole one.
+_OTHER_FORM = {
+    **dict.fromkeys(("AND", "OR"), -0.5),
+    **dict.fromkeys(("NAND", "NOR"), 0.5),
+    **dict.fromkeys(("AOI", "OAI"), 1.0),
+    "INV": -1.0,
+}
 #: Tries for each adder, and the temperatures of the annealing at its begin and end, in inverters.
 _TRIES, _HOT, _COLD = 600, 1.5, 0.02
 _ROUNDS = 4
@@ -69,25 +79,71 @@ class Oriented:
     turned: int
     before: float
     after: float
+    names: frozenset[str]
 
 
-def orient(module: _Module, *, seed: int = 1) -> Oriented:
+def orient(
+    module: _Module, *, seed: int = 1, in_front: Mapping[tuple[str, str], float] | None = None
+) -> Oriented:
     """Let adders of a module work on inverted values where that saves inverters.
 
     The module is changed in place; it is a flat one of Yosys' JSON, of adders ``CELL``, inverters
     ``$_NOT_`` and other cells. Its function stays the same.
+
+    Parameters
+    ----------
+    in_front : mapping, optional
+        What ``learn`` returned for an earlier choice. Without it, logic in front of an adder gives
+        both forms of its output at the same cost.
     """
     nets = _Nets(module)
-    couplings = _Couplings(nets)
+    couplings = _Couplings(nets, in_front or {})
     turned = couplings.solve(random.Random(seed))
     result = Oriented(
         adders=len(turned),
         turned=sum(turned),
         before=couplings.inverters([0] * len(turned)),
         after=couplings.inverters(turned),
+        names=frozenset(name for name, turns in zip(nets.adders, turned, strict=True) if turns),
     )
     nets.turn(turned)
     return result
+
+
+def learn(netlist: _Module, turned: frozenset[str]) -> dict[tuple[str, str], float]:
+    """Return what the forms of the inputs of adders cost in a mapped netlist.
+
+    Parameters
+    ----------
+    netlist : dict
+        A mapped module in which the adders ``turned`` work on inverted values.
+
+    Returns
+    -------
+    dict of (str, str) to float
+        Adder and input -> inverters that it costs if this adder works on inverted values, less
+        those if it does not; only for inputs that one cell of logic drives for this adder alone.
+    """
+    drivers: dict[Any, str] = {}
+    readers: Counter[Any] = Counter()
+    outputs = ("Z", "ZN", "Q", "QN", *_OUTPUTS)
+    for cell in netlist["cells"].values():
+        for pin, bits in cell["connections"].items():
+            for bit in bits:
+                if pin in outputs:
+                    drivers[bit] = cell["type"]
+                else:
+                    readers[bit] += 1
+    ports = {bit for port in netlist["ports"].values() for bit in port["bits"]}
+    costs: dict[tuple[str, str], float] = {}
+    for name, cell in netlist["cells"].items():
+        for pin in _INPUTS if cell["type"] == CELL else ():
+            bit = cell["connections"][pin][0]
+            family = re.match("[A-Z]*", drivers.get(bit, ""))
+            other = _OTHER_FORM.get(family[0] if family else "", 0.0)
+            if other and readers[bit] == 1 and bit not in ports:
+                costs[name, pin] = -other if name in turned else other
+    return costs
 
 
 class _Nets:
@@ -150,6 +206,11 @@ class _Nets:
         driver = self._cells.get(self._drivers.get(net, ""))
         return isinstance(net, str) or (driver is not None and not _is_register(driver))
 
+    def comes_free(self, name: str, pin: str) -> bool:
+        """Return whether the estimate has no cost for an input of an adder: it is from logic."""
+        net = self.source(self._cells[name]["connections"][pin][0])[0]
+        return net not in self.owner and self.is_free(net)
+
     def turn(self, turned: list[int]) -> None:
         """Let the adders with a 1 work on inverted values."""
         pins = {
@@ -204,7 +265,7 @@ class _Couplings:
         For each adder, the inverters between it and all else, as it is and turned.
     """
 
-    def __init__(self, nets: _Nets):
+    def __init__(self, nets: _Nets, in_front: Mapping[tuple[str, str], float]):
         count = len(nets.adders)
         self.between: list[list[tuple[int, bool]]] = [[] for _ in range(count)]
         self.around = [[0.0, 0.0] for _ in range(count)]
@@ -219,6 +280,10 @@ class _Couplings:
                 adder = user if owner is None else owner
                 if adder is not None and not (owner is None and free):
                     self.around[adder][inverted ^ 1] += weight
+        numbers = {name: number for number, name in enumerate(nets.adders)}
+        for (name, pin), cost in in_front.items():
+            if name in numbers and nets.comes_free(name, pin):
+                self.around[numbers[name]][1] += cost
 
     def inverters(self, turned: list[int]) -> float:
         """Return the inverters of a choice."""

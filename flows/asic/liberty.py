@@ -6,7 +6,7 @@ picoseconds, femtofarads and µm² here, so no other module needs to know the fi
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -69,7 +69,11 @@ class Arc:
 
 @dataclass
 class LibertyCell:
-    """A library cell; ``caps`` maps each input pin to its (fall, rise) capacitance in fF."""
+    """A library cell.
+
+    ``caps`` maps each input pin to its (fall, rise) capacitance in fF, and ``max_ff`` each output
+    that has a limit to its largest load in fF.
+    """
 
     name: str
     area_um2: float
@@ -78,6 +82,7 @@ class LibertyCell:
     arcs: list[Arc]
     clock: str | None
     is_latch: bool
+    max_ff: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,6 +203,8 @@ def _cell(
         name = pin.arguments[0]
         if pin.attributes.get("direction") == "output":
             cell.outputs[name] = str(pin.attributes.get("function", ""))
+            if "max_capacitance" in pin.attributes:
+                cell.max_ff[name] = float(pin.attributes["max_capacitance"]) * load
         else:
             whole = pin.attributes.get("capacitance")
             both = [pin.attributes.get(f"{edge}_capacitance", whole) for edge in ("fall", "rise")]

@@ -9,7 +9,7 @@ from functools import partial
 from multiprocessing import active_children, get_context
 from typing import Any
 
-from vitruvian.flows.asic import adders, sta, tile
+from vitruvian.flows.asic import sta, tile
 from vitruvian.flows.asic.cells import CellLibrary
 from vitruvian.flows.asic.hierarchy import SynthesisedPart
 from vitruvian.flows.asic.pieces import Cut, known_parts, parts_of
@@ -359,14 +359,6 @@ def _piece(part: SynthesisedPart, settings: Settings) -> MeasuredPiece:
         recipe=settings.recipe,
         cache=settings.cache,
     )
-    if settings.recipe.adders:
-        for design in mapped.values():
-            adders.sort_pins(
-                design.netlist,
-                settings.library.cells,
-                driving_cell=settings.recipe.driving_cell,
-                load_ff=settings.recipe.load_ff,
-            )
     timing = {
         target: sta.analyse(
             design.netlist,

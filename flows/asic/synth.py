@@ -8,9 +8,11 @@ it compares with::
 The constraint file C drives every input with BUF_X4 and loads every output with 5 fF. The recipe
 runs at two delay targets: at 10000 ps ABC is free to save area, and at 500 ps it must be fast.
 
-A second recipe uses the library's full adders (``flows.asic.adders``). At 10000 ps it looks for
-them after ABC has made gates, which finds the fewest gates around them; at a tight target it looks
-in the gates as they were written, and keeps their short paths.
+A second recipe uses the library's full adders (``flows.asic.adders``), and chooses the sizes of the
+cells by the delays of the whole design (``flows.asic.sizing``). It looks for full adders after ABC
+has made gates, which finds the fewest gates around them. If the design then misses a tight target,
+it also looks in the gates as they were written, which have shorter paths, and the faster result
+counts.
 """
 
 import json
@@ -20,6 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -29,11 +32,16 @@ from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.asic import adders
+from vitruvian.flows.asic import liberty as liberty_format
+from vitruvian.flows.asic.sizing.fit import fit
 from vitruvian.flows.yosys import WORKER, SynthesisError
 
 RELAXED_PS = 10000
 TIGHT_PS = 500
-
+#: Number of the recipe with full adders, for stored results: it counts up with each change of it.
+_ADDERS_VERSION = 4
+#: Number of choices of the forms of full adders.
+_CHOICES = 2
 
 #: The scripts that Yosys 0.70 gives to ABC for gates and for cells, without ``&fraig``.
 _GATES = "+strash;scorr;dc2;dretime;strash;&get,-n;&dch,-f;&nf;&put"
@@ -159,6 +167,8 @@ def synthesize(
     recipe = recipe or SynthesisRecipe()
     store = ResultCache(kind="synth", enabled=cache)
     common = digest(rtlil, top, liberty.read_bytes(), recipe.as_dict(), version("pyosys"), "2")
+    if recipe.adders:
+        common = digest(common, _ADDERS_VERSION)
     keys = {target: digest(common, target) for target in targets_ps}
     entries = {target: store.get(key) for target, key in keys.items()}
     missing = [target for target, entry in entries.items() if entry is None]
@@ -196,27 +206,29 @@ def _script(
     return lines
 
 
-def _adders_script(top: str, liberty: Path, target: int) -> list[str]:
-    """Return the commands that make gates and full adders of a design, as ``found.json``."""
-    relaxed = target >= RELAXED_PS
+def _adders_script(top: str, liberty: Path, written: bool) -> list[str]:
+    """Return the commands that make gates and full adders of a design, as ``found.json``.
+
+    If ``written`` is true, they look in the gates as they were written, not after ABC.
+    """
     return [
         f'read_liberty -lib -ignore_miss_func "{liberty}"',
         "read_rtlil design.il",
         f"hierarchy -check -top {top}",
-        f"synth -flatten{'' if relaxed else ' -noabc'} -top {top}",
+        f"synth -flatten{' -noabc' if written else ''} -top {top}",
         "extract_fa -fa",
         "techmap -map adders.v",
         "techmap",
         "opt_clean",
-        *(["abc", "opt -fast"] if relaxed else []),
+        *([] if written else ["abc", "opt -fast"]),
         "clean",
         "write_json found.json",
     ]
 
 
-def _around_script(top: str, liberty: Path, target: int) -> list[str]:
+def _around_script(top: str, liberty: Path, target: int, written: bool) -> list[str]:
     """Return the commands that map everything around the full adders to cells."""
-    script = "" if target >= RELAXED_PS else f" -script {_AROUND_ADDERS}"
+    script = f" -script {_AROUND_ADDERS}" if written else ""
     return [
         "design -reset",
         f"read_json oriented_{target}.json",
@@ -246,21 +258,61 @@ def _run(
         cells.symlink_to(liberty)
         if recipe.adders:
             (folder / "adders.v").write_text(adders.MAP)
-            for target in targets_ps:
-                _work(folder, top, _adders_script(top, cells, target))
-                found = json.loads((folder / "found.json").read_text())
-                adders.orient(found["modules"][top])
-                (folder / f"oriented_{target}.json").write_text(json.dumps(found))
-            script = [line for t in targets_ps for line in _around_script(top, cells, t)]
-        else:
-            script = _script(top, cells, targets_ps, recipe)
-        text = _work(folder, top, script)
-        usage = json.loads((folder / "usage.json").read_text())
-        logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
-        return {
-            target: _collect(folder, top, target, logs[str(target)], usage["peak_mib"], rtlil)
-            for target in targets_ps
-        }
+            library = liberty_format.load(liberty)
+            return {
+                target: _with_adders(folder, top, target, rtlil, recipe, library)
+                for target in targets_ps
+            }
+        text = _work(folder, top, _script(top, cells, targets_ps, recipe))
+        return {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
+
+
+def _with_adders(
+    folder: Path,
+    top: str,
+    target: int,
+    rtlil: str,
+    recipe: SynthesisRecipe,
+    library: liberty_format.Library,
+) -> dict[str, Any]:
+    """Return the figures for one target of the recipe with full adders."""
+    conditions = {"driving_cell": recipe.driving_cell, "load_ff": recipe.load_ff}
+    tries: list[tuple[float, dict[str, Any]]] = []
+    for written in (False, True):
+        entry = _around_adders(folder, top, target, written, rtlil)
+        adders.sort_pins(entry["netlist"], library, **conditions)
+        wanted = None if target >= RELAXED_PS else target
+        fitted = fit(entry["netlist"], library, target_ps=wanted, **conditions)
+        kinds = Counter(cell["type"] for cell in entry["netlist"]["cells"].values())
+        entry |= {"area_um2": fitted.area, "cells": dict(sorted(kinds.items()))}
+        tries.append((fitted.delay, entry))
+        if fitted.delay <= target:
+            break
+    return min(tries, key=lambda one: one[0])[1]
+
+
+def _around_adders(
+    folder: Path, top: str, target: int, written: bool, rtlil: str
+) -> dict[str, Any]:
+    """Map a design with full adders, whose second choice of forms knows the cells of the first."""
+    cells = folder / "cells.lib"
+    _work(folder, top, _adders_script(top, cells, written))
+    text = (folder / "found.json").read_text()
+    in_front: dict[tuple[str, str], float] = {}
+    best: dict[str, Any] | None = None
+    for _ in range(_CHOICES):
+        found = json.loads(text)
+        choice = adders.orient(found["modules"][top], in_front=in_front)
+        (folder / f"oriented_{target}.json").write_text(json.dumps(found))
+        log = _work(folder, top, _around_script(top, cells, target, written))
+        entry = _collect(folder, top, target, log, rtlil)
+        if best is None or entry["area_um2"] < best["area_um2"]:
+            best = entry
+        if not choice.adders:
+            break
+        in_front = adders.learn(entry["netlist"], choice.names)
+    assert best is not None
+    return best
 
 
 def _work(folder: Path, top: str, script: Sequence[str]) -> str:
@@ -316,16 +368,16 @@ def _reason(log: str, code: int) -> str:
     return (mapper or errors or lines or ["no output"])[-1] + f" (exit code {code})"
 
 
-def _collect(
-    folder: Path, top: str, target: int, log: str, peak_mib: float, rtlil: str
-) -> dict[str, Any]:
-    """Return the figures that the worker wrote for one target.
+def _collect(folder: Path, top: str, target: int, text: str, rtlil: str) -> dict[str, Any]:
+    """Return the figures that the worker wrote for one target, and in ``text``, which it printed.
 
     Raises
     ------
     SynthesisError
         If a figure is missing, or if the design did not map onto library cells.
     """
+    usage = json.loads((folder / "usage.json").read_text())
+    logs = dict(re.findall(r"@@TARGET (\d+)\n(.*?)(?=@@TARGET|\Z)", text, re.DOTALL))
     stat = json.loads((folder / f"stat_{target}.json").read_text())["modules"]["\\" + top]
     # The recipe does not map memories, and their area would be missing.
     if stat.get("num_memories"):
@@ -343,7 +395,7 @@ def _collect(
     if unmapped:
         raise SynthesisError(f"{top!r} must map onto library cells, but none exists for {unmapped}")
     netlist = json.loads((folder / f"netlist_{target}.json").read_text())["modules"][top]
-    delays = re.findall(r"ABC: .*?Delay\s*=\s*([0-9.]+)\s*ps", log)
+    delays = re.findall(r"ABC: .*?Delay\s*=\s*([0-9.]+)\s*ps", logs[str(target)])
     return {
         "delay_target_ps": target,
         "area_um2": float(areas[0]),
@@ -351,7 +403,7 @@ def _collect(
         "cells": dict(sorted(cells.items())),
         "abc_delay_ps": max(map(float, delays)) if delays else None,
         "netlist": _slim(netlist, boxes),
-        "peak_mib": float(peak_mib),
+        "peak_mib": float(usage["peak_mib"]),
     }
 
 

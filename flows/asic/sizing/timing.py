@@ -4,7 +4,7 @@
 this module follows only the nets that change. The delays are those of ``flows.asic.sta``.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class Circuit(NamedTuple):
     ends: np.ndarray
 
 
-def _look_up(c: Circuit, table: int, slew: float, load: float) -> float:
+def _look_up(c: Circuit, table: Any, slew: Any, load: Any) -> Any:
     i, j = 0, 0
     while i < c.size[table, 0] - 2 and c.slews[table, i + 1] <= slew:
         i += 1
@@ -236,7 +236,7 @@ def late(c: Circuit, limit: float, result: np.ndarray) -> None:
             result[0], result[2] = worst, 2.0 * end + at
 
 
-def trace(c: Circuit, net: int, edge: int, path: np.ndarray) -> int:
+def trace(c: Circuit, net: Any, edge: Any, path: np.ndarray) -> int:
     """Write the longest path to an edge of a net: (instance, input pin) of each step, last first.
 
     The pin is -1 for a clock.

@@ -155,3 +155,35 @@ def test_the_pins_of_mapped_adders_are_sorted_and_their_nets_stay():
         for c in netlist["cells"].values()
         if c["type"] == "FA_X1"
     ]
+
+
+def test_forms_in_front_of_an_adder_are_learnt_and_then_chosen():
+    """An inverter between a gate and each input of an adder goes when the adder is turned."""
+    gates = {
+        f"g{n}": {"type": "AOI22_X1", "connections": {"A1": [2], "ZN": [10 + n]}} for n in range(3)
+    }
+    inverters = {
+        f"i{n}": {"type": "INV_X1", "connections": {"A": [10 + n], "ZN": [20 + n]}}
+        for n in range(3)
+    }
+    pins = dict(zip(("A", "B", "CI"), ([20], [21], [22]), strict=True))
+    adder = {"fa": {"type": "FA_X1", "connections": {**pins, "S": [30], "CO": [31]}}}
+    netlist = {"cells": gates | inverters | adder, "ports": {"y": {"bits": [30, 31]}}}
+    assert adders.learn(netlist, frozenset()) == {("fa", pin): -1.0 for pin in pins}
+    assert adders.learn(netlist, frozenset({"fa"})) == {("fa", pin): 1.0 for pin in pins}
+    netlist["ports"]["x"] = {"bits": [21]}  # somebody else reads this one, as it is
+    assert ("fa", "B") not in adders.learn(netlist, frozenset())
+
+    found = {f"and{n}": _cell("$_AND_", (2, 3 + n), (20 + n,)) for n in range(3)}
+    found["fa"] = _cell("FA_X1", (20, 21, 22), (31, 30))
+    module = {
+        "cells": found,
+        "ports": {
+            "x": {"direction": "input", "bits": [2, 3, 4, 5]},
+            "y": {"direction": "output", "bits": [30, 31]},
+        },
+    }
+    assert adders.orient(deepcopy(module)).names == frozenset()
+    learnt = {("fa", pin): -1.0 for pin in pins}
+    assert adders.orient(deepcopy(module), in_front=learnt).names == frozenset({"fa"})
+    assert adders.orient(deepcopy(module), in_front={("fa", "A"): -1.0}).names == frozenset()

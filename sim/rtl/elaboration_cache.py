@@ -3,12 +3,12 @@
 import importlib.metadata
 import importlib.util
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vitruvian.common.cache import cache_root, digest, entry
+from vitruvian.common.cache import cache_root, digest, entry, locked
 from vitruvian.common.files import write_whole
 
 if TYPE_CHECKING:
@@ -81,16 +81,26 @@ def remembered(identity: str, find: Callable[[], str]) -> str:
         Text that determines the model together with the sources.
     find : callable
         Function that computes the key. It is called only if the key for this identity and these
-        sources is not stored yet.
+        sources is not stored yet, and not in two processes at the same time.
     """
     path = cache_root() / "alias" / digest(identity, source_digest())
+    key = _stored(path)
+    if key is not None:
+        return key
+    with ExitStack() as stack:
+        with suppress(OSError):  # a store that is read-only
+            stack.enter_context(locked(cache_root() / "locks" / f"alias-{path.name}"))
+        key = _stored(path)  # another process may have found it while this one waited
+        if key is None:
+            key = find()
+            with suppress(OSError):  # a store that is read-only or full
+                write_whole(path, key)
+    return key
+
+
+def _stored(path: Path) -> str | None:
     try:
         key = path.read_text()
-        if len(key) == len(path.name):
-            return key
     except OSError:
-        pass
-    key = find()
-    with suppress(OSError):  # a store that is read-only or full
-        write_whole(path, key)
-    return key
+        return None
+    return key if len(key) == len(path.name) else None

@@ -4,6 +4,9 @@ import errno
 import fcntl
 import os
 import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -111,6 +114,23 @@ def test_a_warm_read_only_cache_is_used(read_only):
     store.put("ab", [1])  # the producer keeps its result, so that this is no error
     assert store.get("ab") is None
     assert alias.remembered("unit", lambda: "k" * 32) == "k" * 32
+
+
+def test_two_that_need_the_same_key_compute_it_once(own_cache):
+    both, calls = threading.Barrier(2), []
+
+    def find():
+        calls.append(1)
+        time.sleep(0.2)
+        return "k" * 32
+
+    def ask(_):
+        both.wait(timeout=30)
+        return alias.remembered("unit", find)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(ask, range(2))) == ["k" * 32] * 2
+    assert calls == [1]
 
 
 def test_a_missing_entry_of_a_read_only_cache_is_one_line(read_only):

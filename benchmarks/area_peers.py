@@ -23,6 +23,7 @@ from pathlib import Path
 from vitruvian.common.errors import UserError, WorkError
 from vitruvian.flows.asic import sta, synth
 from vitruvian.flows.asic.cells import CellLibrary, library
+from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.asic.pieces import parts_of
 from vitruvian.flows.units import UNITS
 from vitruvian.flows.yosys import run_yosys
@@ -225,8 +226,11 @@ def measure(rtlil: str, top: str, cells: CellLibrary, macs: int) -> list[float]:
     """Return µm² per MAC and ns, for each recipe and then for each delay target."""
     figures: list[float] = []
     for name, recipe in RECIPES.items():
-        mapped = synth.synthesize(rtlil, top=top, liberty=cells.path, recipe=recipe)
-        for target, design in mapped.items():
+        for target in TARGETS_PS:
+            # One target at a time, because a run that is interrupted keeps those that are done.
+            design = synth.synthesize(
+                rtlil, top=top, liberty=cells.path, targets_ps=(target,), recipe=recipe
+            )[target]
             delay = sta.analyse(
                 design.netlist,
                 cells.cells,

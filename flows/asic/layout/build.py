@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout import access, legal, place, shapes
 from vitruvian.flows.asic.layout import design as designs
 from vitruvian.flows.asic.layout.floorplan import plan
 from vitruvian.flows.asic.layout.lef import Technology
 from vitruvian.flows.asic.layout.route import Router
+from vitruvian.flows.asic.layout.wires import wires
 
 #: A function that is told of the progress: the work, steps done, and steps in total.
 Tell = Callable[[str, int, int], None]
@@ -104,13 +106,20 @@ def lay_out(
     """
     design = designs.build(netlist, technology)
     floor = plan(design, technology, utilisation)
-    middles, ports = place.place(design, floor, tell=lambda k, n: tell("place", k, n))
-    nets = place.wires(design, technology.site[0])
-    sites, rows = legal.legalise(middles, nets, floor)
+    placed = place.place(design, floor, tell=lambda k, n: tell("place", k, n))
+    ports, site = placed.ports, technology.site[0]
+    padding, nets = placed.padding, wires(design, site).padded(placed.padding, site)
+    try:
+        sites, rows = legal.legalise(placed.middles, nets, floor)
+    except UserError:
+        # The cells fit without the room for wires, or they do not fit at all.
+        padding, nets = 0 * padding, wires(design, site)
+        sites, rows = legal.legalise(placed.middles, nets, floor)
     at = np.array([(floor.x(c), floor.y(n)) for c, n, _ in ports.tolist()], float).reshape(-1, 2)
     sites, rows, before, after = legal.improve(
         sites, rows, at, nets, floor, tries=tries, tell=lambda k, n: tell("swap cells", k, n)
     )
+    sites = sites + padding // 2
     router = Router(floor, access.terminals(design, floor, sites, rows, ports))
     routing = router.run(tell=tell)
     return RoutedLayout(

@@ -11,10 +11,10 @@ import numpy as np
 from vitruvian.common.compiling import fitting
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.floorplan import Floorplan
-from vitruvian.flows.asic.layout.place import Wires
+from vitruvian.flows.asic.layout.wires import Wires
 
 #: A swap that makes the wires longer by so many sites is kept in 37 of 100 cases at first.
-_HEAT = 9.0
+_HEAT = 2.0
 #: Tries of a swap for each cell.
 TRIES = 1500
 

@@ -1,72 +1,47 @@
-"""Global placement: a sum of squared wire lengths, pulled apart until the cells cover the rows.
+"""Global placement: the places of all cells before they are legal, and those of the ports.
 
-Each round solves the linear equations of the bound-to-bound model of wires, spreads the result by
-recursive bisection, and pulls every cell a little more towards its spread place (the method of
-SimPL). The ports then move to the slots at the border that suit their nets.
-
-References
-----------
-P. Spindler, U. Schlichtmann and F. M. Johannes, "Kraftwerk2", TCAD 2008 (bound-to-bound model);
-M.-C. Kim, D.-J. Lee and I. L. Markov, "SimPL", ICCAD 2010.
+The cells follow their nets alone at first. Once they have spread over the block, the ports take the
+slots at the border that suit them, and later the cells widen where many wires run (see ``room``).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from vitruvian.common.extras import need
+from vitruvian.flows.asic.layout import room
+from vitruvian.flows.asic.layout.analytic import AnalyticPlacer
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.floorplan import Floorplan
+from vitruvian.flows.asic.layout.wires import Wires, wires
 
-#: Rounds of global placement, and nets beyond this size pull no cells.
-ROUNDS, _MOST_PINS = 40, 64
-#: Most steps of conjugate gradients.
-_MOST_STEPS = 100
+#: Most steps of the placement in total.
+STEPS = 700
+#: Shares of the cells that overlap: when the ports join, when they keep their slots, when cells
+#: become wider, and at the end.
+_JOIN, _KEEP, _WIDEN, _END = 0.6, 0.2, 0.15, 0.08
+#: Steps between two assignments of the ports, and times that cells become wider.
+_BETWEEN, _TIMES = 30, 3
 
 
 @dataclass
-class Wires:
-    """The nets as arrays: pins of net n are ``first[n]`` to ``first[n + 1]``.
+class GlobalPlacement:
+    """Places before they are legal.
 
     Attributes
     ----------
-    first : (nets + 1,) ndarray of int
-    cell : (pins,) ndarray of int
-        Instance of a pin, or number of instances + port.
-    offset : (pins,) ndarray of float
-        Distance of a pin from the middle of its cell, to the right.
-    widths : (instances,) ndarray of int
-        Widths of the instances in sites.
+    middles : (instances, 2) ndarray of float
+        In database units; the cells overlap a little.
+    ports : (ports, 3) ndarray of int
+        Column, line and layer of each port.
+    padding : (instances,) ndarray of int
+        Free sites that each cell wants for the wires.
     """
 
-    first: np.ndarray
-    cell: np.ndarray
-    offset: np.ndarray
-    widths: np.ndarray
-
-
-def wires(design: LayoutDesign, site: int) -> Wires:
-    """Return the nets of a design that join at least two pins, without the largest ones."""
-    first, cell, offset = [0], [], []
-    count = len(design.names)
-    for net in design.nets:
-        if not 2 <= len(net.pins) + len(net.ports) <= _MOST_PINS:
-            continue
-        for instance, pin in net.pins:
-            macro = design.macros[instance]
-            rects = [rect for rects in macro.pins[pin].shapes.values() for rect in rects]
-            middle = (min(r[0] for r in rects) + max(r[2] for r in rects)) / 2
-            cell.append(instance)
-            offset.append(middle - macro.width / 2)
-        cell += [count + port for port in net.ports]
-        offset += [0.0] * len(net.ports)
-        first.append(len(cell))
-    return Wires(
-        np.array(first, np.int64), np.array(cell, np.int64), np.array(offset, np.float64),
-        np.array([macro.width // site for macro in design.macros], np.int64),
-    )  # fmt: skip
+    middles: np.ndarray
+    ports: np.ndarray
+    padding: np.ndarray
 
 
 def slots(plan: Floorplan, count: int) -> np.ndarray:
@@ -91,119 +66,59 @@ def place(
     design: LayoutDesign,
     plan: Floorplan,
     *,
-    rounds: int = ROUNDS,
+    steps: int = STEPS,
     tell: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middles of the cells, and the places of the ports.
-
-    Returns
-    -------
-    middles : (instances, 2) ndarray of float
-        In database units; the cells overlap a little.
-    ports : (ports, 3) ndarray of int
-        Column, line and layer of each port.
-    """
-    net = wires(design, plan.technology.site[0])
+) -> GlobalPlacement:
+    """Return the places of cells and ports, and the free sites that the cells want."""
+    site, height = plan.technology.site
+    net = wires(design, site)
     count = len(design.names)
     free = slots(plan, len(design.ports))
-    at = np.stack([[plan.x(c) for c in free[:, 0]], [plan.y(n) for n in free[:, 1]]], 1)
+    corner = np.array([plan.left + plan.tap * site, plan.bottom], float)
+    box = (float((plan.sites - 2 * plan.tap) * site), float(plan.rows * height))
+    at = np.stack([[plan.x(c) for c in free[:, 0]], [plan.y(n) for n in free[:, 1]]], 1) - corner
     chosen = np.linspace(0, len(free) - 1, len(design.ports)).astype(np.int64)
-    where = np.empty((count + len(design.ports), 2))
-    where[:count] = (plan.width / 2, plan.height / 2)
-    # A little noise, always the same, keeps cells with equal nets apart.
-    where[:count] += np.random.default_rng(1).normal(0, plan.width / 20, (count, 2))
-    where[count:] = at[chosen]
-    spread = where[:count].copy()
-    for number in range(rounds):
-        pull = 0.0 if number < 3 else 0.004 * (number - 2) ** 1.3
-        for axis in (0, 1):
-            for _ in range(2 if number < 3 else 1):
-                _solve(net, where, spread, axis, pull, count)
-        if number % 5 == 2 and number < rounds - 5 and len(design.ports):
-            chosen = _assign(net, where, at, count)
-            where[count:] = at[chosen]
-        spread = _bisect(where[:count], net.widths, plan)
-        tell(number + 1, rounds)
-    return spread, free[chosen]
+    sizes = np.stack([net.widths * float(site), np.full(count, float(height))], 1)
+    placer = AnalyticPlacer(net.inner(), at[chosen], box, sizes.reshape(-1, 2))
 
+    def run(overflow: float, most: int) -> None:
+        placer.run(overflow, min(most, steps - placer.steps))
+        tell(min(placer.steps, steps), steps)
 
-def _solve(
-    net: Wires, where: np.ndarray, spread: np.ndarray, axis: int, pull: float, count: int
-) -> None:
-    """Move all cells along an axis to the least sum of squared lengths."""
-    sparse = need("scipy.sparse", "layout")
-    shift = net.offset if axis == 0 else np.zeros(len(net.offset))
-    rows, columns, weights = bounds(net, where[net.cell, axis] + shift)
-    a, b = net.cell[rows], net.cell[columns]
-    gap = shift[columns] - shift[rows]  # a + shift = b + shift
-    diagonal = np.full(count, 1e-9)
-    right = np.zeros(count)
-    both = (a < count) & (b < count)
-    for from_, to, sign in ((a, b, 1.0), (b, a, -1.0)):
-        mine = from_ < count
-        np.add.at(diagonal, from_[mine], weights[mine])
-        np.add.at(right, from_[mine], sign * (weights * gap)[mine])
-        fixed = mine & (to >= count)
-        np.add.at(right, from_[fixed], weights[fixed] * where[to[fixed], axis])
-    anchor = pull / np.maximum(np.abs(where[:count, axis] - spread[:, axis]), 400.0)
-    diagonal += anchor
-    right += anchor * spread[:, axis]
-    matrix = sparse.coo_matrix(
-        (
-            np.concatenate([-weights[both], -weights[both], diagonal]),
-            (
-                np.concatenate([a[both], b[both], np.arange(count)]),
-                np.concatenate([b[both], a[both], np.arange(count)]),
-            ),
-        ),
-        shape=(count, count),
-    ).tocsr()
-    where[:count, axis] = _conjugate(matrix, right, where[:count, axis], diagonal)
-
-
-def _conjugate(matrix: Any, right: np.ndarray, x: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """Solve linear equations by conjugate gradients, preconditioned by the diagonal.
-
-    SciPy's own has dot products of several threads, which take seconds on a busy machine.
-    """
-    x = x.copy()
-    rest = right - matrix @ x
-    least = 1e-8 * float((right * right).sum())
-    scaled = rest / diagonal
-    way = scaled.copy()
-    size = float((rest * scaled).sum())
-    for _ in range(_MOST_STEPS):
-        if size <= 0 or float((rest * rest).sum()) <= least:
+    run(_JOIN, steps // 2)
+    while len(design.ports):
+        chosen = _assign(net, np.concatenate([placer.middles, placer.ports]), at, count)
+        placer.ports = at[chosen]
+        placer.use(net)
+        if placer.overflow < _KEEP or placer.steps > 0.6 * steps:
             break
-        image = matrix @ way
-        step = size / float((way * image).sum())
-        x += step * way
-        rest -= step * image
-        scaled = rest / diagonal
-        size, before = float((rest * scaled).sum()), size
-        way = scaled + size / before * way
-    return x
+        run(_KEEP, _BETWEEN)
+    wide = np.ones(count)
+    for _ in range(_TIMES if count else 0):
+        run(_WIDEN, steps // 10)
+        wide = _widen(placer, net, plan, wide)
+    run(_END, steps)
+    tell(steps, steps)
+    middles = placer.middles + corner
+    return GlobalPlacement(middles, free[chosen], room.padding(wide, net.widths, middles, height))
 
 
-def bounds(net: Wires, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the springs of the bound-to-bound model: pins, pins and weights.
-
-    Parameters
-    ----------
-    at : (pins,) ndarray of float
-        Position of every pin along an axis.
-    """
-    sizes = np.diff(net.first)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((at, owner))  # the pins of each net from low to high
-    low, high = order[net.first[:-1]], order[net.first[1:] - 1]
-    inner = np.ones(len(at), bool)
-    inner[low] = inner[high] = False
-    pins = np.flatnonzero(inner)
-    rows = np.concatenate([low, pins, pins])
-    columns = np.concatenate([high, low[owner[pins]], high[owner[pins]]])
-    length = np.maximum(np.abs(at[rows] - at[columns]), 100.0)
-    return rows, columns, 1 / ((sizes[owner[rows]] - 1) * length)
+def _widen(placer: AnalyticPlacer, net: Wires, plan: Floorplan, wide: np.ndarray) -> np.ndarray:
+    """Make the cells wider where many wires run, the fillers narrower, and return by how much."""
+    count, box = placer.count, placer.box
+    micron = plan.technology.per_micron
+    wires_ = room.demand(net, placer.pin_places(placer.at), box, placer.bins, micron)
+    spot = np.clip((placer.middles / box * placer.bins).astype(np.int64), 0, placer.bins - 1)
+    areas = placer.cells.prod(1)
+    whole = float(box.prod())
+    wide = room.widths(areas, wide, wires_[spot[:, 0], spot[:, 1]], whole, room.easy(plan))
+    sizes = placer.sizes.copy()
+    sizes[:count, 0] = placer.cells[:, 0] * wide
+    left = max(placer.filled * whole - float(sizes[:count].prod(1).sum()), 0.0)
+    if len(sizes) > count:
+        sizes[count:, 0] = max(left / (len(sizes) - count) / sizes[count, 1], 1.0)
+    placer.resize(sizes)
+    return wide
 
 
 def _assign(net: Wires, where: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
@@ -220,37 +135,3 @@ def _assign(net: Wires, where: np.ndarray, at: np.ndarray, count: int) -> np.nda
     cost = np.abs(wish[:, None] - at[None]).sum(2)
     _, chosen = need("scipy.optimize", "layout").linear_sum_assignment(cost)
     return chosen
-
-
-def _bisect(middles: np.ndarray, widths: np.ndarray, plan: Floorplan) -> np.ndarray:
-    """Return places that cover the rows evenly, in the order of ``middles``."""
-    site, height = plan.technology.site
-    left = plan.left + plan.tap * site
-    right = plan.left + (plan.sites - plan.tap) * site
-    out = np.empty_like(middles)
-    stack = [(np.arange(len(middles)), float(left), float(right), 0, plan.rows)]
-    while stack:
-        cells, x0, x1, r0, r1 = stack.pop()
-        total = int(widths[cells].sum())
-        if r1 - r0 == 1:
-            order = cells[np.argsort(middles[cells, 0], kind="stable")]
-            ends = np.cumsum(widths[order])
-            out[order, 0] = x0 + (x1 - x0) * (ends - widths[order] / 2) / max(total, 1)
-            out[order, 1] = plan.bottom + (r0 + 0.5) * height
-            continue
-        if not len(cells):
-            continue
-        upright = len(cells) == 1 or (r1 - r0) * height >= x1 - x0
-        order = cells[np.argsort(middles[cells, 1 if upright else 0], kind="stable")]
-        ends = np.cumsum(widths[order])
-        if upright:
-            middle = (r0 + r1) // 2
-            cut = int(np.searchsorted(ends, total * (middle - r0) / (r1 - r0)))
-            stack.append((order[:cut], x0, x1, r0, middle))
-            stack.append((order[cut:], x0, x1, middle, r1))
-        else:
-            cut = max(1, int(np.searchsorted(ends, total / 2)))
-            share = ends[cut - 1] / total if cut else 0.0
-            stack.append((order[:cut], x0, x0 + (x1 - x0) * share, r0, r1))
-            stack.append((order[cut:], x0 + (x1 - x0) * share, x1, r0, r1))
-    return out

@@ -21,10 +21,14 @@ from vitruvian.flows.asic.layout import maze
 from vitruvian.flows.asic.layout.floorplan import Floorplan
 
 #: Rounds of negotiation, and the price of a link for each other net in the first round.
-ROUNDS, _PRESS = 60, 30.0
+ROUNDS, _PRESS = 100, 30.0
 #: The price rises from round to round, up to so many times; then only history decides. If it rose
 #: further, two nets would stay in conflict where a third one has to make room.
 _MOST_PRESS = 6.0
+#: Part of the price that a conflict adds to the history of a link, and its growth in each round.
+_HISTORY, _GROWTH = 0.4, 0.2
+#: Price of the nodes of a pin together: wires of other nets leave pins with few nodes alone.
+_PIN = 30.0
 #: Costs: microns along a track cost 100, and a via as much as 0.5 µm.
 _MICRON, _VIA = 100.0, 50.0
 #: Most edges of a net.
@@ -116,6 +120,9 @@ class Router:
         # Short nets have the fewest ways, so they go first.
         wanted.sort(key=lambda n: (boxes[n][1] - boxes[n][0]) + (boxes[n][3] - boxes[n][2]))
         waiting = list(wanted)
+        for net in wanted:
+            for nodes in self.terminals[net]:
+                self.history[self.links(nodes)] += _PIN / len(nodes)
         for number in range(rounds):
             press = _PRESS * min(1.25**number, _MOST_PRESS)
             beyond = _BEYOND * (1 + number // 2)
@@ -129,7 +136,8 @@ class Router:
             routing.failed = [n for n in wanted if routing.nets[n] is None]
             if not len(crowded) and not routing.failed:
                 break
-            self.history[crowded] += 0.4 * press * np.minimum(self.use[crowded] - 1, 4)
+            step = _HISTORY * press * (1 + _GROWTH * number)
+            self.history[crowded] += step * np.minimum(self.use[crowded] - 1, 4)
             bad = self.use > 1
             waiting = [
                 n for n in wanted if (routed := routing.nets[n]) is None or bad[routed.links].any()

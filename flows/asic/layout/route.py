@@ -29,6 +29,8 @@ _MOST_PRESS = 6.0
 _HISTORY, _GROWTH = 0.4, 0.2
 #: Price of the nodes of a pin together: wires of other nets leave pins with few nodes alone.
 _PIN = 30.0
+#: Searches with other prices for a net without a path, and the most that they add to a link.
+_RETRIES, _NOISE = 4, 400.0
 #: Costs: microns along a track cost 100, and a via as much as 0.5 µm.
 _MICRON, _VIA = 100.0, 50.0
 #: Most edges of a net.
@@ -120,9 +122,8 @@ class Router:
         # Short nets have the fewest ways, so they go first.
         wanted.sort(key=lambda n: (boxes[n][1] - boxes[n][0]) + (boxes[n][3] - boxes[n][2]))
         waiting = list(wanted)
-        for net in wanted:
-            for nodes in self.terminals[net]:
-                self.history[self.links(nodes)] += _PIN / len(nodes)
+        for nodes in [t for n in wanted for t in self.terminals[n]]:
+            self.history[self.links(nodes)] += _PIN / len(nodes)
         for number in range(rounds):
             press = _PRESS * min(1.25**number, _MOST_PRESS)
             beyond = _BEYOND * (1 + number // 2)
@@ -162,15 +163,14 @@ class Router:
                 max(0, box[2] - beyond), min(self.lines - 1, box[3] + beyond),
             ]
         )  # fmt: skip
-        seen, tree, cuts, pin_cuts, _ = self._marks
-        edges = self._search(
-            np.concatenate(list(nodes)).astype(np.int64), first, self.columns, self.lines,
-            self.layers, self.steps, self.weights, self.use, self.history, press, window,
-            self._stamp, self._cost, seen, self._parent, tree, self._goal, cuts, pin_cuts,
-            self._heap, self._heap_node, self._out, self._out_pins,
-        )  # fmt: skip
-        # A call uses a number for itself and one for each of its searches.
-        self._stamp += len(nodes) + 1
+        edges = self._find(nodes, first, window, press, self.history)
+        for number in range(_RETRIES if edges < 0 else 0):
+            # The search keeps a single way to each node, from which rules may forbid the next step.
+            # Other prices let other ways come first.
+            noise = np.random.default_rng(number).random(len(self.history))
+            edges = self._find(nodes, first, window, press, self.history + _NOISE * noise)
+            if edges >= 0:
+                break
         if edges < 0:
             return None
         pins = self._out_pins[: len(nodes)].copy()
@@ -178,3 +178,23 @@ class Router:
         links = self.links(np.unique(np.concatenate([found.ravel(), pins])))
         self.use[links] += 1
         return RoutedNet(found, pins, links)
+
+    def _find(
+        self,
+        nodes: Sequence[np.ndarray],
+        first: np.ndarray,
+        window: np.ndarray,
+        press: float,
+        history: np.ndarray,
+    ) -> int:
+        """Search a tree of a net, and return the number of its edges, or -1."""
+        seen, tree, cuts, pin_cuts, _ = self._marks
+        edges = self._search(
+            np.concatenate(list(nodes)).astype(np.int64), first, self.columns, self.lines,
+            self.layers, self.steps, self.weights, self.use, history, press, window,
+            self._stamp, self._cost, seen, self._parent, tree, self._goal, cuts, pin_cuts,
+            self._heap, self._heap_node, self._out, self._out_pins,
+        )  # fmt: skip
+        # A call uses a number for itself and one for each of its searches.
+        self._stamp += len(nodes) + 1
+        return edges

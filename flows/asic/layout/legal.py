@@ -110,6 +110,7 @@ def improve(
     """
     site, height = plan.technology.site
     count = len(net.widths)
+    start = (sites, rows)
     sites, rows = sites.copy(), rows.copy()
     owner = np.repeat(np.arange(len(net.first) - 1), np.diff(net.first))
     inside = np.flatnonzero(net.cell < count)
@@ -137,6 +138,8 @@ def improve(
         lengths = run(*args, max(1, tries * count // rounds), heat, number + 1)
         before, after = (lengths[0] if number == 0 else before), lengths[1]
         tell(number + 1, rounds)
+    if after > before:  # the heat of the swaps has cost more than they gained
+        return *start, before, before
     return sites, rows, before, after
 
 

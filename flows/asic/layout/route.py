@@ -25,8 +25,9 @@ ROUNDS, _PRESS = 100, 30.0
 #: The price rises from round to round, up to so many times; then only history decides. If it rose
 #: further, two nets would stay in conflict where a third one has to make room.
 _MOST_PRESS = 6.0
-#: Part of the price that a conflict adds to the history of a link, and its growth in each round.
-_HISTORY, _GROWTH = 0.4, 0.2
+#: Part of the price that a conflict adds to the history of a link. If it grew with the rounds, the
+#: last conflicts of a large design would multiply.
+_HISTORY = 0.4
 #: Price of the nodes of a pin together: wires of other nets leave pins with few nodes alone.
 _PIN = 30.0
 #: Searches with other prices for a net without a path, and the most that they add to a link.
@@ -137,8 +138,7 @@ class Router:
             routing.failed = [n for n in wanted if routing.nets[n] is None]
             if not len(crowded) and not routing.failed:
                 break
-            step = _HISTORY * press * (1 + _GROWTH * number)
-            self.history[crowded] += step * np.minimum(self.use[crowded] - 1, 4)
+            self.history[crowded] += _HISTORY * press * np.minimum(self.use[crowded] - 1, 4)
             bad = self.use > 1
             waiting = [
                 n for n in wanted if (routed := routing.nets[n]) is None or bad[routed.links].any()

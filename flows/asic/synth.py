@@ -39,7 +39,7 @@ from vitruvian.flows.yosys import WORKER, SynthesisError
 RELAXED_PS = 10000
 TIGHT_PS = 500
 #: Number of the recipe with full adders, for stored results: it counts up with each change of it.
-_ADDERS_VERSION = 5
+_ADDERS_VERSION = 6
 #: Number of choices of the forms of full adders.
 _CHOICES = 2
 
@@ -284,7 +284,14 @@ def _with_adders(
             adders.sort_pins(entry["netlist"], library, **conditions)
             fitted = fit(entry["netlist"], library, target_ps=wanted, **conditions)
             kinds = Counter(cell["type"] for cell in entry["netlist"]["cells"].values())
-            entry |= {"area_um2": fitted.area, "cells": dict(sorted(kinds.items()))}
+            registers = {kind: n for kind, n in kinds.items() if library.cells[kind].clock}
+            entry |= {
+                "area_um2": fitted.area,
+                "sequential_area_um2": sum(
+                    n * library.cells[kind].area_um2 for kind, n in registers.items()
+                ),
+                "cells": dict(sorted(kinds.items())),
+            }
             if wanted is None or fitted.delay <= wanted:
                 return entry
             tries.append((fitted.delay, entry))

@@ -113,6 +113,9 @@ def test_the_timing_at_the_start_is_that_of_the_analysis(mapped, library):
     sized = SizedNetlist(deepcopy(mapped.netlist), library.cells, **_CONDITIONS)
     assert sized.late()[0] == pytest.approx(_delay(mapped.netlist, library.cells), abs=1e-6)
     assert sized.area == pytest.approx(mapped.area_um2)
+    kinds = [library.cells.cells[cell["type"]] for cell in mapped.netlist["cells"].values()]
+    registers = sum(cell.area_um2 for cell in kinds if cell.clock)
+    assert mapped.sequential_area_um2 == pytest.approx(registers) and registers > 0
 
 
 @pytest.mark.parametrize("seed", range(3))

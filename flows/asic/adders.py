@@ -110,7 +110,9 @@ def orient(
     return result
 
 
-def learn(netlist: _Module, turned: frozenset[str]) -> dict[tuple[str, str], float]:
+def learn(
+    netlist: _Module, turned: frozenset[str], library: Library
+) -> dict[tuple[str, str], float]:
     """Return what the forms of the inputs of adders cost in a mapped netlist.
 
     Parameters
@@ -126,11 +128,10 @@ def learn(netlist: _Module, turned: frozenset[str]) -> dict[tuple[str, str], flo
     """
     drivers: dict[Any, str] = {}
     readers: Counter[Any] = Counter()
-    outputs = ("Z", "ZN", "Q", "QN", *_OUTPUTS)
     for cell in netlist["cells"].values():
         for pin, bits in cell["connections"].items():
             for bit in bits:
-                if pin in outputs:
+                if pin in library.cells[cell["type"]].outputs:
                     drivers[bit] = cell["type"]
                 else:
                     readers[bit] += 1

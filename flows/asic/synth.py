@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from vitruvian.flows.yosys import WORKER, SynthesisError
 RELAXED_PS = 10000
 TIGHT_PS = 500
 #: Number of the recipe with full adders, for stored results: it counts up with each change of it.
-_ADDERS_VERSION = 6
+_ADDERS_VERSION = 7
 #: Number of choices of the forms of full adders.
 _CHOICES = 2
 
@@ -258,68 +259,83 @@ def _run(
         cells.symlink_to(liberty)
         if recipe.adders:
             (folder / "adders.v").write_text(adders.MAP)
-            library = liberty_format.load(liberty)
-            return {
-                target: _with_adders(folder, top, target, rtlil, recipe, library)
-                for target in targets_ps
-            }
+            mapper = _AdderMapper(folder, top, rtlil, recipe, _parsed(liberty.read_bytes()))
+            return {target: mapper.entry(target) for target in targets_ps}
         text = _work(folder, top, _script(top, cells, targets_ps, recipe))
         return {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
 
 
-def _with_adders(
-    folder: Path,
-    top: str,
-    target: int,
-    rtlil: str,
-    recipe: SynthesisRecipe,
-    library: liberty_format.Library,
-) -> dict[str, Any]:
-    """Return the figures for one target of the recipe with full adders."""
-    conditions = {"driving_cell": recipe.driving_cell, "load_ff": recipe.load_ff}
-    wanted = None if target >= RELAXED_PS else target
-    tries: list[tuple[float, dict[str, Any]]] = []
-    for written in (False, True):
-        for entry in _around_adders(folder, top, target, written, rtlil):
-            adders.sort_pins(entry["netlist"], library, **conditions)
-            fitted = fit(entry["netlist"], library, target_ps=wanted, **conditions)
-            kinds = Counter(cell["type"] for cell in entry["netlist"]["cells"].values())
-            registers = {kind: n for kind, n in kinds.items() if library.cells[kind].clock}
-            entry |= {
-                "area_um2": fitted.area,
-                "sequential_area_um2": sum(
-                    n * library.cells[kind].area_um2 for kind, n in registers.items()
-                ),
-                "cells": dict(sorted(kinds.items())),
-            }
-            if wanted is None or fitted.delay <= wanted:
-                return entry
-            tries.append((fitted.delay, entry))
-    return min(tries, key=lambda one: one[0])[1]
+@lru_cache(maxsize=2)
+def _parsed(text: bytes) -> liberty_format.Library:
+    """Return the library of a liberty file, which every piece of a unit needs."""
+    return liberty_format.parse(text.decode("utf-8", errors="replace"), name="liberty file")
 
 
-def _around_adders(
-    folder: Path, top: str, target: int, written: bool, rtlil: str
-) -> list[dict[str, Any]]:
-    """Map a design with full adders for each choice of their forms; the smallest comes first.
+class _AdderMapper:
+    """The recipe with full adders for one design, in a folder with ``design.il``."""
 
-    The second choice knows the cells of the first.
-    """
-    cells = folder / "cells.lib"
-    _work(folder, top, _adders_script(top, cells, written))
-    text = (folder / "found.json").read_text()
-    in_front: dict[tuple[str, str], float] = {}
-    entries: list[dict[str, Any]] = []
-    for _ in range(_CHOICES):
-        found = json.loads(text)
-        choice = adders.orient(found["modules"][top], in_front=in_front)
-        (folder / f"oriented_{target}.json").write_text(json.dumps(found))
-        log = _work(folder, top, _around_script(top, cells, target, written))
-        entries.append(_collect(folder, top, target, log, rtlil))
-        if not choice.adders:
-            break
-        in_front = adders.learn(entries[-1]["netlist"], choice.names)
-    return sorted(entries, key=lambda entry: entry["area_um2"])
+    def __init__(
+        self,
+        folder: Path,
+        top: str,
+        rtlil: str,
+        recipe: SynthesisRecipe,
+        library: liberty_format.Library,
+    ) -> None:
+        self._folder, self._top, self._rtlil = folder, top, rtlil
+        self._conditions: dict[str, Any] = {
+            "driving_cell": recipe.driving_cell,
+            "load_ff": recipe.load_ff,
+        }
+        self._library = library
+        self._found: dict[bool, str] = {}
+
+    def entry(self, target: int) -> dict[str, Any]:
+        """Return the figures for one target."""
+        wanted = None if target >= RELAXED_PS else target
+        tries: list[tuple[float, dict[str, Any]]] = []
+        for written in (False, True):
+            for entry in self._mapped(target, written):
+                adders.sort_pins(entry["netlist"], self._library, **self._conditions)
+                fitted = fit(entry["netlist"], self._library, target_ps=wanted, **self._conditions)
+                entry |= self._areas(entry["netlist"], fitted.area)
+                if wanted is None or fitted.delay <= wanted:
+                    return entry
+                tries.append((fitted.delay, entry))
+        return min(tries, key=lambda one: one[0])[1]
+
+    def _areas(self, netlist: dict[str, Any], area: float) -> dict[str, Any]:
+        kinds = Counter(cell["type"] for cell in netlist["cells"].values())
+        registers = {kind: n for kind, n in kinds.items() if self._library.cells[kind].clock}
+        return {
+            "area_um2": area,
+            "sequential_area_um2": sum(
+                n * self._library.cells[kind].area_um2 for kind, n in registers.items()
+            ),
+            "cells": dict(sorted(kinds.items())),
+        }
+
+    def _mapped(self, target: int, written: bool) -> list[dict[str, Any]]:
+        """Map the design for each choice of the adders' forms; the smallest comes first.
+
+        The second choice knows the cells of the first.
+        """
+        folder, top, cells = self._folder, self._top, self._folder / "cells.lib"
+        if written not in self._found:
+            _work(folder, top, _adders_script(top, cells, written))
+            self._found[written] = (folder / "found.json").read_text()
+        in_front: dict[tuple[str, str], float] = {}
+        entries: list[dict[str, Any]] = []
+        for _ in range(_CHOICES):
+            found = json.loads(self._found[written])
+            choice = adders.orient(found["modules"][top], in_front=in_front)
+            (folder / f"oriented_{target}.json").write_text(json.dumps(found))
+            log = _work(folder, top, _around_script(top, cells, target, written))
+            entries.append(_collect(folder, top, target, log, self._rtlil))
+            if not choice.adders:
+                break
+            in_front = adders.learn(entries[-1]["netlist"], choice.names, self._library)
+        return sorted(entries, key=lambda entry: entry["area_um2"])
 
 
 def _work(folder: Path, top: str, script: Sequence[str]) -> str:

@@ -5,21 +5,21 @@ path. Here the delays of the whole netlist decide. Two steps alternate:
 
 - ``recover`` removes buffers, and takes smaller cells, where the longest path does not suffer.
 - ``hasten`` shortens the longest path by the change that gives most for its area: a larger cell, an
-  input on a faster pin, a buffer less, or a full adder that becomes gates (``adders.dissolve``).
+  input on a faster pin, a buffer less, or a full adder that becomes gates.
 
 No net gets more load than the library allows its driver, unless it had more before.
 """
 
 import heapq
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from vitruvian.flows.asic.adders import CELL
 from vitruvian.flows.asic.liberty import LibertyCell, Library
 from vitruvian.flows.asic.power.functions import MOST_INPUTS, truth_table
 from vitruvian.flows.asic.sizing.netlist import SizedNetlist
@@ -33,9 +33,9 @@ _TOGETHER = 16
 #: Two delays that differ by less are equal, ps.
 _EQUAL_PS = 1e-6
 #: Cells of the gates that replace a full adder, and the functions that they must have.
-_ADDER, _HALF, _BOTH, _EITHER = "FA_X1", "XNOR2_X1", "NAND2_X1", "OAI21_X1"
+_HALF, _BOTH, _EITHER = "XNOR2_X1", "NAND2_X1", "OAI21_X1"
 _FUNCTIONS = (
-    (_ADDER, ("A", "B", "CI"), {"S": "A ^ B ^ CI", "CO": "A B | A CI | B CI"}),
+    (CELL, ("A", "B", "CI"), {"S": "A ^ B ^ CI", "CO": "A B | A CI | B CI"}),
     (_HALF, ("A", "B"), {"ZN": "!(A ^ B)"}),
     (_BOTH, ("A1", "A2"), {"ZN": "!(A1 & A2)"}),
     (_EITHER, ("A", "B1", "B2"), {"ZN": "!(A & (B1 | B2))"}),
@@ -91,10 +91,8 @@ class _Sizer:
 
     def __init__(self, netlist: SizedNetlist, target_ps: float) -> None:
         self.netlist, self.target = netlist, target_ps
-        self._larger, self._smaller = _neighbours(tuple(cell.name for cell in netlist.cells))
-        areas = [cell.area_um2 for cell in netlist.cells]
-        self._larger = {a: b for a, b in self._larger.items() if areas[b] > areas[a]}
-        self._smaller = {a: b for a, b in self._smaller.items() if areas[b] < areas[a]}
+        self._larger = _larger(netlist.cells)
+        self._smaller = {other: one for one, other in self._larger.items()}
         self._equal_pins = {
             kind: _equal_pins(cell, netlist.slots[kind]) for kind, cell in enumerate(netlist.cells)
         }
@@ -221,10 +219,11 @@ class _Sizer:
                     )
         if self._is_buffer(inst) and self._may_go(inst):
             yield (lambda: netlist.bypass(inst)), netlist.input_nets(inst), False
-        if self._may_dissolve and netlist.cells[kind].name == _ADDER:
+        if self._may_dissolve and netlist.cells[kind].name == CELL:
             inputs = [netlist.net(inst, pin) for pin in ("A", "B", "CI")]
             if min(inputs) >= 0 and netlist.room(5):
-                yield (lambda: _dissolve(netlist, inst)), inputs, True
+                loaded = [*inputs, *netlist.output_nets(inst)]
+                yield (lambda: _dissolve(netlist, inst)), loaded, True
 
     def _is_buffer(self, inst: int) -> bool:
         cell = self.netlist.cell(inst)
@@ -289,20 +288,19 @@ def _may_dissolve(netlist: SizedNetlist) -> bool:
     return True
 
 
-@lru_cache(maxsize=4)
-def _neighbours(names: tuple[str, ...]) -> tuple[dict[int, int], dict[int, int]]:
-    """Return kind -> the next larger size of it, and kind -> the next smaller one."""
+def _larger(cells: Sequence[LibertyCell]) -> dict[int, int]:
+    """Return kind -> the next size of it, if that one is larger."""
     families: dict[str, list[tuple[int, int]]] = {}
-    for kind, name in enumerate(names):
-        match = re.fullmatch(r"(.+_X)(\d+)", name)
+    for kind, cell in enumerate(cells):
+        match = re.fullmatch(r"(.+_X)(\d+)", cell.name)
         if match:
             families.setdefault(match[1], []).append((int(match[2]), kind))
-    pairs = [
-        (one[1], other[1])
+    return {
+        one[1]: other[1]
         for sizes in map(sorted, families.values())
         for one, other in pairwise(sizes)
-    ]
-    return dict(pairs), {other: one for one, other in pairs}
+        if cells[other[1]].area_um2 > cells[one[1]].area_um2
+    }
 
 
 def _equal_pins(cell: LibertyCell, slots: dict[str, int]) -> dict[int, list[int]]:

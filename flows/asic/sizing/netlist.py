@@ -222,9 +222,7 @@ class SizedNetlist:
         self.area -= self.cells[kind].area_um2
 
     def new_net(self) -> int:
-        """Return a new net without driver and sinks, or -1 if there is no room for one."""
-        if len(self._bits) == len(self.circuit.driver):
-            return -1
+        """Return a new net without driver and sinks."""
         net = len(self._bits)
         self._bits.append(self._last + 1 + net)
         self.circuit.count[net] = 0
@@ -245,7 +243,7 @@ class SizedNetlist:
         self.area += self.cells[kind].area_um2
 
     def room(self, instances: int) -> bool:
-        """Return whether as many instances can be added."""
+        """Return whether as many instances, and as many nets, can be added."""
         return len(self.names) + instances <= len(self.circuit.kind)
 
     def _sinks(self, net: int) -> np.ndarray:
@@ -317,7 +315,7 @@ def _circuit(
     tables = TableSet()
     first, arcs, setups = _library_arcs(own, tables)
     before = [
-        (arc.target_edge, tables.add(arc.delay), tables.add(arc.slew), 0)
+        (arc.target_edge, tables.add(arc.delay), tables.add(arc.slew))
         for arc in graph.driver.arcs
         if arc.kind == "delay" and arc.slew is not None
     ]
@@ -375,7 +373,7 @@ def _circuit(
         begin=counts.cumsum() - counts,
         count=counts,
         sinks=pool,
-        before=np.array(before, np.int64).reshape(-1, 4),
+        before=np.array(before, np.int64).reshape(-1, 3),
         load=np.zeros((nets, 2)),
         arrival=np.full((nets, 2), -np.inf),
         slew=np.zeros((nets, 2)),

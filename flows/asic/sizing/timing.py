@@ -44,8 +44,8 @@ class Circuit(NamedTuple):
         The sinks of net n are rows begin[n] to begin[n] + count[n] - 1 of ``sinks``.
     sinks : (P, 2) ndarray of int64
         Instance and pin of each sink.
-    before : (B, 4) ndarray of int64
-        Edge, delay table, slew table and 0 for each arc of the cell that drives the inputs.
+    before : (B, 3) ndarray of int64
+        Edge, delay table and slew table for each arc of the cell that drives the inputs.
     load, arrival, slew : (N, 2) ndarray of float
         Load in fF, latest arrival and largest slew in ps.
     ends : (E, 4) ndarray of int64

@@ -168,11 +168,12 @@ def test_forms_in_front_of_an_adder_are_learnt_and_then_chosen():
     }
     pins = dict(zip(("A", "B", "CI"), ([20], [21], [22]), strict=True))
     adder = {"fa": {"type": "FA_X1", "connections": {**pins, "S": [30], "CO": [31]}}}
+    library = cells.library("vt45").cells
     netlist = {"cells": gates | inverters | adder, "ports": {"y": {"bits": [30, 31]}}}
-    assert adders.learn(netlist, frozenset()) == {("fa", pin): -1.0 for pin in pins}
-    assert adders.learn(netlist, frozenset({"fa"})) == {("fa", pin): 1.0 for pin in pins}
+    assert adders.learn(netlist, frozenset(), library) == {("fa", pin): -1.0 for pin in pins}
+    assert adders.learn(netlist, frozenset({"fa"}), library) == {("fa", pin): 1.0 for pin in pins}
     netlist["ports"]["x"] = {"bits": [21]}  # somebody else reads this one, as it is
-    assert ("fa", "B") not in adders.learn(netlist, frozenset())
+    assert ("fa", "B") not in adders.learn(netlist, frozenset(), library)
 
     found = {f"and{n}": _cell("$_AND_", (2, 3 + n), (20 + n,)) for n in range(3)}
     found["fa"] = _cell("FA_X1", (20, 21, 22), (31, 30))

@@ -175,7 +175,7 @@ def test_a_net_whose_ends_are_one_line_apart_has_a_path(technology: lef.Technolo
 
 
 @pytest.mark.long
-def test_a_thousand_gates_have_no_conflicts(technology: lef.Technology):
+def test_two_thousand_gates_have_no_conflicts(technology: lef.Technology):
     made = lay_out(netlist(2000, 1), technology, utilisation=0.75)
     assert made.conflicts[-1] == 0 and not made.failed
     assert made.swapped_um < 4.0 * 2000

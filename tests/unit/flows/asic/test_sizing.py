@@ -13,7 +13,7 @@ from vitruvian.flows.asic.sizing.netlist import SizedNetlist
 from vitruvian.flows.asic.synth import SynthesisRecipe, synthesize
 
 _CONDITIONS = {"driving_cell": "BUF_X4", "load_ff": 5.0}
-#: Sum of four numbers, behind a register: adders, inverters, buffers and flip-flops.
+#: Sum of a product and a number in front of a register: full adders, gates and flip-flops.
 _DESIGN = r"""
 module \top
   wire input 1 \clk
@@ -184,9 +184,10 @@ def test_an_adder_that_becomes_other_gates_is_noticed(mapped, library, monkeypat
     assert after != _next_states(mapped.netlist, library.cells, values)
 
 
-def test_no_net_gets_more_load_than_its_driver_may_have(mapped, library):
+@pytest.mark.parametrize("target", [None, 0.0])
+def test_no_net_gets_more_load_than_its_driver_may_have(mapped, library, target):
     netlist = deepcopy(mapped.netlist)
-    fit(netlist, library.cells, target_ps=None, **_CONDITIONS)
+    fit(netlist, library.cells, target_ps=target, **_CONDITIONS)
 
     def overloaded(what):
         sized = SizedNetlist(deepcopy(what), library.cells, **_CONDITIONS)

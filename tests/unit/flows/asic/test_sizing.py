@@ -1,6 +1,7 @@
 """Sizes of cells: the timing of each change is that of a whole analysis, and the function stays."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -184,15 +185,39 @@ def test_an_adder_that_becomes_other_gates_is_noticed(mapped, library, monkeypat
     assert after != _next_states(mapped.netlist, library.cells, values)
 
 
+def _with_limits(library, limits):
+    """Return a library whose cells of some names may drive so many fF at most."""
+    found = {
+        name: replace(cell, max_ff=dict.fromkeys(cell.outputs, limits(name)))
+        for name, cell in library.cells.items()
+    }
+    return replace(library, cells=found)
+
+
 @pytest.mark.parametrize("target", [None, 0.0])
-def test_no_net_gets_more_load_than_its_driver_may_have(mapped, library, target):
-    netlist = deepcopy(mapped.netlist)
-    fit(netlist, library.cells, target_ps=target, **_CONDITIONS)
+def test_no_net_gets_more_load_than_its_driver_may_have(mapped, library, target, monkeypatch):
+    limited = _with_limits(library.cells, lambda name: 6.0)
 
     def overloaded(what):
-        sized = SizedNetlist(deepcopy(what), library.cells, **_CONDITIONS)
-        return sum(
-            sized.overloaded(net) for n in range(len(sized.names)) for net in sized.output_nets(n)
-        )
+        sized = SizedNetlist(deepcopy(what), limited, **_CONDITIONS)
+        nets = [net for n in range(len(sized.names)) for net in sized.output_nets(n)]
+        return sum(map(sized.overloaded, nets))
 
-    assert overloaded(netlist) <= overloaded(mapped.netlist)
+    netlist, before = deepcopy(mapped.netlist), overloaded(mapped.netlist)
+    fit(netlist, limited, target_ps=target, **_CONDITIONS)
+    assert overloaded(netlist) <= before
+    if target is not None:  # without the limits, it would
+        netlist = deepcopy(mapped.netlist)
+        with monkeypatch.context() as patch:
+            patch.setattr(SizedNetlist, "overloaded", lambda self, net: False)
+            fit(netlist, limited, target_ps=target, **_CONDITIONS)
+        assert overloaded(netlist) > before
+
+
+def test_gates_that_drive_too_little_replace_no_adder(mapped, library):
+    weak = _with_limits(library.cells, lambda name: 0.1 if name == "XNOR2_X1" else 60.0)
+    done = [
+        fit(deepcopy(mapped.netlist), cells_, target_ps=0.0, **_CONDITIONS).dissolved
+        for cells_ in (library.cells, weak)
+    ]
+    assert done[0] > 0 == done[1]

@@ -22,8 +22,11 @@ _ADDERS = "full adders of the library, found by extract_fa; all else: "
 
 def note(settings: Settings) -> str:
     """Return the conditions of a table of area or delay."""
-    usual = TILE_NOTE if settings.tile else NOTE
-    return _ADDERS + usual if settings.recipe.adders else usual
+    recipe = settings.recipe
+    usual = (TILE_NOTE if settings.tile else NOTE).replace(
+        "BUF_X4 drives, 5 fF load", f"{recipe.driving_cell} drives, {recipe.load_ff:g} fF load"
+    )
+    return _ADDERS + usual if recipe.adders else usual
 
 
 def number(value: float | None, digits: int = 0) -> str:

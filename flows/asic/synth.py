@@ -75,6 +75,8 @@ class SynthesisRecipe:
         on wide windows and wide multipliers and changes areas by a few per cent.
     adders : bool
         If True, use the library's full adders. The published recipe does not.
+    avoid : tuple of str
+        Cells of the library that the design must not have.
     """
 
     driving_cell: str = "BUF_X4"
@@ -82,11 +84,16 @@ class SynthesisRecipe:
     booth: bool = False
     sweep: bool = True
     adders: bool = False
+    avoid: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters without those that only other recipes have."""
-        usual = {"sweep": True, "adders": False}
-        return {k: value for k, value in asdict(self).items() if usual.get(k) is not value}
+        usual = {"sweep": True, "adders": False, "avoid": ()}
+        return {k: value for k, value in asdict(self).items() if usual.get(k) != value}
+
+    def dont_use(self) -> str:
+        """Return the options of Yosys' commands that name the cells to avoid."""
+        return "".join(f" -dont_use {cell}" for cell in self.avoid)
 
     def constraint(self) -> str:
         """Return the text of ABC's constraint file."""
@@ -190,7 +197,8 @@ def _script(
     else:
         lines += [f"synth -flatten{booth} -noabc -top {top}", f"abc -script {_GATES}", "opt -fast"]
     script = "" if recipe.sweep else f" -script {_CELLS}"
-    lines.append(f'dfflibmap -liberty "{liberty}"')
+    avoid = recipe.dont_use()
+    lines.append(f'dfflibmap -liberty "{liberty}"{avoid}')
     if len(targets_ps) > 1:
         lines.append("design -save unmapped")
     for number, target in enumerate(targets_ps):
@@ -199,7 +207,7 @@ def _script(
             lines.append("design -load unmapped")
         lines += [
             f"log @@TARGET {target}",
-            f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
+            f'abc -liberty "{liberty}" -constr constraint -D {target}{script}{avoid}',
             "opt_clean -purge",
             f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
             f"write_json netlist_{target}.json",

@@ -200,7 +200,10 @@ def test_cells_writes_the_library(tmp_path: Path):
         ("area dot --pipeline 12", "pipeline must be a number from 0 to"),
         ("area intdot --preset a100", "option of intdot must be one of --k"),
         ("verilog dot --preset exact --input bf16", "dot: "),
-        ("area dot --liberty no/such.lib", "liberty must be vt45, nangate45 or an existing file"),
+        (
+            "area dot --liberty no/such.lib",
+            "liberty must be vt45, nangate45, sg13g2 or an existing file",
+        ),
         ("area dot --driving-cell NAND2_X1X", "driving cell must be one of BUF_X1"),
         (
             "area dot --delay-target 0",

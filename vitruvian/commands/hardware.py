@@ -155,11 +155,11 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def _conditions(options: argparse.Namespace) -> tuple[cells.CellLibrary, SynthesisRecipe]:
     """Return the library and the recipe that the options name."""
-    library = cells.library(options.liberty, driving_cell=options.driving_cell)
+    cell = options.driving_cell or cells.DRIVERS.get(options.liberty, "BUF_X4")
+    library = cells.library(options.liberty, driving_cell=cell)
     if options.adders:
         adders.check(library.cells)
-    cell, load = options.driving_cell, options.load
-    return library, SynthesisRecipe(driving_cell=cell, load_ff=load, adders=options.adders)
+    return library, SynthesisRecipe(driving_cell=cell, load_ff=options.load, adders=options.adders)
 
 
 def _measure(options: argparse.Namespace) -> tuple[list[AreaRow], Settings]:

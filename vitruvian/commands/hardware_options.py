@@ -19,6 +19,7 @@ from vitruvian.commands.options import (
 )
 from vitruvian.common.files import output_path
 from vitruvian.common.validate import refusal, shortened
+from vitruvian.flows.asic.layout.process import LICENCES
 from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.asic.power.stimulus import STIMULI
 from vitruvian.flows.fpga import mapping
@@ -326,9 +327,8 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
 def _add_surroundings(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--driving-cell",
-        default="BUF_X4",
         metavar="CELL",
-        help="Drive every input with this cell (default: BUF_X4).",
+        help="Drive every input with this cell (default: BUF_X4, sg13g2: sg13g2_buf_4).",
     )
     command.add_argument(
         "--load",
@@ -381,7 +381,14 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_layout_options(command: argparse.ArgumentParser) -> None:
-    command.set_defaults(all=True, liberty="nangate45")
+    command.set_defaults(all=True)
+    command.add_argument(
+        "--library",
+        dest="liberty",
+        choices=tuple(LICENCES),
+        default="nangate45",
+        help="Take the cells of this library (default: %(default)s).",
+    )
     command.add_argument(
         "--delay-target",
         type=_whole(_MOST_DELAY_PS),
@@ -469,7 +476,7 @@ _COMMANDS = {
         (_add_unit_options, _add_power_options, _add_json),
     ),
     "layout": (
-        "Place and route one unit in Nangate45, write DEF and GDS, and check the GDS.",
+        "Place and route one unit in Nangate45 or SG13G2, write DEF and GDS, and check the GDS.",
         "intdot --k 4 --out build/layout",
         (_add_unit_options, _add_layout_options, _add_json),
     ),

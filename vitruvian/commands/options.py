@@ -50,7 +50,7 @@ def add_liberty(parser: argparse.ArgumentParser) -> None:
         "--liberty",
         default="vt45",
         metavar="LIBRARY",
-        help="Use the cells of vt45, nangate45 or a liberty file (default: vt45).",
+        help="Use the cells of vt45, nangate45, sg13g2 or a liberty file (default: vt45).",
     )
 
 

@@ -1,4 +1,4 @@
-"""Cell libraries: the built-in 45 nm cells (default), Nangate45 on request, or a liberty file."""
+"""Cell libraries: the built-in 45 nm cells, Nangate45, IHP's SG13G2, or a liberty file."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +9,11 @@ from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
 from vitruvian.common.validate import nearest, shortened
 from vitruvian.flows.asic import liberty
-from vitruvian.flows.asic.cells import nangate45, stages, vt45, writer
+from vitruvian.flows.asic.cells import nangate45, sg13g2, stages, vt45, writer
 
 BUILT_IN = vt45.NAME
+#: Libraries that need no file from the user, and the cells that drive inputs there.
+DRIVERS = {vt45.NAME: "BUF_X4", "nangate45": "BUF_X4", sg13g2.NAME: "sg13g2_buf_4"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
     Parameters
     ----------
     name : str
-        ``vt45``, ``nangate45`` or the path of a liberty file.
+        ``vt45``, ``nangate45``, ``sg13g2`` or the path of a liberty file.
     driving_cell : str
         Cell that will drive the inputs of a design; it must have one input and a delay.
 
@@ -50,18 +52,19 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
     """
     if name == vt45.NAME:
         result = CellLibrary(name, built_in_path())
-    elif name == "nangate45":
+    elif name in ("nangate45", sg13g2.NAME):
+        source = sg13g2 if name == sg13g2.NAME else nangate45
         try:
-            result = CellLibrary(name, nangate45.fetch())
+            result = CellLibrary(name, source.fetch())
         except RuntimeError as error:
             raise UserError(str(error)) from error
     elif Path(name).is_file():
         stem = Path(name).stem
-        reserved = stem in (vt45.NAME, "nangate45")  # their baselines belong to other cells
+        reserved = stem in DRIVERS  # their baselines belong to other cells
         result = CellLibrary(Path(name).name if reserved else stem, Path(name))
     else:
-        hint = nearest(name, (vt45.NAME, "nangate45"))
-        raise UserError(f"liberty must be vt45, nangate45 or an existing file, not {name!r}{hint}")
+        known, hint = ", ".join(DRIVERS), nearest(name, DRIVERS)
+        raise UserError(f"liberty must be {known} or an existing file, not {name!r}{hint}")
     try:
         cells = result.cells.cells
     except liberty.LibertyError as error:

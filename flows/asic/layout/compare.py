@@ -13,8 +13,7 @@ from typing import Any
 from vitruvian.common.extras import need
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.gds import NAME, layer_numbers, opened
-from vitruvian.flows.asic.layout.lef import Technology
-from vitruvian.flows.asic.layout.shapes import RAILS
+from vitruvian.flows.asic.layout.lef import GdsLayer, Technology
 
 #: Separates the parts of a label.
 _BETWEEN = "\t"
@@ -60,6 +59,7 @@ def compare(path: Path, top: str, design: LayoutDesign, technology: Technology) 
     pieces, kinds = _extract(db, book, cell, technology)
     result = Comparison(pins=sum(len(labels) for labels in pieces))
     expected = _expected(design)
+    rails = {name for name, _, _ in technology.rails}
     for name, macro in zip(design.names, design.macros, strict=True):
         if kinds.get(name) != macro.name:
             result.missing.append(f"instance {name} must be a {macro.name}, not {kinds.get(name)}")
@@ -69,7 +69,7 @@ def compare(path: Path, top: str, design: LayoutDesign, technology: Technology) 
     for number, labels in enumerate(pieces):
         names = set()
         for label in labels:
-            net = _net_of(label, expected)
+            net = _net_of(label, expected, rails)
             if net is None:
                 continue
             seen.add(label)
@@ -95,10 +95,10 @@ def _expected(design: LayoutDesign) -> dict[str, str]:
     return labels
 
 
-def _net_of(label: str, expected: dict[str, str]) -> str | None:
+def _net_of(label: str, expected: dict[str, str], rails: set[str]) -> str | None:
     """Return the net of a label; pins of supplies belong to the supply, others may be open."""
     pin = label.rpartition(_BETWEEN)[2]
-    return pin if pin in RAILS else expected.get(label)
+    return pin if pin in rails else expected.get(label)
 
 
 def _extract(
@@ -110,40 +110,44 @@ def _extract(
     flat.dbu = book.dbu
     block = flat.create_cell("flat")
     for number in numbers.values():
-        region = db.Region(cell.begin_shapes_rec(book.layer(number, 0)))
-        block.shapes(flat.layer(number, 0)).insert(region)
+        region = db.Region(cell.begin_shapes_rec(book.layer(number.layer, number.datatype)))
+        block.shapes(flat.layer(number.layer, 0)).insert(region)
     metals = [numbers[metal.name] for metal in technology.metals]
     kinds: dict[str, str] = {}
     for instance in cell.each_inst():
         name = instance.property(NAME)
         kinds[str(name)] = instance.cell.name
         for number in metals:
-            for shape in instance.cell.shapes(book.layer(number, 0)).each():
+            for shape in instance.cell.shapes(book.layer(number.layer, number.label)).each():
                 if shape.is_text():
                     text = shape.text.transformed(instance.trans)
                     label = f"{name}{_BETWEEN}{shape.text.string}"
-                    block.shapes(flat.layer(number, 1)).insert(db.Text(label, text.trans))
+                    block.shapes(flat.layer(number.layer, 1)).insert(db.Text(label, text.trans))
     for number in metals:
-        for shape in cell.shapes(book.layer(number, 0)).each():
+        for shape in cell.shapes(book.layer(number.layer, number.label)).each():
             if shape.is_text():
-                block.shapes(flat.layer(number, 1)).insert(shape.text)
+                block.shapes(flat.layer(number.layer, 1)).insert(shape.text)
     return _labels(db, flat, block, technology, numbers), kinds
 
 
 def _labels(
-    db: Any, flat: Any, block: Any, technology: Technology, numbers: dict[str, int]
+    db: Any, flat: Any, block: Any, technology: Technology, numbers: dict[str, GdsLayer]
 ) -> list[list[str]]:
     """Let KLayout extract the nets of a flat cell, and return the labels of each."""
     extraction = db.LayoutToNetlist(db.RecursiveShapeIterator(flat, block, []))
     names = [layer.name for layer in technology.layers if layer.name in numbers]
-    layers = {name: extraction.make_layer(flat.layer(numbers[name], 0), name) for name in names}
+    layers = {
+        name: extraction.make_layer(flat.layer(numbers[name].layer, 0), name) for name in names
+    }
     for name in names:
         extraction.connect(layers[name])
     for cut, (low, high) in zip(technology.cuts, pairwise(technology.metals), strict=False):
         extraction.connect(layers[low.name], layers[cut.name])
         extraction.connect(layers[cut.name], layers[high.name])
     for metal in technology.metals:
-        texts = extraction.make_text_layer(flat.layer(numbers[metal.name], 1), f"{metal.name} text")
+        texts = extraction.make_text_layer(
+            flat.layer(numbers[metal.name].layer, 1), f"{metal.name} text"
+        )
         extraction.connect(layers[metal.name], texts)
     extraction.extract_netlist()
     circuit = extraction.netlist().circuit_by_name("flat")

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from vitruvian.flows.asic.layout.lef import Rect
-from vitruvian.flows.asic.layout.shapes import RAILS, Layout
-
-_USES = {"VSS": "GROUND", "VDD": "POWER"}
+from vitruvian.flows.asic.layout.shapes import Layout
 
 
 def text(layout: Layout, top: str) -> str:
@@ -46,11 +44,16 @@ def _pins(layout: Layout) -> Iterator[str]:
             f"- {port.name} + NET {net} + DIRECTION {port.direction.upper()} + USE SIGNAL "
             + _pin_shape(layout, metal, rect)
         )
+    uses = _uses(layout)
     for supply, rect in layout.rails[-2:]:
         yield (
-            f"- {supply} + NET {supply} + DIRECTION INOUT + USE {_USES[supply]} "
+            f"- {supply} + NET {supply} + DIRECTION INOUT + USE {uses[supply]} "
             + _pin_shape(layout, 0, rect)
         )
+
+
+def _uses(layout: Layout) -> dict[str, str]:
+    return {name: use.upper() for name, use, _ in layout.technology.rails}
 
 
 def _pin_shape(layout: Layout, metal: int, rect: Rect) -> str:
@@ -64,7 +67,7 @@ def _pin_shape(layout: Layout, metal: int, rect: Rect) -> str:
 
 def _rails(layout: Layout) -> Iterator[str]:
     metal = layout.technology.metals[0].name
-    for supply in RAILS:
+    for supply, use in _uses(layout).items():
         parts = []
         for name, (x0, y0, x1, y1) in layout.rails:
             if name != supply:
@@ -76,7 +79,7 @@ def _rails(layout: Layout) -> Iterator[str]:
                 middle = (x0 + x1) // 2
                 parts.append(f"{metal} {x1 - x0} ( {middle} {y0} ) ( {middle} {y1} )")
         routed = "\n  NEW ".join(parts)
-        yield f"- {supply} ( * {supply} )\n  + ROUTED {routed}\n  + USE {_USES[supply]} ;"
+        yield f"- {supply} ( * {supply} )\n  + ROUTED {routed}\n  + USE {use} ;"
 
 
 def _nets(layout: Layout) -> Iterator[str]:

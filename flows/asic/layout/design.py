@@ -8,9 +8,6 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.lef import CellMacro, Technology
 
-#: Cells that drive a constant, and their output.
-TIES = {"0": ("LOGIC0_X1", "Z"), "1": ("LOGIC1_X1", "Z")}
-
 
 @dataclass(frozen=True)
 class PortBit:
@@ -104,7 +101,10 @@ def _macro(technology: Technology, name: str) -> CellMacro:
 
 def _tie(design: LayoutDesign, technology: Technology, bit: str) -> int:
     """Add a cell that drives a constant (0 if its value is open), and return its net."""
-    kind, pin = TIES["1" if bit == "1" else "0"]
+    constant = "1" if bit == "1" else "0"
+    if constant not in technology.ties:
+        raise UserError(f"library must have a cell that drives the constant {constant}")
+    kind, pin = technology.ties[constant]
     number = sum(not source for source in design.sources)
     # Instances of the netlist are numbered, so that the letter keeps the names apart.
     design.names.append(f"t{number}")

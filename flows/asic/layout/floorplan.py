@@ -7,15 +7,18 @@ from math import ceil, sqrt
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.design import LayoutDesign
 from vitruvian.flows.asic.layout.lef import CutLayer, LefError, RoutingLayer, Technology
+from vitruvian.flows.asic.layout.vias import (
+    LOWEST,
+    across,
+    least_nodes,
+    usual_via,
+    wire_layers,
+)
 
 #: Sites at both sides of the rows, and tracks below and above them.
 _MARGIN_SITES, _MARGIN_TRACKS = 5, 5
-#: The cell that ties the wells of a row to its rails, at both ends of the row and between them.
-TAP = "WELLTAP_X1"
 #: Most microns between two taps of a row: every place is within 60 µm of one.
 _TAPS_UM = 100.0
-#: Layers that carry wires: the second metal to the sixth.
-LOWEST, HIGHEST = 1, 5
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Floorplan:
     step : list of (int, int)
         Every layer of wires uses each n-th column and each n-th line of the grid.
     tap : int
-        Sites of a tap.
+        Sites of a tap, which ties the wells of a row to its rails; 0 if all cells do so.
     taps : tuple of int
-        First site of each tap of a row: at both ends, and between them in long rows.
+        First site of each tap of a row: at both ends, and between them in long rows. Without taps,
+        the first site of the row and the site behind it.
     """
 
     technology: Technology
@@ -59,9 +63,30 @@ class Floorplan:
         return [(a + self.tap, b) for a, b in pairwise(self.taps)]
 
     @property
+    def least_nodes(self) -> list[int]:
+        """For each layer of wires, on how many nodes a wire must lie to have its least area."""
+        site, pitch = self.technology.site[0], self.technology.metals[LOWEST + 1].pitch
+        return [least_nodes(m, site if m.horizontal else pitch) for m in self.layers]
+
+    @property
+    def bumps(self) -> list[int]:
+        """For each layer of wires, 1 if the vias above it leave slits between them on a line.
+
+        This is so if they are wider than the horizontal wire and too near on neighbouring columns.
+        """
+        found = []
+        for number in range(len(self.layers) - 1):
+            via = usual_via(self.technology, LOWEST + number)
+            metal = self.layers[number + (number + 1) % 2]  # the horizontal one of the two
+            length = max(r[2] - r[0] for r in via.shapes[metal.name])
+            slit = self.technology.site[0] - length < metal.spacing
+            found.append(int(slit and across(via, metal) > metal.width))
+        return [*found, 0]
+
+    @property
     def layers(self) -> list[RoutingLayer]:
         """The layers of wires."""
-        return self.technology.metals[LOWEST : HIGHEST + 1]
+        return self.technology.metals[LOWEST : LOWEST + len(self.step)]
 
     def x(self, column: int) -> int:
         """Return the position of a vertical track."""
@@ -79,16 +104,15 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
     Raises
     ------
     UserError
-        If the library has no tap, or if its tracks do not fit its sites.
+        If the tracks of the library do not fit its sites.
     """
-    if TAP not in technology.macros:
-        raise UserError(f"LEF of the library must have the cell {TAP}")
     site, height = technology.site
     step = track_steps(technology)
     pitch = technology.metals[LOWEST + 1].pitch
     if height % pitch or technology.metals[LOWEST].pitch != site:
         raise UserError("sites of the LEF must be as wide as the pitch of metal 2")
-    tap = technology.macros[TAP].width // site
+    right, up = offsets(technology)
+    tap = technology.tap.width // site if technology.tap else 0
     used = sum(macro.width // site for macro in design.macros)
     rows = max(2, round(sqrt(used / utilisation * site / height)))
     widest = max((macro.width // site for macro in design.macros), default=1)
@@ -96,16 +120,33 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
     while _border(rows, inner, height // pitch) < 3 * len(design.ports):
         # Few cells with many ports: the border decides, so some rows stay emptier.
         rows, inner = rows + 1, inner + round(height / site)
-    gaps = ceil(inner * site / (_TAPS_UM * technology.per_micron))
+    gaps = ceil(inner * site / (_TAPS_UM * technology.per_micron)) if tap else 1
     sites = inner + (gaps + 1) * tap
     taps = tuple(round(n * (sites - tap) / gaps) for n in range(gaps + 1))
     columns = sites + 2 * _MARGIN_SITES
     lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
     return Floorplan(
-        technology=technology, rows=rows, sites=sites, left=_MARGIN_SITES * site,
-        bottom=_MARGIN_TRACKS * pitch, width=columns * site, height=lines * pitch,
+        technology=technology, rows=rows, sites=sites,
+        left=_MARGIN_SITES * site + site // 2 - right,
+        bottom=_MARGIN_TRACKS * pitch + pitch // 2 - up, width=columns * site, height=lines * pitch,
         columns=columns, lines=lines, step=step, tap=tap, taps=taps,
     )  # fmt: skip
+
+
+def offsets(technology: Technology) -> tuple[int, int]:
+    """Return the distance of the first column and the first line from the corner of a cell.
+
+    Raises
+    ------
+    LefError
+        If the lines of a cell are not those of the same cell upside down.
+    """
+    vertical, horizontal = technology.metals[LOWEST : LOWEST + 2]
+    pitch = horizontal.pitch
+    right, up = vertical.offset[0] % vertical.pitch, horizontal.offset[1] % pitch
+    if 2 * up % pitch:
+        raise LefError(f"LEF OFFSET of {horizontal.name} must be 0 or half of its PITCH")
+    return right, up
 
 
 def _border(rows: int, sites: int, lines: int) -> int:
@@ -124,16 +165,18 @@ def track_steps(technology: Technology) -> list[tuple[int, int]]:
     LefError
         If the layers are too few, do not take turns in direction, or need more than two steps.
     """
-    metals = technology.metals[LOWEST : HIGHEST + 1]
-    if len(metals) < 2 or any(m.horizontal != bool(n % 2) for n, m in enumerate(metals)):
-        raise LefError("LEF must have metal 2 vertical, metal 3 horizontal, and so on")
+    metals = wire_layers(technology)
+    vias = [usual_via(technology, LOWEST + n) for n in range(len(metals) - 1)]
     grid = (technology.site[0], metals[1].pitch)
     steps: list[tuple[int, int]] = []
     for number, metal in enumerate(metals):
-        across = grid[1] if metal.horizontal else grid[0]
+        pitch = grid[1] if metal.horizontal else grid[0]
         cuts = _cuts_at(technology, number + LOWEST)
+        widest = max(
+            [metal.width] + [across(v, metal) for v in vias[max(0, number - 1) : number + 1]]
+        )
         step = 1
-        while not _apart(metal, cuts, across, step):
+        while not _apart(metal, widest, cuts, pitch, step):
             step += 1
             if step > 8:
                 raise LefError(f"tracks of {metal.name} must not be more than 8 pitches apart")
@@ -146,9 +189,9 @@ def _cuts_at(technology: Technology, metal: int) -> list[CutLayer]:
     return [cut for n, cut in enumerate(technology.cuts) if n in (metal - 1, metal)]
 
 
-def _apart(metal: RoutingLayer, cuts: list[CutLayer], pitch: int, step: int) -> bool:
-    """Return whether wires on tracks that are ``step`` pitches apart keep all spacing."""
-    if step * pitch - metal.width < metal.spacing:
+def _apart(metal: RoutingLayer, widest: int, cuts: list[CutLayer], pitch: int, step: int) -> bool:
+    """Return whether wires and vias on tracks that are ``step`` pitches apart keep all spacing."""
+    if step * pitch - widest < metal.spacing:
         return False
     # Cuts on neighbours of the grid never meet, because their wires on the other layer would.
     near = step if step > 1 else 2

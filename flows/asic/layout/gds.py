@@ -5,7 +5,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
-from vitruvian.flows.asic.layout.lef import Technology
+from vitruvian.flows.asic.layout.lef import GdsLayer, Technology
 from vitruvian.flows.asic.layout.shapes import Layout, metal_rects
 
 #: Layer of the lowest metal in GDS; cuts and metals above it follow one by one.
@@ -14,10 +14,16 @@ _FIRST = 11
 NAME = 1
 
 
-def layer_numbers(technology: Technology) -> dict[str, int]:
-    """Return the layer in GDS of every metal and cut: 11 for the lowest metal, 12 for its cut."""
+def layer_numbers(technology: Technology) -> dict[str, GdsLayer]:
+    """Return the layer in GDS of every metal and cut: 11 for metal 1, 12 for its cut, by default.
+
+    Layers that a library with numbers of its own leaves out are left out here, too.
+    """
+    if technology.gds:
+        return technology.gds
     numbers = {metal.name: _FIRST + 2 * n for n, metal in enumerate(technology.metals)}
-    return numbers | {cut.name: _FIRST + 1 + 2 * n for n, cut in enumerate(technology.cuts)}
+    numbers |= {cut.name: _FIRST + 1 + 2 * n for n, cut in enumerate(technology.cuts)}
+    return {name: GdsLayer(number) for name, number in numbers.items()}
 
 
 def write(layout: Layout, top: str, cells: Path, out: Path) -> None:
@@ -54,11 +60,18 @@ def write(layout: Layout, top: str, cells: Path, out: Path) -> None:
     numbers = layer_numbers(layout.technology)
 
     def draw(name: str, rect: Any) -> None:
-        block.shapes(book.layer(numbers[name], 0)).insert(db.Box(*(v * per_unit for v in rect)))
+        number = numbers[name]
+        index = book.layer(number.layer, number.datatype)
+        block.shapes(index).insert(db.Box(*(v * per_unit for v in rect)))
 
     def label(name: str, text: str, rect: Any) -> None:
+        number = numbers[name]
         middle = ((rect[0] + rect[2]) // 2 * per_unit, (rect[1] + rect[3]) // 2 * per_unit)
-        block.shapes(book.layer(numbers[name], 0)).insert(db.Text(text, db.Trans(*middle)))
+        index = book.layer(number.layer, number.label)
+        block.shapes(index).insert(db.Text(text, db.Trans(*middle)))
+        if number.pin is not None:
+            index = book.layer(number.layer, number.pin)
+            block.shapes(index).insert(db.Box(*(v * per_unit for v in rect)))
 
     metals = [metal.name for metal in layout.technology.metals]
     for _, rect in layout.rails:

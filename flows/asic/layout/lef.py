@@ -6,7 +6,7 @@ become rectangles, because all polygons of cells have horizontal and vertical ed
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 #: A rectangle: left, bottom, right, top.
@@ -43,11 +43,16 @@ class RoutingLayer:
 
 @dataclass(frozen=True)
 class CutLayer:
-    """A layer of vias: width of a cut and spacing of cuts, in database units."""
+    """A layer of vias: width of a cut and spacing of cuts, in database units.
+
+    ``crowded`` has rows (count, distance, spacing): a cut with so many neighbours within the
+    distance keeps this spacing to them.
+    """
 
     name: str
     width: int
     spacing: int
+    crowded: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,36 +75,93 @@ class MacroPin:
 
 @dataclass(frozen=True)
 class CellMacro:
-    """A cell: width, height, pins and obstructions."""
+    """A cell: width, height, pins, obstructions, and its class in words such as ``core spacer``."""
 
     name: str
     width: int
     height: int
     pins: dict[str, MacroPin]
     obstructions: dict[str, tuple[Rect, ...]]
+    kind: str = "core"
+
+    @property
+    def passive(self) -> bool:
+        """Whether the cell has pins of supplies alone, as fillers and taps have."""
+        return all(pin.use in ("power", "ground") for pin in self.pins.values())
+
+
+@dataclass(frozen=True)
+class GdsLayer:
+    """A layer in GDS: layer and datatype of its shapes, and the datatypes of labels and pins.
+
+    Pins have no shapes of their own if their datatype is None.
+    """
+
+    layer: int
+    datatype: int = 0
+    label: int = 0
+    pin: int | None = None
 
 
 @dataclass
 class Technology:
-    """What the LEF files say of a process.
+    """What the LEF files say of a process, and what the library adds to it.
 
     Attributes
     ----------
-    per_micron : int
-        Database units per micron.
+    per_micron, grid : int
+        Database units per micron, and those of the manufacturing grid.
     layers : list of RoutingLayer or CutLayer
         Metals and cuts from the lowest to the highest.
     vias : dict of str to ViaShape
     site : (int, int)
         Width and height of a site, which is the unit of placement.
     macros : dict of str to CellMacro
+    ties : dict of str to (str, str)
+        Constant -> cell that drives it, and its output. LEF says nothing of them.
+    gds : dict of str to GdsLayer
+        Layers of the GDS; without any, metals and cuts have the layers from 11 on.
     """
 
     per_micron: int = 0
+    grid: int = 1
     layers: list[RoutingLayer | CutLayer] = field(default_factory=list)
     vias: dict[str, ViaShape] = field(default_factory=dict)
     site: tuple[int, int] = (0, 0)
     macros: dict[str, CellMacro] = field(default_factory=dict)
+    ties: dict[str, tuple[str, str]] = field(default_factory=dict)
+    gds: dict[str, GdsLayer] = field(default_factory=dict)
+
+    @property
+    def tap(self) -> CellMacro | None:
+        """The cell that ties wells to the rails; None if all cells do so themselves."""
+        found = [m for m in self.macros.values() if m.passive and "TAP" in m.name.upper()]
+        return found[0] if found else None
+
+    @property
+    def fillers(self) -> dict[int, CellMacro]:
+        """Width in sites -> cell without transistors that fills a gap of a row."""
+        found = [
+            macro
+            for name, macro in sorted(self.macros.items(), reverse=True)
+            if macro.passive and ("spacer" in macro.kind.split() or name.startswith("FILL"))
+        ]
+        return {macro.width // self.site[0]: macro for macro in found}
+
+    @property
+    def rails(self) -> list[tuple[str, str, int]]:
+        """The rails of an upright row, the lower one first: supply, its use, half of its width."""
+        metal = self.metals[0].name
+        found = {}
+        for macro in self.macros.values():
+            for pin in macro.pins.values():
+                for rect in pin.shapes.get(metal, ()) if pin.use in ("power", "ground") else ():
+                    for edge in (0, macro.height):
+                        if rect[1] < edge < rect[3] and macro.height == self.site[1]:
+                            found[edge] = (pin.name, pin.use, min(edge - rect[1], rect[3] - edge))
+        if len(found) != 2:
+            raise LefError("LEF must have cells with rails over their lower and upper edge")
+        return [found[0], found[self.site[1]]]
 
     @property
     def metals(self) -> list[RoutingLayer]:
@@ -136,6 +198,13 @@ def read(*texts: str) -> Technology:
     ):
         if not known:
             raise LefError(f"LEF must have {what}")
+    lowest = technology.layers.index(technology.metals[0])
+    technology.layers = technology.layers[lowest:]  # contacts to transistors are not ours
+    for number, layer in enumerate(technology.layers):
+        if isinstance(layer, CutLayer) and not layer.width:
+            cuts = [r for via in technology.vias.values() for r in via.shapes.get(layer.name, ())]
+            width = min((r[2] - r[0] for r in cuts), default=0)
+            technology.layers[number] = replace(layer, width=width)
     return technology
 
 
@@ -156,9 +225,12 @@ class _Reader:
 
     def run(self) -> None:
         """Read all statements."""
-        for word in self.words:
+        for given in self.words:
+            word = given.upper()  # keywords may have small letters
             if word == "UNITS":
                 self._units()
+            elif word == "MANUFACTURINGGRID":
+                self.technology.grid = max(1, self._length(self._statement()[0]))
             elif word == "LAYER":
                 self._layer(self._word())
             elif word == "VIA":
@@ -218,19 +290,27 @@ class _Reader:
             raise LefError(f"LEF block {name} must end with its name, not with {word!r}")
 
     def _layer(self, name: str) -> None:
-        known = dict(self._block(name))
+        known: dict[str, list[str]] = {}
+        crowded: list[list[str]] = []
+        for word, words in self._block(name):
+            if word == "SPACING" and "ADJACENTCUTS" in words:
+                crowded.append(words)
+            else:
+                known[word] = words
         kind = known.get("TYPE", [""])[0]
         if kind not in ("ROUTING", "CUT"):
             return
         if self.technology.per_micron == 0:
             raise LefError("LEF must have UNITS before its layers")
-        if "WIDTH" not in known or not ("SPACING" in known or "SPACINGTABLE" in known):
+        # The width of cuts may be missing; vias have it, too.
+        if not (("WIDTH" in known or kind == "CUT") and {"SPACING", "SPACINGTABLE"} & known.keys()):
             raise LefError(f"LEF layer {name} must have WIDTH and SPACING")
-        width = self._length(known["WIDTH"][0])
+        width = self._length(known.get("WIDTH", ["0"])[0])
         wide = self._table(known.get("SPACINGTABLE", []))
         spacing = self._length(known["SPACING"][0]) if "SPACING" in known else wide[0][2]
         if kind == "CUT":
-            self.technology.layers.append(CutLayer(name, width, spacing))
+            rows = tuple(self._crowded(words) for words in crowded)
+            self.technology.layers.append(CutLayer(name, width, spacing, rows))
             return
         pitches = [self._length(word) for word in known.get("PITCH", [])] or [width + spacing]
         offset = [self._length(word) for word in known.get("OFFSET", ["0"])]
@@ -256,6 +336,12 @@ class _Reader:
             width, *spacings = (self._length(word) for word in part.split())
             rows += [(width, n, spacing) for n, spacing in zip(lengths, spacings, strict=True)]
         return rows
+
+    def _crowded(self, words: list[str]) -> tuple[int, int, int]:
+        """Return the count, the distance and the spacing of a rule about crowded cuts."""
+        if len(words) != 5 or words[1] != "ADJACENTCUTS" or words[3] != "WITHIN":
+            raise LefError(f"LEF SPACING must be S ADJACENTCUTS N WITHIN D, not {' '.join(words)}")
+        return int(self._number(words[2])), self._length(words[4]), self._length(words[0])
 
     def _area(self, word: str) -> int:
         return round(self._number(word) * self.technology.per_micron**2)
@@ -290,7 +376,7 @@ class _Reader:
 
     def _macro(self, name: str) -> None:
         pins: dict[str, MacroPin] = {}
-        size = [0, 0]
+        size, kind = [0, 0], "core"
         obstructions: dict[str, tuple[Rect, ...]] = {}
         while (word := self._word()) != "END":
             if word == "PIN":
@@ -302,8 +388,10 @@ class _Reader:
                 words = self._statement()
                 if word == "SIZE":
                     size = [self._length(words[0]), self._length(words[2])]
+                elif word == "CLASS":
+                    kind = " ".join(words).lower()
         self._word()
-        self.technology.macros[name] = CellMacro(name, size[0], size[1], pins, obstructions)
+        self.technology.macros[name] = CellMacro(name, size[0], size[1], pins, obstructions, kind)
 
     def _pin(self, name: str) -> MacroPin:
         direction, use = "", "signal"

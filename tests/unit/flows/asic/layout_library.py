@@ -100,3 +100,6 @@ def _cell(name: str, sites: int, pins: dict[str, tuple[float, ...]]) -> str:
 
 #: The LEF of the cells.
 CELLS = "".join(_cell(name, *shape) for name, shape in SHAPES.items()) + "END LIBRARY\n"
+
+#: Constant -> the cell that drives it, and its output.
+TIES = {"0": ("LOGIC0_X1", "Z"), "1": ("LOGIC1_X1", "Z")}

@@ -79,7 +79,9 @@ def test_library_by_name_and_by_file(own_cache, tmp_path):
     file = tmp_path / "mine.lib"
     file.write_text(writer.liberty())
     assert cells.library(str(file)).name == "mine"
-    with pytest.raises(UserError, match="liberty must be vt45, nangate45 or an existing file"):
+    with pytest.raises(
+        UserError, match="liberty must be vt45, nangate45, sg13g2 or an existing file"
+    ):
         cells.library("nothing.lib")
     with pytest.raises(UserError, match="driving cell must be one of BUF_X1"):
         cells.library(str(file), driving_cell="BUF_X3")

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="placement needs the extra layout")
 
-from tests.unit.flows.asic.layout_library import CELLS, SHAPES, TECHNOLOGY
+from tests.unit.flows.asic.layout_library import CELLS, SHAPES, TECHNOLOGY, TIES
 from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
 from vitruvian.flows.asic import cells as libraries
@@ -47,7 +47,9 @@ def netlist(gates: int, seed: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def technology() -> lef.Technology:
-    return lef.read(TECHNOLOGY, CELLS)
+    read = lef.read(TECHNOLOGY, CELLS)
+    read.ties = TIES
+    return read
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +94,9 @@ def test_a_wrong_lef_is_refused(old: str, new: str, words: str):
 
 
 def test_vias_reach_pins_on_the_grid(technology: lef.Technology):
-    assert pin_access(technology.macros["INV_X1"], "A", technology) == [(0, 4)]
+    assert pin_access(technology.macros["INV_X1"], "A", technology).keys() == {(0, 4)}
     # A flat pin has room for a flat via only.
-    assert pin_access(technology.macros["NAND2_X1"], "A2", technology) == [(1, 4)]
+    assert pin_access(technology.macros["NAND2_X1"], "A2", technology).keys() == {(1, 4)}
     assert len(pin_access(technology.macros["INV_X1"], "ZN", technology)) == 4
 
 
@@ -357,7 +359,7 @@ def test_the_def_has_the_shapes_of_the_gds(written: Path, made: RoutedLayout):
 def gds_layers(made: RoutedLayout) -> dict[str, int]:
     from vitruvian.flows.asic.layout.gds import layer_numbers
 
-    return layer_numbers(made.layout.technology)
+    return {name: each.layer for name, each in layer_numbers(made.layout.technology).items()}
 
 
 def _boxes(book: Any, layer: int) -> list[Any]:

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="placement needs the extra layout")
 
-from tests.unit.flows.asic.layout_library import CELLS, TECHNOLOGY
+from tests.unit.flows.asic.layout_library import CELLS, TECHNOLOGY, TIES
 from tests.unit.flows.asic.test_layout import netlist
 from vitruvian.common.extras import need
 from vitruvian.flows.asic.layout import analytic, design, floorplan, lef, place, room
@@ -16,7 +16,9 @@ from vitruvian.flows.asic.layout.wires import Wires, wires
 
 @pytest.fixture(scope="module")
 def technology() -> lef.Technology:
-    return lef.read(TECHNOLOGY, CELLS)
+    read = lef.read(TECHNOLOGY, CELLS)
+    read.ties = TIES
+    return read
 
 
 def chain(cells: int, ports: int = 0) -> Wires:

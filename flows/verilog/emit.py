@@ -45,7 +45,9 @@ def emit(variant: Variant, *, plain: bool = False) -> str:
     rtlil = to_rtlil(component, name=variant.module, shared=variant.unit.shared, sources=True)
     ports = ["__".join(map(str, path)) for path, _, _ in component.signature.flatten(component)]
     rtlil = _readable(rtlil, variant.module, [snake(cls.__name__) for cls in variant.unit.shared])
-    text = verilog(rtlil, variant.module, ["clk", "rst", *ports], plain=plain)
+    # A design with the pins of a chip has a clock among its ports.
+    order = list(dict.fromkeys(["clk", "rst", *ports]))
+    text = verilog(rtlil, variant.module, order, plain=plain)
     return f"{header(variant, component)}\n{text}"
 
 

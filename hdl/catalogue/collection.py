@@ -11,6 +11,7 @@ from vitruvian.hdl.catalogue import (
     serial,
     serial_core,
     small,
+    tapeout,
     vector,
 )
 from vitruvian.hdl.catalogue.unit import CataloguedPart, Unit
@@ -23,5 +24,5 @@ _ALL = (
 UNITS: dict[str, Unit] = {unit.name: unit for unit in _ALL}
 #: Whole designs for boards. They can be written, mapped and routed like a unit; what they are made
 #: of is verified, balanced and measured by itself, so that no check of all units takes them.
-DESIGNS: dict[str, Unit] = {unit.name: unit for unit in serial_core.UNITS}
+DESIGNS: dict[str, Unit] = {unit.name: unit for unit in (*serial_core.UNITS, *tapeout.UNITS)}
 PARTS: tuple[CataloguedPart, ...] = (*dots.PARTS, *matrix.PARTS, *scu.PARTS)

@@ -66,6 +66,7 @@ def test_a_pdk_that_is_missing_is_one_line(
         ([*SMALL, "--utilisation", "5"], "argument --utilisation: must be a whole number from 10"),
         ([*SMALL, "--out", "-"], "--out must be a folder for layout"),
         ([*SMALL, "--library", "vt45"], "argument --library: invalid choice: 'vt45'"),
+        ([*SMALL, "--block", "12"], "argument --block: must be width and height in µm"),
         (["zzz"], "unit must be one of"),
     ],
 )

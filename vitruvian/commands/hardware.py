@@ -22,7 +22,7 @@ from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.fpga import mapping
 from vitruvian.flows.pages import table35
 from vitruvian.flows.units import UNITS, known, reported, variants
-from vitruvian.flows.verilog import emit, register_files, sv_package, unit_file
+from vitruvian.flows.verilog import emit, register_files, sv_package, tapeout, unit_file
 from vitruvian.hdl.catalogue.unit import Variant
 
 #: Options whose value is an output file.
@@ -314,6 +314,7 @@ def _verilog(options: argparse.Namespace) -> int:
                 write_whole(path, text)
                 print(path)
                 more = sv_package.files(variant) | register_files.register_files(variant)
+                more |= tapeout.files(variant, text)
                 for name, content in more.items():
                     write_whole(folder / name, content)
                     print(folder / name)

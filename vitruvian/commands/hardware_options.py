@@ -14,12 +14,12 @@ from vitruvian.commands.options import (
     add_markdown,
     add_no_cache,
     add_seed,
+    add_shapes,
     add_svg,
     at_least,
 )
 from vitruvian.common.files import output_path
 from vitruvian.common.validate import refusal, shortened
-from vitruvian.flows.asic.layout.process import LICENCES
 from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.asic.power.stimulus import STIMULI
 from vitruvian.flows.fpga import mapping
@@ -382,13 +382,7 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
 
 def _add_layout_options(command: argparse.ArgumentParser) -> None:
     command.set_defaults(all=True)
-    command.add_argument(
-        "--library",
-        dest="liberty",
-        choices=tuple(LICENCES),
-        default="nangate45",
-        help="Take the cells of this library (default: %(default)s).",
-    )
+    add_shapes(command)
     command.add_argument(
         "--delay-target",
         type=_whole(_MOST_DELAY_PS),

@@ -56,6 +56,7 @@ def run(
         target_ps=targets[0],
         power_cycles=CYCLES if options.power else 0,
         utilisation=options.utilisation / 100,
+        block_um=options.block,
         cache=not options.no_cache,
     )
     folder = Path(options.out)

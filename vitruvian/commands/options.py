@@ -54,6 +54,33 @@ def add_liberty(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Add the options ``--library`` and ``--block`` for the cells and the size of a layout."""
+    parser.add_argument(
+        "--library",
+        dest="liberty",
+        choices=("nangate45", "sg13g2"),
+        default="nangate45",
+        help="Take the cells of this library (default: %(default)s).",
+    )
+    parser.add_argument(
+        "--block",
+        type=_block,
+        metavar="WIDTHxHEIGHT",
+        help="Make the block this large, in µm (default: a square by --utilisation).",
+    )
+
+
+def _block(text: str) -> tuple[float, float]:
+    """Return width and height of a block in µm."""
+    sizes = re.fullmatch(r"(\d{1,4}(?:\.\d{1,4})?)x(\d{1,4}(?:\.\d{1,4})?)", text, re.ASCII)
+    if sizes is None:
+        raise argparse.ArgumentTypeError(
+            f"must be width and height in µm, such as 202.08x154.98, not {shortened(text)}"
+        )
+    return float(sizes[1]), float(sizes[2])
+
+
 def add_markdown(parser: argparse.ArgumentParser, content: str) -> None:
     """Add the option ``--markdown FILE``; ``content`` is a noun phrase such as "the table"."""
     text = f"Write {content} as Markdown to this file (- for standard output; .csv: as CSV)."

@@ -85,6 +85,7 @@ def lay_out(
     technology: Technology,
     *,
     utilisation: float,
+    block_um: tuple[float, float] | None = None,
     tries: int = legal.TRIES,
     tell: Tell = _quiet,
 ) -> RoutedLayout:
@@ -96,6 +97,8 @@ def lay_out(
         Ports, cells and netnames, as ``flows.asic.synth`` stores them.
     utilisation : float
         Share of the rows that cells fill, above 0 and at most 1.
+    block_um : (float, float), optional
+        Width and height of the block, instead of a square by the utilisation.
     tries : int
         Swaps that are tried for each cell.
 
@@ -105,7 +108,7 @@ def lay_out(
         If the library lacks a cell or a pin, or if its rules do not suit the router.
     """
     design = designs.build(netlist, technology)
-    floor = plan(design, technology, utilisation)
+    floor = plan(design, technology, utilisation, block_um)
     placed = place.place(design, floor, tell=lambda k, n: tell("place", k, n))
     ports, site = placed.ports, technology.site[0]
     padding, nets = placed.padding, wires(design, site).padded(placed.padding, site)

@@ -8,6 +8,9 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.flows.asic.layout.lef import CellMacro, Technology
 
+#: Pins with a constant that a cell drives.
+_TIED = 8
+
 
 @dataclass(frozen=True)
 class PortBit:
@@ -64,10 +67,11 @@ def build(netlist: dict[str, Any], technology: Technology) -> LayoutDesign:
     design = LayoutDesign()
     labels = _labels(netlist)
     numbers: dict[int, int] = {}
+    tied: dict[str, list[int]] = {}
 
     def net(bit: Any) -> int:
         if isinstance(bit, str):
-            return _tie(design, technology, bit)
+            return _tie(design, technology, bit, tied)
         if bit not in numbers:
             numbers[bit] = len(design.nets)
             design.nets.append(LayoutNet(labels.get(bit, f"n{bit}"), bit))
@@ -99,13 +103,21 @@ def _macro(technology: Technology, name: str) -> CellMacro:
     return technology.macros[name]
 
 
-def _tie(design: LayoutDesign, technology: Technology, bit: str) -> int:
-    """Add a cell that drives a constant (0 if its value is open), and return its net."""
+def _tie(
+    design: LayoutDesign, technology: Technology, bit: str, known: dict[str, list[int]]
+) -> int:
+    """Return the net of a cell that drives a constant (0 if its value is open).
+
+    Every cell of this kind serves ``_TIED`` pins, one after the other; ``known`` has their nets.
+    """
     constant = "1" if bit == "1" else "0"
     if constant not in technology.ties:
         raise UserError(f"library must have a cell that drives the constant {constant}")
+    nets = known.setdefault(constant, [])
+    if nets and design.terminals(nets[-1]) <= _TIED:
+        return nets[-1]
     kind, pin = technology.ties[constant]
-    number = sum(not source for source in design.sources)
+    number = sum(map(len, known.values()))
     # Instances of the netlist are numbered, so that the letter keeps the names apart.
     design.names.append(f"t{number}")
     design.macros.append(_macro(technology, kind))
@@ -113,7 +125,8 @@ def _tie(design: LayoutDesign, technology: Technology, bit: str) -> int:
     net = LayoutNet(f"tie{number}")
     design.nets.append(net)
     net.pins.append((len(design.names) - 1, pin))
-    return len(design.nets) - 1
+    nets.append(len(design.nets) - 1)
+    return nets[-1]
 
 
 def _labels(netlist: dict[str, Any]) -> dict[int, str]:

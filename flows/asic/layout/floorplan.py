@@ -98,13 +98,23 @@ class Floorplan:
         return line * pitch + pitch // 2
 
 
-def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Floorplan:
+def plan(
+    design: LayoutDesign,
+    technology: Technology,
+    utilisation: float,
+    block_um: tuple[float, float] | None = None,
+) -> Floorplan:
     """Return a square floor plan whose rows are filled by cells to a share of ``utilisation``.
+
+    Parameters
+    ----------
+    block_um : (float, float), optional
+        Width and height of the block, instead of the square.
 
     Raises
     ------
     UserError
-        If the tracks of the library do not fit its sites.
+        If the tracks of the library do not fit its sites, or if they do not fit the block.
     """
     site, height = technology.site
     step = track_steps(technology)
@@ -113,6 +123,32 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
         raise UserError("sites of the LEF must be as wide as the pitch of metal 2")
     right, up = offsets(technology)
     tap = technology.tap.width // site if technology.tap else 0
+    if block_um is None:
+        rows, inner = _square(design, technology, utilisation)
+        gaps = _gaps(inner, technology) if tap else 1
+        sites = inner + (gaps + 1) * tap
+        columns = sites + 2 * _MARGIN_SITES
+        lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
+    else:
+        columns, lines = _grid(block_um, technology)
+        rows = (lines - 2 * _MARGIN_TRACKS) // (height // pitch)
+        sites = columns - 2 * _MARGIN_SITES
+        gaps = _gaps(sites, technology) if tap else 1
+        if rows < 2 or sites < (gaps + 1) * tap + 8:
+            raise UserError("block must have room for two rows and their margins")
+    taps = tuple(round(n * (sites - tap) / gaps) for n in range(gaps + 1))
+    return Floorplan(
+        technology=technology, rows=rows, sites=sites,
+        left=_MARGIN_SITES * site + site // 2 - right,
+        bottom=_MARGIN_TRACKS * pitch + pitch // 2 - up, width=columns * site, height=lines * pitch,
+        columns=columns, lines=lines, step=step, tap=tap, taps=taps,
+    )  # fmt: skip
+
+
+def _square(design: LayoutDesign, technology: Technology, utilisation: float) -> tuple[int, int]:
+    """Return the number of rows of a square block, and that of the sites beside taps."""
+    site, height = technology.site
+    pitch = technology.metals[LOWEST + 1].pitch
     used = sum(macro.width // site for macro in design.macros)
     rows = max(2, round(sqrt(used / utilisation * site / height)))
     widest = max((macro.width // site for macro in design.macros), default=1)
@@ -120,17 +156,27 @@ def plan(design: LayoutDesign, technology: Technology, utilisation: float) -> Fl
     while _border(rows, inner, height // pitch) < 3 * len(design.ports):
         # Few cells with many ports: the border decides, so some rows stay emptier.
         rows, inner = rows + 1, inner + round(height / site)
-    gaps = ceil(inner * site / (_TAPS_UM * technology.per_micron)) if tap else 1
-    sites = inner + (gaps + 1) * tap
-    taps = tuple(round(n * (sites - tap) / gaps) for n in range(gaps + 1))
-    columns = sites + 2 * _MARGIN_SITES
-    lines = rows * (height // pitch) + 2 * _MARGIN_TRACKS
-    return Floorplan(
-        technology=technology, rows=rows, sites=sites,
-        left=_MARGIN_SITES * site + site // 2 - right,
-        bottom=_MARGIN_TRACKS * pitch + pitch // 2 - up, width=columns * site, height=lines * pitch,
-        columns=columns, lines=lines, step=step, tap=tap, taps=taps,
-    )  # fmt: skip
+    return rows, inner
+
+
+def _gaps(sites: int, technology: Technology) -> int:
+    """Return the number of parts of a row between its taps."""
+    return ceil(sites * technology.site[0] / (_TAPS_UM * technology.per_micron))
+
+
+def _grid(block_um: tuple[float, float], technology: Technology) -> tuple[int, int]:
+    """Return the number of columns and lines of a block."""
+    found = []
+    steps = (technology.site[0], technology.metals[LOWEST + 1].pitch)
+    for length, step, what in zip(block_um, steps, ("width", "height"), strict=True):
+        number = round(length * technology.per_micron) / step
+        if number != round(number):
+            least = technology.microns(step)
+            raise UserError(
+                f"{what} of the block must be a multiple of {least:g} µm, not {length:g}"
+            )
+        found.append(round(number))
+    return found[0], found[1]
 
 
 def offsets(technology: Technology) -> tuple[int, int]:

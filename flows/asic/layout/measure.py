@@ -35,6 +35,8 @@ class LayoutSettings:
         Delay target for ABC, picoseconds.
     utilisation : float
         Share of the rows that cells fill.
+    block_um : (float, float), optional
+        Width and height of the block; without them, it is a square by the utilisation.
     power_cycles : int
         Cycles of the simulation of power on uniform operands; 0 for none.
     """
@@ -43,6 +45,7 @@ class LayoutSettings:
     recipe: SynthesisRecipe = field(default_factory=SynthesisRecipe)
     target_ps: int = TIGHT_PS
     utilisation: float = 0.7
+    block_um: tuple[float, float] | None = None
     power_cycles: int = 0
     cache: bool = True
 
@@ -143,7 +146,10 @@ def measure_layout(
         began = perf_counter()
 
     try:
-        made = lay_out(netlist, known.technology, utilisation=settings.utilisation, tell=progress)
+        made = lay_out(
+            netlist, known.technology, utilisation=settings.utilisation,
+            block_um=settings.block_um, tell=progress,
+        )  # fmt: skip
     except lef.LefError as error:
         raise UserError(str(error)) from error
     lap("place and route")

@@ -14,7 +14,7 @@ from tests.unit.flows.asic.test_layout import netlist
 from vitruvian.common.errors import UserError
 from vitruvian.common.extras import need
 from vitruvian.flows.asic.cells import CellLibrary, library, sg13g2
-from vitruvian.flows.asic.layout import compare, def_file, gds, lef, process, rules, vias
+from vitruvian.flows.asic.layout import compare, def_file, design, gds, lef, process, rules, vias
 from vitruvian.flows.asic.layout.access import pin_access, unreachable
 from vitruvian.flows.asic.layout.build import RoutedLayout, lay_out
 from vitruvian.flows.asic.layout.floorplan import offsets, track_steps
@@ -103,6 +103,35 @@ def test_layouts_keep_all_rules(gates: int, seed: int, utilisation: float, tmp_p
     assert compare.compare(tmp_path / "top.gds", "top", made.layout.design, PROCESS).equal
     text = def_file.text(made.layout, "top")
     assert "- GND ( * GND )" in text and "+ USE POWER ;" in text
+
+
+def test_a_block_of_a_given_size(tmp_path: Path):
+    made = lay_out(netlist(20, 2), PROCESS, utilisation=0.7, block_um=(43.2, 25.2), tries=60)
+    floor = made.layout.plan
+    assert (floor.width, floor.height) == (43200, 25200) and floor.rows == 5
+    library_gds(tmp_path / "cells.gds")
+    gds.write(made.layout, "top", tmp_path / "cells.gds", tmp_path / "top.gds")
+    assert rules.check(tmp_path / "top.gds", "top", PROCESS) == []
+    for block, words in (
+        ((43.3, 25.2), "width of the block must be a multiple of 0.48 µm, not 43.3"),
+        ((43.2, 25), "height of the block must be a multiple of 0.42 µm, not 25"),
+        ((43.2, 8.4), "block must have room for two rows and their margins"),
+        ((14.4, 16.8), "utilisation must leave rows with room for all cells"),
+    ):
+        with pytest.raises(UserError, match=words):
+            lay_out(netlist(20, 2), PROCESS, utilisation=0.7, block_um=block, tries=1)
+
+
+def test_a_constant_has_a_cell_for_every_eight_pins():
+    given = netlist(30, 1)
+    for cell in list(given["cells"].values())[:20]:
+        cell["connections"]["A" if "A" in cell["connections"] else "A1"] = ["1"]
+    built = design.build(given, PROCESS)
+    ties = [
+        name for name, macro in zip(built.names, built.macros, strict=True) if "LOGIC" in macro.name
+    ]
+    loads = [len(net.pins) - 1 for net in built.nets if net.name.startswith("tie")]
+    assert len(ties) == 3 and sorted(loads)[1:] == [8, 8] and sum(loads) in (20, 21)
 
 
 def _least(book: Any) -> None:

@@ -67,6 +67,10 @@ def test_a_pdk_that_is_missing_is_one_line(
         ([*SMALL, "--out", "-"], "--out must be a folder for layout"),
         ([*SMALL, "--library", "vt45"], "argument --library: invalid choice: 'vt45'"),
         ([*SMALL, "--block", "12"], "argument --block: must be width and height in µm"),
+        (
+            [*SMALL, "--power", "--library", "sg13g2"],
+            "--power must come with the library nangate45",
+        ),
         (["zzz"], "unit must be one of"),
     ],
 )

@@ -47,6 +47,11 @@ def run(
         raise UserError(f"--delay-target must be given once for layout, not {len(targets)} times")
     if options.out == "-":
         raise UserError("--out must be a folder for layout, not standard output")
+    if options.power and options.liberty != "nangate45":
+        raise UserError(
+            "--power must come with the library nangate45, whose registers have no reset, "
+            f"not {options.liberty}"
+        )
     for module in ("klayout", "scipy", "pyosys"):
         check(module, "layout")
     library, recipe = conditions(options)

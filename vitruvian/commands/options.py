@@ -60,6 +60,7 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
         "--library",
         dest="liberty",
         choices=("nangate45", "sg13g2"),
+        metavar="LIBRARY",
         default="nangate45",
         help="Take the cells of this library (default: %(default)s).",
     )

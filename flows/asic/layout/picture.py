@@ -1,5 +1,6 @@
 """A layout as SVG: outlines of cells, and the wires of each metal in its own colour."""
 
+import re
 from collections import defaultdict
 
 from vitruvian.flows.asic.layout.lef import Technology
@@ -7,6 +8,8 @@ from vitruvian.flows.asic.layout.shapes import Layout
 
 #: Colours of the metals from the lowest, which hold also on a dark page.
 _COLOURS = ("#6b7f99", "#d1495b", "#2e86ab", "#3a9d5d", "#e09f3e", "#8e5ea2")
+#: Names of flip-flops: DFF_X1, SDFFR_X2, sg13g2_dfrbpq_1.
+_REGISTERS = re.compile(r"(?:^|_)s?df", re.IGNORECASE)
 _CELL, _REGISTER, _FILL = "#e8edf3", "#cfdcee", "#f7f8fa"
 #: Width of the picture in CSS pixels.
 _WIDTH = 760
@@ -46,7 +49,7 @@ def _cells(layout: Layout, unit: float) -> list[str]:
     for number, cell in enumerate(layout.cells):
         x, y = (round(v / unit) for v in cell.at)
         w, h = round(cell.macro.width / unit), round(cell.macro.height / unit)
-        register = cell.macro.name.startswith(("DFF", "SDFF"))
+        register = _REGISTERS.search(cell.macro.name) is not None
         colour = _FILL if number >= count else _REGISTER if register else _CELL
         paths[colour].append(f"M{x} {y}h{w}v{h}h-{w}z")
     return [

@@ -13,6 +13,7 @@ from vitruvian.flows.units import known
 #: Metavars of values that are no names: numbers, sizes, files, patterns.
 FREE = {
     "N", "NS", "PS", "FF", "MHZ", "S", "R", "A", "W", "X", "AxBx…", "MxNxK", "A,B,…", "VERTEX",
+    "WIDTHxHEIGHT",
     "FILE", "FOLDER", "PORT", "ADDRESS", "PATTERN", "NAME=VALUE", "NAME=FILE", "NAME[=VALUE]",
     ("FROM", "TO"),
 }  # fmt: skip

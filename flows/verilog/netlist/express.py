@@ -21,13 +21,13 @@ _PREFIX = {"$not": "~", "$neg": "-", "$reduce_or": "|", "$reduce_bool": "|", "$r
 _PREFIX |= {"$reduce_xor": "^"}
 _COMPARE = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 _ORDERED = ("$lt", "$le", "$gt", "$ge")
-_RIGHT = ("$shr", "$sshr", "$shift")
+RIGHT = ("$shr", "$sshr", "$shift")
 #: Operators whose operand A needs no brackets if it has the same operator: the first one, or that
 #: behind the colon.
 _CHAINED = ("$and", "$or", "$xor", "$mux")
 _SLICED = ("$and", "$or", "$xor", "$not", "$mux")
 #: Operators whose result must go to a net of its own: their width or sign depends on the context.
-_APART = ("$mul", *_RIGHT)
+_APART = ("$mul", *RIGHT)
 _LONGEST = 88
 #: Bits of the longest constant; a longer one is a concatenation.
 _LITERAL_BITS = 256
@@ -80,7 +80,7 @@ class NetlistExpressions:
                 size = max(width_of(ports["A"]), width_of(ports["B"]))
                 for port in "AB":
                     ports[port] = extended(ports[port], size, signed)
-            elif cell.kind in _RIGHT:
+            elif cell.kind in RIGHT:
                 ports["A"] = extended(ports["A"], max(width_of(ports["A"]), width), signed)
             elif cell.kind == "$shl":
                 ports["A"] = extended(ports["A"], width, signed)
@@ -116,7 +116,7 @@ class NetlistExpressions:
         width = self.netlist.wires[net].width
         if cell is None:
             return width
-        if cell.kind in _RIGHT:
+        if cell.kind in RIGHT:
             return max(width, width_of(cell.ports["A"]))
         return width
 

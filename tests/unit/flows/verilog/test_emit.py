@@ -424,3 +424,28 @@ def test_a_value_is_extended_like_a_number(width: int, negative: bool):
         sig = fold.extended(fold.constant(value, width), 5, negative)
         sign = value >> width - 1 & negative
         assert fold.number(sig) == (value - (sign << width)) % 32
+
+
+class Part(wiring.Component):
+    """A unit whose output is a part of a wider value that an input chooses."""
+
+    if TYPE_CHECKING:
+        a: Signal
+        s: Signal
+        d: Signal
+
+    def __init__(self):
+        super().__init__({"a": In(32), "s": In(2), "d": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.d.eq(self.a.word_select(self.s, 8))
+        return m
+
+
+def test_an_output_is_no_wider_than_its_port():
+    """A part was once a shift into the port itself, which was as wide as the value shifted."""
+    rtlil = to_rtlil(Part())
+    text = netlist.verilog(emit._readable(rtlil, "top", []), "top", ["a", "s", "d"])
+    assert "output wire [7:0] d\n" in text and "assign d = d_shifted[7:0];" in text
+    proof(rtlil, text)

@@ -2,8 +2,8 @@
 
 ``python benchmarks/core_area.py tiny --out FILE.csv`` maps each part onto vt45 as ``vitruvian area
 --whole`` does. Memories of more than 8192 bits are left out of the netlist, and stated as bits;
-smaller ones, those of queues, become flip-flops. ``vitruvian area cube`` and ``vitruvian area
-vector`` measure the units inside the parts M and V.
+smaller ones, those of queues, become flip-flops. What feeds the tile of M, and queues, flags and
+guards between the parts, are left out.
 """
 
 import argparse
@@ -23,9 +23,12 @@ from vitruvian.hdl.core.buffer import BankedMemory, BlockMemory
 from vitruvian.hdl.core.config import CoreConfig
 from vitruvian.hdl.core.core import Core, movers
 from vitruvian.hdl.core.fetch import Fetcher
+from vitruvian.hdl.core.images import ImageLoader
 from vitruvian.hdl.core.ports import BLOCK_BYTES
 from vitruvian.hdl.core.queue import UnitQueue
 from vitruvian.hdl.core.scalar import ScalarUnit
+from vitruvian.hdl.core.vector import LaneFeeder
+from vitruvian.hdl.cube.unit import MatrixUnit
 from vitruvian.hdl.elaborate import only_described, to_rtlil
 
 #: Memories with more bits than this are macros.
@@ -42,10 +45,13 @@ def parts(config: CoreConfig) -> dict[str, tuple[int, Callable[[], Any]]]:
     return {
         "fetch and dispatch": (1, lambda: Fetcher(config=config)),
         "queue of a unit": (6, lambda: UnitQueue(depth=config.queue_words, code=1)),
-        "MTE1, without Im2Col": (1, mover("MTE1")),
+        "M: tile": (1, lambda: MatrixUnit(config=config.tile)),
+        "V: vector unit, feeder, Col2Im": (1, lambda: LaneFeeder(config=config)),
+        "V: copies": (1, mover("V")),
+        "MTE1: moves": (1, mover("MTE1")),
+        "MTE1: Im2Col": (1, lambda: ImageLoader(blocks=config.l1 // BLOCK_BYTES)),
         "MTE2": (1, mover("MTE2")),
         "MTE3": (1, mover("MTE3")),
-        "copies of V": (1, mover("V")),
         "S, scalars": (1, ScalarUnit),
         "L1": (
             1,

@@ -35,11 +35,14 @@ class PowerStimulus:
     latency : int
         Cycles from operands to their result. These cycles and the one behind them fill the
         registers, so that power does not count them (``warm_up``).
+    unknown : frozenset of str
+        Outputs about which golden says nothing, such as the flags of another project's unit.
     """
 
     inputs: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
     latency: int = 0
+    unknown: frozenset[str] = frozenset()
 
     @property
     def warm_up(self) -> int:

@@ -31,8 +31,10 @@ UNITS = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 BUFFERS = ("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB")
 DTYPES = (
     *("fp16", "fp32", "bf16", "int8", "uint8", "int16", "uint16", "int32", "uint32"),
-    *("int64", "uint64"),
+    *("int64", "uint64", "tf32", "fp8e4m3", "fp8e5m2"),
 )
+#: Dtypes that only ``mmad`` has -> the dtype of as many bytes with which the elements are moved.
+CARRIERS = MappingProxyType({"tf32": "fp32", "fp8e4m3": "uint8", "fp8e5m2": "uint8"})
 CODE_BITS = 4
 #: Bits of the first byte of an operand in its buffer.
 OFFSET_BITS = 32

@@ -13,6 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from vitruvian.golden.core.encoding import (
     BUFFERS,
+    CARRIERS,
     CODE_BITS,
     DTYPES,
     ENCODINGS,
@@ -229,8 +230,9 @@ class WordCheck(wiring.Component):
         dtype = part(word, "scalar_load", "src.dtype")
         with m.If(scalar), m.Switch(dtype):
             for code, name in enumerate(DTYPES):
-                with m.Case(code):
-                    m.d.comb += masks[0].eq(element_bytes(name) - 1)
+                if name not in CARRIERS:
+                    with m.Case(code):
+                        m.d.comb += masks[0].eq(element_bytes(name) - 1)
 
     @staticmethod
     def _code(name: str, op: str) -> int:

@@ -200,6 +200,12 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
                 m=2, n=4, k=8, precisions=("fp16", "bf16", "int8", "fp32"), slots=8
             ),
         ),
+        "fp8": replace(
+            _WIDE,
+            tile=MatrixUnitConfig(
+                m=2, n=4, k=8, precisions=("fp16", "tf32", "fp8e4m3", "fp8e5m2"), slots=8
+            ),
+        ),
         # All operations of SIMD².
         "semiring": replace(_WIDE, tile=CONFIGS["simd2_4x4"]),
         "small": CoreConfig(

@@ -70,8 +70,8 @@ class Product:
 def products_of(tile: MatrixUnitConfig) -> tuple[Product, ...]:
     """Return the products that a core with this tile has: at least one.
 
-    The machine code has no dtype for TF32, FP8 and complex numbers, and L0C has sums of 32 bits, so
-    a tile can have more precisions.
+    The machine code has no dtype for complex numbers, and L0C has sums of 32 bits, so a tile can
+    have more precisions.
 
     Raises
     ------
@@ -106,8 +106,8 @@ def products_of(tile: MatrixUnitConfig) -> tuple[Product, ...]:
     whole = [p for p in found if p.nbytes & (p.nbytes - 1) == 0 and p.nbytes <= 2 * tile.k]
     if not whole:
         raise ValueError(
-            f"tile must have sums of 32 bits of fp16, bf16, int8 or fp32, in beats of a power of "
-            f"two of bytes, not {tile}"
+            f"tile must have sums of 32 bits of fp16, bf16, tf32, fp8, int8 or fp32, in beats of a "
+            f"power of two of bytes, not {tile}"
         )
     return tuple(whole)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from vitruvian.golden.core.encoding import BUFFERS, DTYPES, Encoding
+from vitruvian.golden.core.encoding import BUFFERS, CARRIERS, DTYPES, Encoding
 
 from ..vector.extension import EXTRA_GROUPS, Extra
 from ..vector.operations import OPERATIONS
@@ -86,6 +86,10 @@ class _Codes:
 
 def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -> Iterator[str]:
     op = encoding.op
+    if op != "mmad":
+        carried = [codes.dtype(name) for name in codes.operands if codes.dtype(name) in CARRIERS]
+        if carried:
+            yield f"must have elements of {carried[0]} as {CARRIERS[carried[0]]}"
     if op in SYNCHRONISATION:
         if op != "pipe_barrier" and codes.number("register") >= FLAGS:
             yield f"must have a flag of 0 … {FLAGS - 1}"

@@ -20,6 +20,9 @@ DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "int8": (32, "int32", ("int32",)),
     "bf16": (16, "fp32", ("fp32",)),
     "fp32": (8, "fp32", ("fp32",)),
+    "tf32": (8, "fp32", ("fp32",)),
+    "fp8e4m3": (32, "fp32", ("fp32",)),
+    "fp8e5m2": (32, "fp32", ("fp32",)),
 }
 
 #: Bytes in a fractal of A or B.

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.golden.vector.formats import DTYPES
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import Chip
-from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.program.program import Program
 
 from ..semantics import Functional, Product

@@ -23,7 +23,7 @@ from vitruvian.sim.davinci.checks.naming import Numbers
 from vitruvian.sim.davinci.checks.undefined import shows_undefined
 from vitruvian.sim.davinci.chip.model import GM
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.operands import DTYPES, Span
+from vitruvian.sim.davinci.isa.operands import Span, is_integer
 from vitruvian.sim.davinci.isa.segments import segments
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Finding
@@ -65,10 +65,7 @@ class _Space:
         A sum of floating-point numbers is rounded at every step. Sums of integers wrap, and the
         largest or smallest of some numbers is the same in every order.
         """
-        sums = [
-            operation == "add" and DTYPES[dtype].kind not in "iu"
-            for dtype, operation in self.atomics
-        ]
+        sums = [operation == "add" and not is_integer(dtype) for dtype, operation in self.atomics]
         return np.array([True, True, *sums])
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.golden.vector.formats import DTYPES
+from vitruvian.golden.vector.formats import DTYPES as _ELEMENTS
+
+#: NumPy type of the elements of each dtype. Only a Cube multiplies the last three, which no other
+#: unit computes with: TF32 is FP32 without its 13 lowest bits, and FP8 elements are held as codes.
+DTYPES: dict[str, np.dtype[Any]] = _ELEMENTS | {
+    "tf32": np.dtype(np.float32),
+    "fp8e4m3": np.dtype(np.uint8),
+    "fp8e5m2": np.dtype(np.uint8),
+}
+#: Dtypes of numbers whose elements NumPy holds as integers.
+_CODED = ("bf16", "fp8e4m3", "fp8e5m2")
 
 #: Bytes of a block of a local buffer, of a fractal (16×16 FP16), and of a vector repeat.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
@@ -26,6 +36,11 @@ def dtype_bytes(dtype: str) -> int:
         return DTYPES[dtype].itemsize
     except (KeyError, TypeError):
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}") from None
+
+
+def is_integer(dtype: str) -> bool:
+    """Return True if the elements of a dtype are integers, and not the codes of other numbers."""
+    return DTYPES[dtype].kind in "iu" and dtype not in _CODED
 
 
 @dataclass(frozen=True, slots=True)

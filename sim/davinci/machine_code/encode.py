@@ -5,6 +5,7 @@ from typing import Any
 
 from vitruvian.golden.core.encoding import (
     BUFFERS,
+    CARRIERS,
     DTYPES,
     ENCODINGS,
     Encoding,
@@ -65,7 +66,7 @@ def _codes(
 ) -> tuple[dict[str, int], tuple[int, ...]]:
     values: dict[str, int] = {"unit": int(instruction.unit)}
     for name, view in instruction.operands.items():
-        values |= _operand(name, view)
+        values |= _operand(instruction.op, name, view)
         if name in encoding.absent:
             values[f"{name}?"] = 1
     fields = _flat(instruction)
@@ -84,7 +85,7 @@ def _codes(
         places = {(view.buffer, view.dtype) for view in views}
         if len(places) > 1:
             raise ValueError(f"views of {instruction.op} must be of one dtype, not {views}")
-        values |= _operand("views", views[0], offset=False)
+        values |= _operand(instruction.op, "views", views[0], offset=False)
         tail = tuple(_joined([view.offset for view in views]))
     elif encoding.tail == "lists":
         tail = tuple(first | count << 32 for first, count in instruction.fields["lists"])
@@ -95,11 +96,9 @@ def _codes(
     return values, tail
 
 
-def _operand(name: str, view: View, *, offset: bool = True) -> dict[str, int]:
-    codes = {
-        f"{name}.buffer": BUFFERS.index(view.buffer),
-        f"{name}.dtype": DTYPES.index(view.dtype),
-    }
+def _operand(op: str, name: str, view: View, *, offset: bool = True) -> dict[str, int]:
+    dtype = view.dtype if op == "mmad" else CARRIERS.get(view.dtype, view.dtype)
+    codes = {f"{name}.buffer": BUFFERS.index(view.buffer), f"{name}.dtype": DTYPES.index(dtype)}
     return codes | ({name: view.offset} if offset else {})
 
 

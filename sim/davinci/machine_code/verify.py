@@ -35,7 +35,7 @@ def checks() -> Iterator[Check]:
                 run=partial(run, core),
                 weight=weight,
             )
-    for core in ("mixed", "semiring"):  # further products of the tile
+    for core in ("mixed", "fp8", "semiring"):  # further products of the tile
         yield Check(
             unit="core.Core",
             configuration=f"{core}, random programs",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from vitruvian.sim.davinci.isa.operands import DTYPES, View
+from vitruvian.sim.davinci.isa.operands import DTYPES, View, is_integer
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 
 
@@ -43,7 +43,7 @@ def no_scalar(op: str, scalar: Any, dtype: str) -> str:
     is_number = hasattr(scalar, "__float__") and not getattr(scalar, "shape", ())
     if not is_number:
         return f"scalar of {op} must be a number, not {scalar!r}"
-    if DTYPES[dtype].kind == "f" or dtype == "bf16":
+    if not is_integer(dtype):
         return ""
     limits = np.iinfo(DTYPES[dtype])
     if limits.min <= scalar <= limits.max and scalar == int(scalar):

@@ -7,11 +7,11 @@ import numpy as np
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube import mmad
-from vitruvian.golden.fp import DotSpec, IntDotSpec
+from vitruvian.golden.fp import DotSpec, IntDotSpec, to_float
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, is_integer
 
 from .memory import FunctionalError, Memory
 
@@ -26,7 +26,7 @@ Product = Callable[[np.ndarray, np.ndarray, np.ndarray, str, str, str], np.ndarr
 def _spec(a: str, b: str, c: str, preset: str) -> DotSpec | IntDotSpec:
     """Return the dot product of a block of K terms; K is 32 bytes of the operands."""
     k = BLOCK_BYTES // DTYPES[a].itemsize
-    if DTYPES[a].kind in "iu" and a != "bf16":
+    if is_integer(a):
         return IntDotSpec(k=k, signed_a=a == "int8", signed_b=b == "int8")
     return PRESETS[preset].spec(a, c, k=k, input_b=b)
 
@@ -115,7 +115,7 @@ def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
     The error of each sum of K products is at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|) in any order of
     additions. D in FP16 is rounded once more.
     """
-    if DTYPES[dtype_a].kind in "iu" and dtype_a != "bf16":
+    if is_integer(dtype_a):
         exact = a.astype(np.float64) @ b.astype(np.float64)
         return (exact.astype(np.int64) + c).astype(c.dtype)
     total = _single(a, dtype_a) @ _single(b, dtype_b) + _single(c, dtype_c)
@@ -126,6 +126,10 @@ def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
 def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
     if dtype == "bf16":
         return (codes.astype(np.uint32) << 16).view(np.float32)
+    if dtype.startswith("fp8"):
+        return to_float(codes, dtype).astype(np.float32)
+    if dtype == "tf32":
+        return (codes & np.uint32(0xFFFFE000)).view(np.float32)
     return codes.view(DTYPES[dtype]).astype(np.float32)
 
 

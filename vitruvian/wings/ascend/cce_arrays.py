@@ -68,7 +68,7 @@ def _generated(
 ) -> "np.ndarray":
     import numpy as np
 
-    from vitruvian.sim.davinci import DTYPES
+    from vitruvian.golden.vector.formats import DTYPES
 
     where = f"--arg {name}={kind}"
     # The dtype may be left out, so that a number in its place is the count already.

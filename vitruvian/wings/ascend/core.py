@@ -53,7 +53,7 @@ def _register_core(commands: Any) -> None:
         "core",
         type=core_name,
         metavar="CORE",
-        help="Describe this core: tiny, micro, plain, mixed, semiring, small or davinci.",
+        help="Describe this core: tiny, micro, plain, mixed, fp8, semiring, small or davinci.",
     )
     parser.add_argument(
         "--out",
@@ -93,8 +93,8 @@ def _register_assemble(commands: Any) -> None:
         "--core",
         type=core_name,
         metavar="CORE",
-        help="Refuse what this core lacks (tiny, micro, plain, mixed, semiring, small or davinci; "
-        "default: encode every instruction).",
+        help="Refuse what this core lacks (tiny, micro, plain, mixed, fp8, semiring, small or "
+        "davinci; default: encode every instruction).",
     )
     parser.add_argument(
         "--out",

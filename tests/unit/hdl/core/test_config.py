@@ -89,6 +89,7 @@ def test_the_presets_have_the_sizes_of_their_table():
         "micro": (2, 16, 1, 32),
         "plain": (4, 16, 1, 32),
         "mixed": (2, 16, 1, 32),
+        "fp8": (2, 16, 1, 32),
         "semiring": (4, 16, 1, 32),
         "small": (8, 64, 4, 64),
         "davinci": (16, 128, 8, 256),

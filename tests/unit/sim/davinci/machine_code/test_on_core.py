@@ -163,7 +163,7 @@ def test_the_commands_print_the_cycles(capsys, root, monkeypatch):
         main(["kernel", "vadd", "--cores", "1", "--core", "tin"])
     told = capsys.readouterr().err
     assert (
-        "--core: must be one of tiny, micro, plain, mixed, semiring, small, davinci, not 'tin'"
+        "--core: must be one of tiny, micro, plain, mixed, fp8, semiring, small, davinci, not 'tin'"
         in told
     )
     assert main(["kernel", "matmul", "--core", "tiny", "--cube", "rtl"]) == 2

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from vitruvian.cli import main
+from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.simd2 import Op
+from vitruvian.hdl.core.support import refusal
 from vitruvian.sim.davinci import Program, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import ChipError, read_chip
 from vitruvian.sim.davinci.machine_code.chip import core_chip, core_chip_text
@@ -24,7 +26,7 @@ from vitruvian.sim.kernels import matmul
 from vitruvian.sim.rtl.core import core_config, core_facts
 
 #: Bytes of an element, and elements of a block of 32 bytes.
-_SIZES = {"fp16": 2, "bf16": 2, "int8": 1, "fp32": 4}
+_SIZES = {"fp16": 2, "bf16": 2, "int8": 1, "fp32": 4, "tf32": 4, "fp8e4m3": 1, "fp8e5m2": 1}
 
 
 #: A product of 32 × 64 × 32 of INT8.
@@ -63,6 +65,8 @@ def _operands(dtype, m, k, n, seed=5):
     def operand(*shape):
         if dtype == "int8":
             return rng.integers(-128, 128, shape, np.int8)
+        if dtype.startswith("fp8"):
+            return rng.integers(0, 256, shape, np.uint8)  # with NaN and, in E5M2, infinities
         codes = rng.integers(0, 1 << 16, shape, dtype=np.uint16).view(np.float16)
         often = rng.random(shape) < 0.99
         values = np.where(often & ~np.isfinite(codes), np.float16(1.5), codes)
@@ -81,11 +85,16 @@ def _products(core):
 def test_the_cores_have_all_products():
     """Every dtype with sums of 32 bits, and every operation of SIMD²."""
     assert set(core_facts("mixed")["products"]) == {"fp16", "bf16", "int8", "fp32"}
+    assert set(core_facts("fp8")["products"]) == {"fp16", "tf32", "fp8e4m3", "fp8e5m2"}
     operations = {name.partition(" ")[2] or "mma" for name in core_facts("semiring")["products"]}
     assert operations == {op.mnemonic for op in Op}
 
 
-@pytest.mark.parametrize("product", [*_products("mixed"), *_products("semiring")], ids=" ".join)
+@pytest.mark.parametrize(
+    "product",
+    [each for core in ("mixed", "fp8", "semiring") for each in _products(core)],
+    ids=" ".join,
+)
 def test_a_product_has_the_bytes_of_the_simulator_and_its_cycles(product):
     core, dtype, operation = product if len(product) == 3 else (*product, "mma")
     block = 32 // _SIZES[dtype]
@@ -209,3 +218,36 @@ def test_an_operation_comes_back_from_words_and_text():
         (shown,) = lines(code)
         assert ("operation=addnorm" in shown) == (name == "addnorm")
         assert words_of(shown)[0] == code
+
+
+def test_only_mmad_has_the_dtypes_of_a_cube():
+    """Other instructions move the elements as others of their size."""
+    chip = core_chip("fp8")
+    program = matmul.build(16, 32, 16, chip=chip, dtype="fp8e4m3")
+    words, core = [int(word) for word in image_of(program, "fp8").words], Program(chip).core()
+    found = [decode(encoding, own, core) for _, encoding, own in split(words)]
+    dtypes = {(each.op, view.dtype) for each in found for view in each.operands.values()}
+    assert {dtype for op, dtype in dtypes if op == "mmad"} == {"fp8e4m3", "fp32"}
+    assert {dtype for op, dtype in dtypes if op in ("copy", "load")} == {"uint8", "fp32"}
+    only = Program(chip)
+    unit = only.core()
+    source = unit.view("L1", 0, (1,), "fp8e4m3")
+    unit.load(unit.view("L0A", 0, (1,), "fp8e4m3"), source, repeat=1, src_stride=512)
+    words = [int(word) for word in image_of(only, "fp8").words]
+    ((_, encoding, own), *_) = split(words)
+    codes, _ = encoding.unpack(own)
+    refused = refusal(core_config("fp8"), encoding, "MTE1", codes | {"src.dtype": 12})
+    assert refused == "must have elements of fp8e4m3 as uint8"
+
+
+def test_the_fast_cube_multiplies_what_only_a_cube_has():
+    """Up to the error of sums in FP32, TF32 and FP8 have the products of their numbers."""
+    rng = np.random.default_rng(3)
+    for dtype in ("tf32", "fp8e4m3", "fp8e5m2"):
+        a, b = rng.normal(size=(16, 32)), rng.normal(size=(32, 16))
+        left, right = (from_float(x, dtype) for x in (a, b))
+        exact = to_float(left, dtype) @ to_float(right, dtype)
+        data = tuple(x.view(np.float32) if dtype == "tf32" else x for x in (left, right))
+        program = matmul.build(16, 32, 16, chip=core_chip("fp8"), dtype=dtype, data=data)
+        found = matmul.result(simulate(program, cube="fast").outputs["c"], 16, 16)
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-4)

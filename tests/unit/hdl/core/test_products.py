@@ -40,7 +40,7 @@ def test_every_preset_of_a_tile_is_a_core_if_its_operands_fill_a_line(name):
 
 def test_a_beat_of_several_steps_takes_as_many_cycles():
     cycles = {p.name: p.cycles for p in products_of(CONFIGS["m3xu"])}
-    assert cycles == {"fp16": 1, "bf16": 1, "fp32": 2}
+    assert cycles == {"fp16": 1, "bf16": 1, "tf32": 1, "fp32": 2}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_beat_of_several_steps_takes_as_many_cycles():
     [
         ({"precisions": ("fp16",), "sparsity": True}, "must have no sparsity"),
         ({"precisions": ("fp16",), "output": "fp16"}, "must have sums of 32 bits of fp16, bf16"),
-        ({"precisions": ("tf32",)}, "must have sums of 32 bits of fp16, bf16, int8 or fp32"),
+        ({"precisions": ("fp64",)}, "must have sums of 32 bits of fp16, bf16, tf32, fp8, int8 or"),
     ],
 )
 def test_a_tile_without_a_product_is_refused(options, message):

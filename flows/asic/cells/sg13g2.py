@@ -64,8 +64,8 @@ def fetch(kind: str = "liberty") -> Path:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         raise RuntimeError(
-            f"sg13g2 needs IHP's open PDK: pip install ciel; ciel enable --pdk-family ihp-sg13 "
-            f"{REVISION[:8]}…, or PDK_ROOT with the folder ihp-sg13g2; there is no {path}"
+            "sg13g2 needs IHP's open PDK: pip install ciel; ciel enable --pdk-family ihp-sg13 "
+            f"{REVISION}; or PDK_ROOT with the folder ihp-sg13g2; there is no {path}"
         ) from None
     if found != expected:
         raise RuntimeError(

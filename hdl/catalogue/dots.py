@@ -61,7 +61,7 @@ def _rules() -> list[str]:
 
 def _default(given: Configuration) -> dict[str, Any]:
     c = {"rule": None, "preset": "a100", "input": "fp16", "input_b": None, "output": "fp32"}
-    c |= {"k": None, "pipeline": 3, "multiplier": None}
+    c |= {"k": None, "pipeline": 3, "multiplier": None, "low_power": False}
     if given.get("rule") is not None:
         chosen = [name for name in _OF_PRESETS if given.get(name) is not None]
         if chosen:
@@ -78,7 +78,12 @@ def _default(given: Configuration) -> dict[str, Any]:
 def _dot(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]]:
     spec = spec_of(c)
     parameters = {"spec": spec, "pipeline": c["pipeline"]}
-    return _component(spec), parameters | {"multiplier": c["multiplier"] or "booth"}
+    component, multiplier = _component(spec), c["multiplier"] or "booth"
+    if component is ExactDotProduct:
+        if c["low_power"]:
+            raise ValueError("low_power must be False with an exact sum")
+        return component, parameters | {"multiplier": multiplier}
+    return component, parameters | {"multiplier": multiplier, "low_power": c["low_power"]}
 
 
 # The options that a rule determines
@@ -151,6 +156,9 @@ _CHECKED = (
     _checked("exact", "fp16", "fp32", 4, 1),
     _checked("exact", "fp16", "fp16", 1, 3),
     _checked("exact", "fp16", "fp64", 0, 2),
+    _checked("a100", "fp16", "fp32", 3, low_power=True),
+    _checked("ieee", "fp16", "fp32", 4, 5, low_power=True),
+    _checked("h100", "fp8e5m2", "fp32", 2, low_power=True),
     {"rule": "rvbna_bf16_n8_fp32", "pipeline": 4},
     {"rule": "rvbna_e4m3xe5m2_n4_fp32", "pipeline": 0},
     {"rule": "h100_mmasync_e5m2_fp16", "pipeline": 6},
@@ -188,6 +196,7 @@ UNITS = (
             "k": number("k", 1, 64),
             "pipeline": DEEP_PIPELINE,
             "multiplier": MULTIPLIER,
+            "low_power": flag("fewer glitches, for a little more area"),
         },
         default=_default,
         component=_dot,

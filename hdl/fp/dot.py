@@ -14,7 +14,8 @@ from .core.late_addend import exact_window, late_pipelines, sums_of
 from .core.operands import form_of, form_of_addend
 from .core.products import product_lanes
 from .core.rules import check_dot_rule
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages, delayed
+from .parts.multiply import QUIET
+from .parts.pipeline import DEEP_PIPELINES, QUIET_PIPELINES, PipelineStages, delayed
 from .parts.unit import DotUnit
 
 
@@ -70,6 +71,10 @@ class DotProduct(DotUnit):
     pipeline : int
         Number of register ranks, 0 (combinational) to 11. ``DEEP_PIPELINES`` in
         ``hdl.fp.parts.pipeline`` lists their positions.
+    low_power : bool
+        If True, the unit has fewer glitches, and a little more area: the ranks are those of
+        ``QUIET_PIPELINES``, up to 8, and so are the rows of the multipliers. The results are the
+        same. C must be a term of the sum.
 
     Raises
     ------
@@ -79,10 +84,23 @@ class DotProduct(DotUnit):
         result has a format without NaN.
     """
 
+    def __init__(
+        self,
+        *,
+        spec: DotSpec,
+        pipeline: int = 0,
+        multiplier: str = "booth",
+        low_power: bool = False,
+    ):
+        self.low_power = low_power
+        super().__init__(spec=spec, pipeline=pipeline, multiplier=multiplier)
+
     def check(self) -> None:
         """Raise ``ValueError`` if the unit does not have the rule ``spec``."""
         spec = self.spec
         check_dot_rule(spec)
+        if self.low_power and spec.addend.how != "tree":
+            raise ValueError("low_power must be False where C is not a term of the sum")
         self.rule = _with_window(spec)
         if not spec.output.has_nan:
             raise ValueError(f"output must be a format with NaN, not {spec.output.name!r}")
@@ -91,7 +109,9 @@ class DotProduct(DotUnit):
         """Return the stage boundaries with registers at each depth of the pipeline."""
         if self.spec.addend.how == "late":
             return late_pipelines(self.spec)
-        return AFTER_PIPELINES if self.spec.addend.how == "after" else DEEP_PIPELINES
+        if self.spec.addend.how == "after":
+            return AFTER_PIPELINES
+        return QUIET_PIPELINES if self.low_power else DEEP_PIPELINES
 
     @property
     def geometry(self) -> Geometry:
@@ -108,7 +128,8 @@ class DotProduct(DotUnit):
         if self.rule.addend.how != "tree":
             (self._build_late if self.rule.addend.how == "late" else self._build_after)(m)
             return m
-        stages = PipelineStages(m, DEEP_PIPELINES[self.pipeline])
+        ranks = QUIET_PIPELINES if self.low_power else DEEP_PIPELINES
+        stages = PipelineStages(m, ranks[self.pipeline])
         m.d.comb += self.d.eq(self._build_sum(m, self.rule, stages, self._pairs, self.c))
         return m
 
@@ -142,6 +163,7 @@ class DotProduct(DotUnit):
             zero=spec.result.zero,
             flush=spec.result.flush is not None,
             unbounded=spec.result.flush == "unbounded",
+            quiet=self.low_power,
         )
 
     def _build_lanes(
@@ -162,6 +184,8 @@ class DotProduct(DotUnit):
             a = forms[0].unpack(m, codes[0], name=f"a{k}")
             b = forms[1].unpack(m, codes[1], name=f"b{k}")
             name, multiplier = f"p{k}", self.multiplier
+            if self.low_power and multiplier == "booth":
+                multiplier = QUIET
             # A pair gives one lane, or one for each pair of slices of its operands.
             lanes += product_lanes(m, spec, a, b, forms, name=name, multiplier=multiplier)
         return lanes

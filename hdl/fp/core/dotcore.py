@@ -37,7 +37,8 @@ from ..parts.normalise import Normalised, normalise, round_and_pack
 from ..parts.pipeline import PipelineStages
 from ..parts.unpack import UnpackedCode
 from .geometry import Bypass, BypassResult, Geometry, Lane, ShortWindow, SmallResult
-from .pieces import lowered, near_of
+from .nearest import has_early_distances, largest_and_near
+from .pieces import distances_of, near_of
 from .result import ZeroSigns, code_of, sign_beside, targets_of
 from .sideband import BYPASS_ORDER, SideBand
 from .stage_crossing import cross_lanes, cross_lists, cross_short
@@ -79,6 +80,9 @@ class DotCore:
         If True, a rounded result below the least normal number is a zero of its sign.
     unbounded : bool
         If True, this judges the result as rounded without a lower bound of exponents.
+    quiet : bool
+        If True, E_max comes early for the registers of the boundary ``distance``; ``stages`` must
+        not have ``product``.
 
     Raises
     ------
@@ -103,6 +107,7 @@ class DotCore:
         zero: str = "ieee",
         flush: bool = False,
         unbounded: bool = False,
+        quiet: bool = False,
     ):
         if short is not None and geometry.sticky == (rounding == "RZ"):
             raise ValueError("a short window must come with floor and RNE, or with neither")
@@ -114,7 +119,7 @@ class DotCore:
         self.plain = multiplier == "dsp"
         self.terms = TermBuilder(m, geometry, short)
         self.zeros, self.flush = ZeroSigns(whole=zero, short=short), flush
-        self.unbounded = unbounded
+        self.unbounded, self.quiet = unbounded, quiet
         if bypass is not None and not geometry.sticky:
             raise ValueError("a bypass must come with floor and a sticky bit")
         if bypass is not None and zero != "ieee":
@@ -178,7 +183,12 @@ class DotCore:
         cross = self.stages.cross
         lanes, c = self._early("lane", lanes, c)
         # C is compared separately, as its exponent on the scale of products may be negative.
-        largest = maximum(self.m, [lane.exponent for lane in lanes], name="largest")
+        own, near = [lane.exponent for lane in lanes], None
+        if self.quiet and c is not None and has_early_distances(self.g, c):
+            zero = self._exponent_of_zero()
+            largest, near = largest_and_near(self.m, self.g, own, c, zero)
+        else:
+            largest = maximum(self.m, own, name="largest")
         lanes, c = self._early("largest", lanes, c)
         largest = self.stages.cross_extra("largest", largest, "s0_largest")
         reference, c_gap = self._build_exponents(largest, c)
@@ -191,10 +201,14 @@ class DotCore:
             words, signs, exponents = zip(*held, strict=True)
         addend = None if c is None else self._cross_addend(c, c_gap)
         reference = cross("product", reference, "s1_reference")
-        side = replace(side.cross(self.stages, "product", "s1"), top=self._top(reference))
+        side = side.cross(self.stages, "product", "s1")
+        # The addition of a constant is not for the stage that finds E_max, if that is a long one.
+        early_top = not self.quiet or "distance" not in self.stages.names
+        side = replace(side, top=self._top(reference)) if early_top else side
         pieces = {n: cross("product", x, f"s1_pieces{n}") for n, x in self.pieces.items()}
         bits = [len(word) for word in words]
-        distances = self._build_distances(reference, exponents, pieces, bits)
+        near = near_of(self.g, reference) if near is None else near
+        distances = distances_of(self.m, near, exponents, pieces, bits)
         if "distance" in self.stages.names:
             words, signs, distances = cross_lists(
                 self.stages, "distance", words=words, signs=signs, distances=distances
@@ -203,6 +217,8 @@ class DotCore:
                 word, sign, gap = (cross("distance", x, f"d_c{i}") for i, x in enumerate(addend))
                 addend = word, sign, gap
             side = side.cross(self.stages, "distance", "d")
+            if not early_top:
+                side = replace(side, top=self._top(cross("distance", reference, "d_reference")))
         rows, ones, lost = self.terms.build(
             list(zip(words, [x.fraction for x in lanes], signs, distances, strict=True)),
             addend,
@@ -326,28 +342,6 @@ class DotCore:
             short=self.short.select if self.short else None,
             small=self.small.select if self.small else None,
         )
-
-    def _build_distances(self, reference: Value, exponents, pieces, bits) -> list[Value]:
-        """Return each lane's distance below E_max.
-
-        A piece lies below all higher pieces of its product, whose widths add to its distance.
-        """
-        near = near_of(self.g, reference)
-        tops: dict[tuple[int, ...], Value] = {}
-        distances: list[Value] = []
-        for k, exponent in enumerate(exponents):
-            # Lanes k - k % n … of a group of n are the pieces of one product, the lowest first: a
-            # piece lies below those after it by their widths.
-            shifts = tuple(sum(bits[k + 1 : k - k % n + n]) for n in pieces)
-            if shifts not in tops:
-                tops[shifts] = lowered(
-                    self.m, near, list(zip(shifts, pieces.values(), strict=True))
-                )
-            top = tops[shifts]
-            distance = Signal(len(top), name=f"distance{k}")
-            self.m.d.comb += distance.eq(top - exponent)
-            distances.append(distance)
-        return distances
 
     # ---------------------------------------------------------------- result
 

@@ -44,6 +44,43 @@ def lowered(m: Module, near: Value, shifts: Sequence[tuple[int, Value]]) -> Valu
     return total
 
 
+def distances_of(
+    m: Module,
+    near: Value,
+    exponents: Sequence[Value],
+    pieces: Mapping[int, Value],
+    bits: Sequence[int],
+) -> list[Value]:
+    """Return each lane's distance below E_max.
+
+    A piece lies below all higher pieces of its product, whose widths add to its distance.
+
+    Parameters
+    ----------
+    near : Value
+        E_max in as few bits as a lane needs.
+    exponents : sequence of Value
+        Exponents of the lanes.
+    pieces : mapping of int to Value
+        The selects of ``DotCore``.
+    bits : sequence of int
+        Widths of the lanes' significands.
+    """
+    tops: dict[tuple[int, ...], Value] = {}
+    distances: list[Value] = []
+    for k, exponent in enumerate(exponents):
+        # Lanes k - k % n … of a group of n are the pieces of one product, the lowest first: a
+        # piece lies below those after it by their widths.
+        shifts = tuple(sum(bits[k + 1 : k - k % n + n]) for n in pieces)
+        if shifts not in tops:
+            tops[shifts] = lowered(m, near, list(zip(shifts, pieces.values(), strict=True)))
+        top = tops[shifts]
+        distance = Signal(len(top), name=f"distance{k}")
+        m.d.comb += distance.eq(top - exponent)
+        distances.append(distance)
+    return distances
+
+
 def first_cuts(lost: Sequence[Value], pieces: Mapping[int, Value]) -> list[Value]:
     """Return for each lane if it lost bits and no higher piece of its product did.
 

@@ -31,7 +31,7 @@ def product_lane(
         Sum of the operands' numbers of fraction bits.
     name : str
         First part of the new signals' names.
-    multiplier : {"booth", "dsp"}
+    multiplier : {"booth", "dsp", "quiet"}
         Form of the multiplier.
     """
     product = multiply(m, a.significand, b.significand, name=name, multiplier=multiplier)
@@ -94,7 +94,7 @@ def product_lanes(
         Their forms.
     name : str
         First part of the new signals' names.
-    multiplier : {"booth", "dsp"}
+    multiplier : {"booth", "dsp", "quiet"}
         Form of the multipliers.
     """
     fraction = forms[0].fraction_bits + forms[1].fraction_bits

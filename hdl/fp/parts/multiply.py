@@ -13,6 +13,8 @@ from .carrysave import CarrySaveRow, add_rows, reduce_rows
 #: blocks and carry chains of an FPGA. Both give the same results
 #: (docs/decisions/0008-dsp-multipliers.md).
 MULTIPLIERS = ("booth", "dsp")
+#: A form of Booth rows with fewer glitches, in the place of ``booth`` where a unit offers it.
+QUIET = "quiet"
 
 #: The order in which rows enter the 3:2 compressors, for each number of rows. These orders mapped
 #: to the smallest area among many random ones (docs/decisions/0002-dot-product-datapath.md).
@@ -50,7 +52,7 @@ def _digits(bits: int) -> list[tuple[bool, bool]]:
 
 
 def booth_rows(
-    m: Module, a: Value, b: Value, *, name: str, bits: int | None = None
+    m: Module, a: Value, b: Value, *, name: str, bits: int | None = None, quiet: bool = False
 ) -> list[CarrySaveRow]:
     """Return partial products of ``a * b``, with ``b`` recoded to digits -2 … 2.
 
@@ -67,6 +69,10 @@ def booth_rows(
         First part of the new signals' names.
     bits : int, optional
         Length of the second factor, if ``b`` is not this factor but its digits from ``recode``.
+    quiet : bool
+        If True, the sign of a digit inverts ``a`` before its magnitude, which comes later, selects
+        a multiple. Then an edge of the sign passes only if the digit is not zero, and it does not
+        come a second time with the magnitude. This is not for digits from ``recode``.
     """
     length = len(b) if bits is None else bits
     n, width = len(a), len(a) + length
@@ -85,14 +91,23 @@ def booth_rows(
             m.d.comb += one.eq(next(recoded))
             twice = next(recoded) if has_two else Const(0, 1)
             high = next(recoded) if can_be_negative else Const(0, 1)
-        word = Cat(a, Const(0, 1)) & one.replicate(n + 1)
+        early = high if quiet and can_be_negative else Const(0, 1)
+        factor = a
+        if quiet and can_be_negative:
+            factor = Signal(n, name=f"{name}_turned{digit}")
+            m.d.comb += factor.eq(a ^ high.replicate(n))
+        word = Cat(factor, early) & one.replicate(n + 1)
         if has_two:
             m.d.comb += two.eq(twice)
-            word = word | (Cat(Const(0, 1), a) & two.replicate(n + 1))
+            word = word | (Cat(early, factor) & two.replicate(n + 1))
         else:
             word = word[:n]
         if can_be_negative:
-            word = word ^ high.replicate(n + 1)
+            if quiet:
+                # The digit -0 is +0: its row is zero as well.
+                high = high & ~(padded[2 * digit + 1] & padded[2 * digit])
+            else:
+                word = word ^ high.replicate(n + 1)
             word = Cat(word, high, high, ~high) if digit == 0 else Cat(word, ~high, Const(1, 1))
         lsb = 2 * digit
         if correction is not None:
@@ -134,7 +149,7 @@ def multiply(
         Unsigned factors.
     name : str
         First part of the new signals' names.
-    multiplier : {"booth", "dsp"}
+    multiplier : {"booth", "dsp", "quiet"}
         Form of the multiplier.
     bits : int, optional
         Length of the second factor, if ``b`` is not this factor but its digits from ``recode``;
@@ -145,7 +160,8 @@ def multiply(
         product = Signal(width, name=f"{name}_product")
         m.d.comb += product.eq(a * b)
         return product
-    rows = arrange_rows(booth_rows(m, a, b, name=name, bits=bits), ORDERS)
+    rows = booth_rows(m, a, b, name=name, bits=bits, quiet=multiplier == QUIET)
+    rows = arrange_rows(rows, ORDERS)
     rows, _ = reduce_rows(m, rows, width=width, name=name)
     product = Signal(width, name=f"{name}_product")
     m.d.comb += product.eq(add_rows(m, rows, width=width))

@@ -35,6 +35,14 @@ DEEP_PIPELINES: dict[int, tuple[str, ...]] = {
     11: ("operand", "lane", "largest", "product", *_FAR_BEHIND, "normalised"),
 }
 
+#: The same for a unit with fewer glitches: registers stand behind the distances, not in front of
+#: them, so that the inputs of a shifter change at the same time.
+QUIET_PIPELINES: dict[int, tuple[str, ...]] = {
+    depth: tuple("distance" if name == "product" else name for name in names)
+    for depth, names in DEEP_PIPELINES.items()
+    if "distance" not in names
+}
+
 #: The boundaries that an addend can skip, because the datapath uses it only behind them: those of a
 #: floating-point and, after ``operand``, those of an integer dot product. A floating-point addend
 #: does not skip ``largest``, and an integer one does not skip ``products``, because the work behind

@@ -128,5 +128,6 @@ def checks() -> Iterator[Check]:
 
 
 def _kind(c: Configuration) -> str:
-    """Return the end of a row's name, which names the multiplier if it is not the default one."""
-    return f" {c['multiplier']}" if c["multiplier"] else ""
+    """Return the end of a row's name, which names the options that are not the default ones."""
+    multiplier = f" {c['multiplier']}" if c["multiplier"] else ""
+    return multiplier + (" low power" if c.get("low_power") else "")

@@ -8,6 +8,7 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import one_of
 from vitruvian.hdl.catalogue import DESIGNS, UNITS
+from vitruvian.hdl.catalogue.element import ELEMENT
 from vitruvian.hdl.catalogue.unit import Unit, Variant
 
 #: The largest number of configurations of one unit that a command accepts at once.
@@ -15,7 +16,10 @@ MOST = 1000
 #: The units, and the designs that can be written, mapped and routed like them.
 ROUTED: dict[str, Unit] = {**UNITS, **DESIGNS}
 #: The units whose power can be measured.
-POWERED: dict[str, Unit] = {name: UNITS[name] for name in ("dot", "intdot")}
+POWERED: dict[str, Unit] = {name: UNITS[name] for name in ("dot", "intdot")} | {
+    ELEMENT.name: ELEMENT
+}
+_ALL: dict[str, Unit] = {**ROUTED, **POWERED}
 
 
 def known(command: str) -> dict[str, Unit]:
@@ -31,7 +35,7 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
     Parameters
     ----------
     unit : str
-        A key of ``ROUTED``.
+        A key of ``ROUTED`` or ``POWERED``.
     given : mapping of str to sequence
         Option -> its values; the other options keep their defaults.
 
@@ -41,7 +45,7 @@ def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:
         If the unit or an option is unknown, if a combination is not possible, or if there are
         more than ``MOST`` combinations.
     """
-    chosen = ROUTED[one_of("unit", unit, ROUTED)]
+    chosen = _ALL[one_of("unit", unit, _ALL)]
     for name in given:
         options = [f"--{o.replace('_', '-')}" for o in chosen.options]
         one_of(f"option of {unit}", f"--{name.replace('_', '-')}", options)
@@ -66,6 +70,6 @@ def reported(unit: str, *, everything: bool = True) -> list[Variant]:
     UserError
         If the unit is unknown.
     """
-    chosen = ROUTED[one_of("unit", unit, ROUTED)]
+    chosen = _ALL[one_of("unit", unit, _ALL)]
     rows = [*chosen.rows(), *(chosen.more() if everything else ())]
     return [Variant(chosen, chosen.default(row)) for row in rows]

@@ -50,6 +50,10 @@ class MultiDot(PipelinedUnit):
     mixed : bool
         If True, A and B may have different precisions. These are floating-point formats with the
         same K, window, result bits and storage bits.
+    isolated : bool
+        If True, the operands of INT8 are zero in beats of other precisions, and C is zero where it
+        is not an addend, so that the datapath that a beat does not use stays still. This needs INT8
+        beside other precisions, and ``c`` in the cycle of the operands.
 
     Members
     -------
@@ -91,11 +95,13 @@ class MultiDot(PipelinedUnit):
         multiplier: str = "booth",
         addend_cycles: int = 0,
         mixed: bool = False,
+        isolated: bool = False,
     ):
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
         self.saturate, self.addend_cycles, self.mixed = saturate, addend_cycles, mixed
+        self.isolated = isolated
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -150,6 +156,10 @@ class MultiDot(PipelinedUnit):
                     "specs must have one K, one window and one operand width, and no int8, "
                     "with a precision for each side"
                 )
+        if self.isolated and (not self.int8_k or not specs or self.addend_cycles):
+            raise ValueError(
+                "isolated must be False without int8 beside other precisions, or with a late addend"
+            )
         if self.int8_k and specs and specs[0].output.storage_bits != 32:
             raise ValueError("output must have 32 bits where int8 is one of the precisions")
 
@@ -182,11 +192,11 @@ class MultiDot(PipelinedUnit):
                 multiplier=self.multiplier,
                 addend_cycles=self.addend_cycles,
             )
-            bits = 8 * self.int8_k
+            bits, used = 8 * self.int8_k, select["int8"]
             m.d.comb += [
-                Value.cast(int8.a).eq(self.a[:bits]),
-                Value.cast(int8.b).eq(self.b[:bits]),
-                int8.c.eq(self.c),
+                Value.cast(int8.a).eq(self._isolated(self.a[:bits], used)),
+                Value.cast(int8.b).eq(self._isolated(self.b[:bits], used)),
+                int8.c.eq(self._isolated(self.c, used)),
             ]
             results.append(("int8", int8.d))
         if len(results) == 1:
@@ -199,6 +209,10 @@ class MultiDot(PipelinedUnit):
                 integer = stages.cross(place, integer, f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
+
+    def _isolated(self, value: Value, used: Value) -> Value:
+        """Return an operand, which an isolated unit holds at zero where ``used`` is not set."""
+        return value & used.replicate(len(value)) if self.isolated else value
 
     def _decoded(self, m: Module, code: Value, prefix: str) -> dict[str, Value]:
         """Return a bit for each precision that is set if the code names it."""
@@ -221,6 +235,7 @@ class MultiDot(PipelinedUnit):
     ) -> Value:
         """Return the result in the selected floating-point precisions of A and of B."""
         one = select_b is select
+        integer = select.get("int8", Const(0, 1))
         select = _crossed(stages, select, "o")
         select_b = select if one else _crossed(stages, select_b, "o_b")
         chosen = {"a": select, "b": select_b}
@@ -270,7 +285,8 @@ class MultiDot(PipelinedUnit):
             multiplier=self.multiplier,
             zero=longest.result.zero,
         )
-        c = self.c
+        # The selects of the precisions hold A and B at zero already, behind their decoders.
+        c = self._isolated(self.c, ~integer)
         if "operand" in stages.names:
             c = stages.cross_addend("operand", c, "operand_c")
         c = unpack(m, c, longest.output, name="c")

@@ -53,8 +53,10 @@ def test_the_load_of_the_outputs_costs_energy(tmp_path: Path):
         ([*SMALL, "--period", "0"], "argument --period: must be above 0"),
         ([*SMALL, "--cycles", "0"], "argument --cycles: must be a whole number"),
         ([*SMALL, "--driving-cell", "BUF_X3"], "driving cell must be one of"),
-        (["cube"], "unit must be one of dot, intdot, not 'cube'"),
+        (["cube"], "unit must be one of dot, intdot, element, not 'cube'"),
         (["--preset", "a100", "--saturate"], "no unit has all of"),
+        (["element", "--mode", "bf16"], "precision must be one of fp16, int8, not 'bf16'"),
+        (["dot", "--low-power", "--pipeline", "9"], "pipeline must be one of 0, 1, 2, 3"),
     ],
 )
 def test_misuse_is_one_line_and_exit_code_2(

@@ -1,6 +1,6 @@
 """The energy of counted events: switched loads, the library's internal energy, and leakage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,10 +15,21 @@ PARTS = ("inputs", "clock", "registers", "combinational", "leakage")
 
 @dataclass(frozen=True)
 class EnergySplit:
-    """Femtojoules of a cycle, and the share of them that charges loads (``switching_fj``)."""
+    """The energy of a cycle in fJ.
+
+    Attributes
+    ----------
+    parts : dict of str to float
+        Energy by part, of ``PARTS``.
+    switching_fj : float
+        The share of the energy that charges loads.
+    owned : (I + 1,) ndarray of float
+        Energy of each instance of the netlist and, in the last row, of the inputs.
+    """
 
     parts: dict[str, float]
     switching_fj: float
+    owned: np.ndarray = field(repr=False, compare=False)
 
     @property
     def total_fj(self) -> float:
@@ -64,18 +75,19 @@ def _split(
     cycles: int,
     period_ps: float,
 ) -> EnergySplit:
-    parts: dict[str, float] = dict.fromkeys(PARTS, 0.0)
+    owned = np.zeros((len(mapped.instances) + 1, len(PARTS)))
     loads = mapped.graph.load.reshape(-1, 2)
     switched = 0.5 * library.volts**2 * edges[: len(loads)] * loads
     for net, energy in enumerate(switched.sum(1)):
-        parts[_owner_part(mapped, net)] += energy
+        owned[mapped.owner[net], _column(_owner_part(mapped, net))] += energy
     if mapped.clock >= 0:
         # The simulation has no events of the clock, whose edges are known.
-        parts["clock"] += 0.5 * library.volts**2 * cycles * loads[mapped.clock].sum()
-    switching = sum(parts.values())
+        clock = 0.5 * library.volts**2 * cycles * loads[mapped.clock].sum()
+        owned[-1, _column("clock")] += clock
+    switching = float(owned.sum())
     caused = _caused(mapped, arcs)
     for number, instance in enumerate(mapped.instances):
-        part = "combinational" if instance.cell.register is None else "registers"
+        part = _column("combinational" if instance.cell.register is None else "registers")
         for pin, net in instance.pins.items():
             if instance.cell.register is not None and pin == instance.cell.register.clocked_on:
                 continue
@@ -85,18 +97,23 @@ def _split(
                     continue
                 known = [e for e in instance.cell.energies if e.pin == pin and e.edge == edge]
                 causes = caused.get((number, pin, edge), {})
-                parts[part] += _pin_energy(mapped, instance, known, net, many, causes)
+                owned[number, part] += _pin_energy(mapped, instance, known, net, many, causes)
     clocked: dict[tuple[str, int], float] = {}  # cell, 2 × next state + state -> fJ of a cycle
     for register, number in enumerate(mapped.registers):
         cell = mapped.instances[number].cell
         for index, many in enumerate(counts.states[register]):
             if (cell.name, index) not in clocked:
                 clocked[cell.name, index] = _clock_cycle(cell, index >> 1, index & 1)
-            parts["clock"] += int(many) * clocked[cell.name, index]
-    leakage_nw = sum(instance.cell.leakage_nw for instance in mapped.instances)
-    per_cycle = {part: energy / cycles for part, energy in parts.items()}
-    per_cycle["leakage"] = leakage_nw * period_ps * 1e-6  # nW · ps = 1e-6 fJ
-    return EnergySplit(parts=per_cycle, switching_fj=switching / cycles)
+            owned[number, _column("clock")] += int(many) * clocked[cell.name, index]
+    owned /= cycles
+    leakage_nw = [instance.cell.leakage_nw for instance in mapped.instances]
+    owned[:-1, _column("leakage")] = np.array(leakage_nw) * period_ps * 1e-6  # nW · ps = 1e-6 fJ
+    parts = dict(zip(PARTS, map(float, owned.sum(0)), strict=True))
+    return EnergySplit(parts=parts, switching_fj=switching / cycles, owned=owned.sum(1))
+
+
+def _column(part: str) -> int:
+    return PARTS.index(part)
 
 
 def _owner_part(mapped: MappedNetwork, net: int) -> str:

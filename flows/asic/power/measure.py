@@ -14,6 +14,7 @@ from vitruvian.flows.asic.measure import AreaRow, Settings, measure
 from vitruvian.flows.asic.power import cells
 from vitruvian.flows.asic.power.energy import EnergySplit, energies
 from vitruvian.flows.asic.power.events import EventCounts, simulate
+from vitruvian.flows.asic.power.idle import idle_energy, idle_instances
 from vitruvian.flows.asic.power.network import MappedNetwork, build
 from vitruvian.flows.asic.power.stages import switching_by_stage
 from vitruvian.flows.asic.power.stimulus import STIMULI, PowerStimulus, stimulus
@@ -50,7 +51,11 @@ class PowerSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerRow:
-    """Power of one variant at one delay target under one stimulus."""
+    """Power of one variant at one delay target under one stimulus.
+
+    ``idle_fj`` is the energy of a cycle in gates that only precisions need which are not in use, or
+    None for a unit with one precision.
+    """
 
     variant: Variant
     target_ps: int
@@ -64,6 +69,7 @@ class PowerRow:
     edges: int
     settled_edges: int
     stages: list[dict[str, float]]
+    idle_fj: float | None = None
 
     @property
     def pj_per_mac(self) -> float:
@@ -79,6 +85,11 @@ class PowerRow:
     def glitch_share(self) -> float:
         """The share of the energy that glitches cause: what delays add to it."""
         return 1 - self.zero_delay.total_fj / self.timed.total_fj
+
+    @property
+    def idle_share(self) -> float | None:
+        """The share of the energy in gates of idle precisions, or None for a single precision."""
+        return None if self.idle_fj is None else self.idle_fj / self.timed.total_fj
 
     @property
     def milliwatts(self) -> float:
@@ -102,6 +113,7 @@ class PowerRow:
             "zero_delay_pj_per_mac": round(self.zero_delay_pj_per_mac, 4),
             "glitch_share": round(self.glitch_share, 4),
             "glitch_share_of_edges": round(1 - self.settled_edges / self.edges, 4),
+            **({} if self.idle_share is None else {"idle_share": round(self.idle_share, 4)}),
             "mw": round(self.milliwatts, 4),
             "edges_per_cycle": round(self.edges / self.cycles, 2),
             "switching_by_stage": [
@@ -178,10 +190,32 @@ def measure_power(
                     stages=switching_by_stage(
                         mapped, counts, volts=library.volts, cycles=settings.cycles
                     ),
+                    idle_fj=_idle_fj(mapped, operands, timed, counts, library, settings),
                 )
             )  # fmt: skip
             progress(f"simulate {label}", len(rows), total)
     return rows
+
+
+def _idle_fj(
+    mapped: MappedNetwork,
+    operands: PowerStimulus,
+    timed: EnergySplit,
+    counts: EventCounts,
+    library: cells.PowerLibrary,
+    settings: PowerSettings,
+) -> float | None:
+    """Return the energy in gates of precisions that are not in use, or None for one precision."""
+    if not operands.held:
+        return None
+    # A port without operands is a reset, which stays 0.
+    held = {(p, bit): 0 for p, bit in mapped.input_bits if p not in operands.inputs}
+    for port, value in operands.held.items():
+        held |= {(p, bit): value >> bit & 1 for p, bit in mapped.input_bits if p == port}
+    idle = idle_instances(mapped, held)
+    return idle_energy(
+        mapped, timed, counts.events, idle, volts=library.volts, cycles=settings.cycles
+    )
 
 
 def _period(row: AreaRow, target: int, settings: PowerSettings) -> tuple[float, float]:

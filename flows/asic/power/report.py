@@ -25,8 +25,12 @@ HEADER = [
 
 
 def table(rows: Sequence[PowerRow]) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: energy of a multiply-accumulate in pJ, and its parts."""
+    """Return header and lines: energy of a multiply-accumulate in pJ, and its parts.
+
+    If a row is of a unit with several precisions, the last column is the share of the idle ones.
+    """
     lines = []
+    several = any(row.idle_share is not None for row in rows)
     for row in rows:
         parts = [row.timed.parts[part] / row.variant.macs / 1000 for part in PARTS]
         lines.append(
@@ -41,9 +45,14 @@ def table(rows: Sequence[PowerRow]) -> tuple[list[str], list[list[str]]]:
                 f"{100 * row.glitch_share:.0f} %",
                 f"{row.milliwatts:.1f}",
                 *(f"{part:.2f}" for part in parts),
+                *([_idle(row)] if several else []),
             ]
         )
-    return list(HEADER), lines
+    return [*HEADER, *(["idle"] if several else [])], lines
+
+
+def _idle(row: PowerRow) -> str:
+    return "–" if row.idle_share is None else f"{100 * row.idle_share:.1f} %"
 
 
 def note(rows: Sequence[PowerRow], library: PowerLibrary, *, seed: int) -> str:
@@ -54,6 +63,11 @@ def note(rows: Sequence[PowerRow], library: PowerLibrary, *, seed: int) -> str:
         f"{rows[0].cycles} cycles of each stimulus (seed {seed}), whose outputs are golden's"
     ]
     texts += [f"{name}: {STIMULI[name]}" for name in dict.fromkeys(row.stimulus for row in rows)]
+    if any(row.idle_share is not None for row in rows):
+        texts.append(
+            "idle: the share of the energy in gates, and in their input pins, that cannot change "
+            "a result while the precision in use stays the same"
+        )
     lacking = [
         word
         for word, present in (

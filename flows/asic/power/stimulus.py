@@ -1,6 +1,7 @@
 """Operands of the dot products for power, and golden's results."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.hdl.catalogue.unit import Variant
 from vitruvian.hdl.elaborate import only_described
+from vitruvian.hdl.fp.multidot import MultiDot
 
 #: Cycles for which B stays the same under ``relu``.
 HELD = 16
@@ -32,6 +34,8 @@ class PowerStimulus:
     ----------
     inputs, expected : dict of str to (C, W) ndarray of uint8
         Bits of each input, and bits that golden expects of each output ``latency`` cycles later.
+    held : dict of str to int
+        Inputs that keep one value, which says what the unit computes, and this value.
     latency : int
         Cycles from operands to their result. These cycles and the one behind them fill the
         registers, so that power does not count them (``warm_up``).
@@ -43,6 +47,7 @@ class PowerStimulus:
     expected: dict[str, np.ndarray]
     latency: int = 0
     unknown: frozenset[str] = frozenset()
+    held: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def warm_up(self) -> int:
@@ -69,22 +74,44 @@ def stimulus(variant: Variant, name: str, *, cycles: int, seed: int) -> PowerSti
     """
     one_of("stimulus", name, STIMULI)
     component: Any = only_described(variant.build())
-    spec, latency = getattr(component, "spec", None), int(component.latency)
+    held: dict[str, int] = {}
+    if isinstance(component, MultiDot):
+        mode = variant.configuration["mode"] or component.precisions[0]
+        spec = _spec_of_mode(component, mode)
+        if len(component.precisions) > 1:
+            held["precision"] = component.precisions.index(mode)
+    else:
+        spec = getattr(component, "spec", None)
+    latency = int(component.latency)
     rng, cycles = np.random.default_rng(seed), cycles + latency + 1
     if isinstance(spec, IntDotSpec):
         values = _integers(spec, name, cycles, rng)
+        widths = {"a": 8, "b": 8, "c": 32, "d": 32}
     elif isinstance(spec, DotSpec) and spec.scales is None:
         values = _numbers(spec, name, cycles, rng)
+        formats = {"a": spec.input, "b": spec.input_b, "c": spec.output, "d": spec.output}
+        widths = {port: format.storage_bits for port, format in formats.items()}
     else:
         raise UserError(
-            f"power must be asked for dot or intdot without scales, not {variant.arguments}"
+            "power must be asked for dot or intdot without scales, or for element, not "
+            f"{variant.arguments}"
         )
     bits = {
-        port: _bits(np.asarray(array), component.signature.members[port].shape)
+        port: _bits(np.asarray(array), widths[port], component.signature.members[port].shape)
         for port, array in values.items()
     }
     expected = {"d": bits.pop("d")}
-    return PowerStimulus(inputs=bits, expected=expected, latency=latency)
+    for port, value in held.items():
+        column = np.full((cycles, 1), value)
+        bits[port] = _bits(column, 64, component.signature.members[port].shape)
+    return PowerStimulus(inputs=bits, expected=expected, latency=latency, held=held)
+
+
+def _spec_of_mode(component: MultiDot, mode: str) -> DotSpec | IntDotSpec:
+    """Return the arithmetic of a unit with several precisions while one is in use."""
+    if mode in component.specs:
+        return component.specs[mode]
+    return IntDotSpec(k=component.int8_k, saturate=component.saturate)
 
 
 def _drawn(
@@ -153,9 +180,10 @@ def _integers(
     return {"a": a, "b": b, "c": c, "d": d}
 
 
-def _bits(codes: np.ndarray, shape: Any) -> np.ndarray:
-    """Return the bits of a port for each row of codes, side by side."""
+def _bits(codes: np.ndarray, code_bits: int, shape: Any) -> np.ndarray:
+    """Return the bits of a port for each row of codes, side by side; those left over are 0."""
     words = codes.reshape(len(codes), -1, 1).astype(np.int64).astype(np.uint64)
-    width = Shape.cast(shape).width // words.shape[1]
-    bits = words >> np.arange(width, dtype=np.uint64) & np.uint64(1)
-    return bits.reshape(len(codes), -1).astype(np.uint8)
+    bits = words >> np.arange(code_bits, dtype=np.uint64) & np.uint64(1)
+    bits = bits.reshape(len(codes), -1).astype(np.uint8)
+    width = Shape.cast(shape).width
+    return np.pad(bits, ((0, 0), (0, max(0, width - bits.shape[1]))))[:, :width]

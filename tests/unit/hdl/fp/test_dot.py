@@ -77,14 +77,20 @@ MULTI = {
 
 
 @pytest.mark.parametrize(
-    ("name", "pipeline"), [*((name, n) for name in MULTI for n in (0, 3)), ("ada", 11)]
+    ("name", "pipeline", "isolated"),
+    [
+        *((name, n, False) for name in MULTI for n in (0, 3)),
+        ("ada", 11, False),
+        ("a100", 3, True),
+        ("ieee-fp8", 5, True),
+    ],
 )
-def test_several_precisions_in_one_unit(name, pipeline):
+def test_several_precisions_in_one_unit(name, pipeline, isolated):
     """The precision changes at random from one vector to the next; unused bus bits are noise."""
     specs, vectors = MULTI[name], 6_000
     bits = max(spec.k * spec.input.storage_bits for spec in specs.values())
     int8_k = 8 if name == "ieee-fp8" else bits // 8  # wider than the other operands, or as wide
-    unit = MultiDot(specs=specs, int8_k=int8_k, pipeline=pipeline)
+    unit = MultiDot(specs=specs, int8_k=int8_k, pipeline=pipeline, isolated=isolated)
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, len(unit.precisions), vectors)
     bus_bytes = unit.bus_bits // 8
@@ -168,6 +174,15 @@ def test_mutants_are_caught(monkeypatch, owner, name, mutant):
     assert (wrong != expected).any()
 
 
+def test_an_isolation_that_holds_the_wrong_operands_is_noticed(monkeypatch):
+    original = MultiDot._isolated
+    monkeypatch.setattr(
+        MultiDot, "_isolated", lambda self, value, used: original(self, value, ~used)
+    )
+    with pytest.raises(AssertionError):
+        test_several_precisions_in_one_unit("a100", 0, True)
+
+
 # ------------------------------------------------------------------ errors
 
 
@@ -182,6 +197,10 @@ def test_errors_say_what_is_allowed():
         DotProduct(spec=small)
     with pytest.raises(ValueError, match="output of fp16 must have NaN, not be 'fp6e3m2'"):
         MultiDot(specs={"fp16": small})
+    for given in ({}, {"int8_k": 8, "specs": {}}, {"int8_k": 8, "addend_cycles": 1}):
+        options = {"specs": {"fp16": spec}, "pipeline": 6, "isolated": True} | given
+        with pytest.raises(ValueError, match="isolated must be False without int8 beside"):
+            MultiDot(**options)
     with pytest.raises(ValueError, match="specs must name at least one precision"):
         MultiDot(specs={})
     with pytest.raises(ValueError, match="rounding of bf16 must be that of fp16"):

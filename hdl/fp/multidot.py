@@ -51,8 +51,8 @@ class MultiDot(PipelinedUnit):
         If True, A and B may have different precisions. These are floating-point formats with the
         same K, window, result bits and storage bits.
     isolated : bool
-        If True, the operands of INT8 are zero in beats of other precisions, and C is zero where it
-        is not an addend, so that the datapath that a beat does not use stays still. This needs INT8
+        If True, the operands of INT8 are zero in beats of other precisions, and those of the others
+        in beats of INT8, so that the datapath that a beat does not use stays still. This needs INT8
         beside other precisions, and ``c`` in the cycle of the operands.
 
     Members
@@ -236,11 +236,14 @@ class MultiDot(PipelinedUnit):
         """Return the result in the selected floating-point precisions of A and of B."""
         one = select_b is select
         integer = select.get("int8", Const(0, 1))
+        if self.isolated and len(self.specs) == 1:
+            # Operands that are held at zero need no select behind their decoders.
+            select = {**select, **dict.fromkeys(self.specs, Const(1, 1))}
         select = _crossed(stages, select, "o")
         select_b = select if one else _crossed(stages, select_b, "o_b")
         chosen = {"a": select, "b": select_b}
         buses = [
-            stages.cross_extra("operand", port, f"operand_{name}")
+            stages.cross_extra("operand", self._isolated(port, ~integer), f"operand_{name}")
             for name, port in (("a", self.a), ("b", self.b))
         ]
         specs = list(self.specs.values())
@@ -285,7 +288,6 @@ class MultiDot(PipelinedUnit):
             multiplier=self.multiplier,
             zero=longest.result.zero,
         )
-        # The selects of the precisions hold A and B at zero already, behind their decoders.
         c = self._isolated(self.c, ~integer)
         if "operand" in stages.names:
             c = stages.cross_addend("operand", c, "operand_c")

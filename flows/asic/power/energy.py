@@ -108,7 +108,7 @@ def _split(
     owned /= cycles
     leakage_nw = [instance.cell.leakage_nw for instance in mapped.instances]
     owned[:-1, _column("leakage")] = np.array(leakage_nw) * period_ps * 1e-6  # nW · ps = 1e-6 fJ
-    parts = dict(zip(PARTS, map(float, owned.sum(0)), strict=True))
+    parts: dict[str, float] = dict(zip(PARTS, map(float, owned.sum(0)), strict=True))
     return EnergySplit(parts=parts, switching_fj=switching / cycles, owned=owned.sum(1))
 
 

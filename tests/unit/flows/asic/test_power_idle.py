@@ -115,8 +115,9 @@ def test_isolation_lowers_the_share_of_the_idle_precision():
         plain, isolated = share[mode, False], share[mode, True]
         assert plain is not None and isolated is not None and 0 < isolated < 0.5 * plain < 0.5
     header, lines = table(rows)
-    assert header[-1] == "idle" and lines[0][-1] == f"{100 * share['fp8e4m3', False]:.1f} %"
-    assert rows[0].as_json()["idle_share"] == pytest.approx(share["fp8e4m3", False], abs=1e-4)
+    printed = rows[0].as_json()["idle_share"]
+    assert header[-1] == "idle" and lines[0][-1] == f"{100 * printed:.1f} %"
+    assert printed == pytest.approx(share["fp8e4m3", False], abs=1e-4)
     assert "idle_fj" not in rows[0].as_json()
     none = [replace(row, idle_fj=None) for row in rows]
     assert "idle" not in table(none)[0] and "idle_share" not in none[0].as_json()

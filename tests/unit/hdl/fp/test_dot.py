@@ -1,6 +1,7 @@
 """Dot product RTL against golden: free parameters, several formats in one unit, mutants."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,7 @@ MULTI = {
     "ada": _shared("ada", 2, ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2")),
     "ieee": _shared("ieee", 2, ("fp16", "bf16", "tf32", "fp8e4m3", "fp8e5m2"), window=45),
     "ieee-fp8": _shared("ieee", 2, ("fp8e4m3", "fp8e5m2"), window=31),
+    "one": _shared("a100", 4, ("fp16",)),
 }
 
 
@@ -83,6 +85,7 @@ MULTI = {
         ("ada", 11, False),
         ("a100", 3, True),
         ("ieee-fp8", 5, True),
+        ("one", 6, True),
     ],
 )
 def test_several_precisions_in_one_unit(name, pipeline, isolated):
@@ -198,7 +201,8 @@ def test_errors_say_what_is_allowed():
     with pytest.raises(ValueError, match="output of fp16 must have NaN, not be 'fp6e3m2'"):
         MultiDot(specs={"fp16": small})
     for given in ({}, {"int8_k": 8, "specs": {}}, {"int8_k": 8, "addend_cycles": 1}):
-        options = {"specs": {"fp16": spec}, "pipeline": 6, "isolated": True} | given
+        options: dict[str, Any] = {"specs": {"fp16": spec}, "pipeline": 6, "isolated": True}
+        options |= given
         with pytest.raises(ValueError, match="isolated must be False without int8 beside"):
             MultiDot(**options)
     with pytest.raises(ValueError, match="specs must name at least one precision"):

@@ -34,13 +34,13 @@ class PowerStimulus:
     ----------
     inputs, expected : dict of str to (C, W) ndarray of uint8
         Bits of each input, and bits that golden expects of each output ``latency`` cycles later.
-    held : dict of str to int
-        Inputs that keep one value, which says what the unit computes, and this value.
     latency : int
         Cycles from operands to their result. These cycles and the one behind them fill the
         registers, so that power does not count them (``warm_up``).
     unknown : frozenset of str
         Outputs about which golden says nothing, such as the flags of another project's unit.
+    held : dict of str to int
+        Inputs that keep one value, which says what the unit computes, and this value.
     """
 
     inputs: dict[str, np.ndarray]

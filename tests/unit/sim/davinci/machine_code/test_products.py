@@ -247,7 +247,8 @@ def test_the_fast_cube_multiplies_what_only_a_cube_has():
         a, b = rng.normal(size=(16, 32)), rng.normal(size=(32, 16))
         left, right = (from_float(x, dtype) for x in (a, b))
         exact = to_float(left, dtype) @ to_float(right, dtype)
-        data = tuple(x.view(np.float32) if dtype == "tf32" else x for x in (left, right))
-        program = matmul.build(16, 32, 16, chip=core_chip("fp8"), dtype=dtype, data=data)
+        if dtype == "tf32":
+            left, right = left.view(np.float32), right.view(np.float32)
+        program = matmul.build(16, 32, 16, chip=core_chip("fp8"), dtype=dtype, data=(left, right))
         found = matmul.result(simulate(program, cube="fast").outputs["c"], 16, 16)
         np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-4)

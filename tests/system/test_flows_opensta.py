@@ -40,6 +40,19 @@ def structural(netlist: dict[str, Any]) -> str:
     return "\n".join([*lines, "endmodule"])
 
 
+def run_sta(script: list[str], folder: Path) -> str:
+    """Return what OpenSTA prints when it carries out a script in a folder."""
+    (folder / "run.tcl").write_text("\n".join([*script, "exit"]))
+    done = subprocess.run(
+        ["sta", "-no_splash", "-exit", "run.tcl"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
 def opensta(netlist: dict[str, Any], library: Path, folder: Path) -> dict[str, float]:
     """Return path class -> longest delay in ps, as OpenSTA reports it."""
     (folder / "top.v").write_text(structural(netlist))
@@ -62,16 +75,9 @@ def opensta(netlist: dict[str, Any], library: Path, folder: Path) -> dict[str, f
         if clocked or kind == "input->output":
             script += [f'puts "CLASS {kind}"']
             script += [f"report_checks -digits 6 -from {begin} -to {end}"]
-    (folder / "run.tcl").write_text("\n".join([*script, "exit"]))
-    done = subprocess.run(
-        ["sta", "-no_splash", "-exit", "run.tcl"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    told = run_sta(script, folder)
     delays = {}
-    for block in done.stdout.split("CLASS ")[1:]:
+    for block in told.split("CLASS ")[1:]:
         slack = re.search(r"(-?[\d.]+)\s+slack", block)
         if slack:
             delays[block.split("\n")[0]] = PERIOD_PS - float(slack[1])

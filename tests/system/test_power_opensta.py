@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.system.test_flows_opensta import structural
+from tests.system.test_flows_opensta import run_sta, structural
 from vitruvian.flows.asic import cells
 from vitruvian.flows.asic.measure import Settings, measure
 from vitruvian.flows.asic.power import cells as power_cells
@@ -98,20 +98,12 @@ def opensta(netlist: dict[str, Any], library: Path, folder: Path) -> dict[str, l
         f"set_power_activity -global {activity}",
         f"set_power_activity -input {activity}",
         "report_power -digits 6",
-        "exit",
     ]
-    (folder / "run.tcl").write_text("\n".join(script))
-    done = subprocess.run(
-        ["sta", "-no_splash", "-exit", "run.tcl"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    told = run_sta(script, folder)
     found = {}
     for group in GROUPS:
-        row = re.search(rf"^{group} +(\S+) +(\S+) +(\S+)", done.stdout, re.MULTILINE)
-        assert row, done.stdout
+        row = re.search(rf"^{group} +(\S+) +(\S+) +(\S+)", told, re.MULTILINE)
+        assert row, told
         found[group] = [float(figure) for figure in row.groups()]
     return found
 

@@ -98,8 +98,9 @@ def build(
         By default, that of ``choose``.
     cores : int, optional
         By default, all cores of the chip.
-    dtype : {"fp16", "int8", "bf16", "fp32"}
-        The dtype of A and B. The Cubes of Ascend chips multiply the first two.
+    dtype : str
+        The dtype of A and B: fp16, int8, bf16, fp32, tf32, fp8e4m3 or fp8e5m2. The Cubes of Ascend
+        chips multiply the first two, cores in hardware those of their tile.
     out : str, optional
         The dtype of C: "fp16" (default) or "fp32", "int32" for int8 operands, and "fp32" for
         others.

@@ -68,7 +68,7 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
         "--block",
         type=_block,
         metavar="WIDTHxHEIGHT",
-        help="Make the block this large, in µm (default: a square by --utilisation).",
+        help="Make the block this large, in µm (default: a square for the utilisation).",
     )
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from vitruvian.golden.fp import from_float
+from vitruvian.sim.davinci.isa.operands import DTYPES
 from vitruvian.sim.davinci.machine_code.chip import core_chip
 from vitruvian.sim.davinci.machine_code.core import core_product, predicted_cycles, run_on_core
 from vitruvian.sim.davinci.machine_code.encode import EncodingError, Texts, encode
@@ -109,13 +110,12 @@ def products(core: str, latency: int) -> list[tuple[object, ...]]:
         dtype, *operation = name.split()
         rng = np.random.default_rng(1)
         numbers = rng.integers(-8, 8, (2, size, size))
-        kinds = {"fp16": np.float16, "fp32": np.float32, "tf32": np.float32, "int8": np.int8}
         if dtype == "bf16":
             data = (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
         elif dtype.startswith("fp8"):
             data = from_float(numbers.astype(np.float64), dtype)
         else:
-            data = numbers.astype(kinds[dtype])
+            data = numbers.astype(DTYPES[dtype])
         program = matmul.build(
             *(size,) * 3,
             chip=chip,

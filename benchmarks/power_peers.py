@@ -1,6 +1,6 @@
 """Measure the energy of a multiply-accumulate in a unit of another open project.
 
-    python benchmarks/power_peers.py --sources DIR --csv docs/results/data/power_peers.csv
+    python -m benchmarks.power_peers --sources DIR --csv docs/results/data/power_peers.csv
 
 The fused multiply-add of cvfpu, FP16 products and an FP32 sum, is elaborated and mapped as
 ``benchmarks/area_peers.py`` does it. Its netlist then runs as in ``vitruvian power``: the operands
@@ -91,11 +91,8 @@ def measure(
             zero, timed = energies(mapped, known, counts, cycles=cycles, period_ps=period)
             share = 1 - zero.total_fj / timed.total_fj
             figures = [each.total_fj / peer.macs / 1000 for each in (zero, timed)]
-            rows.append([_LABEL, title, name, f"{path / 1000:.2f}"])
-            rows[-1] += [
-                *(f"{figure:.2f}" for figure in figures),
-                f"{share:.0%}".replace("%", " %"),
-            ]
+            texts = [f"{figure:.2f}" for figure in (path / 1000, *figures)]
+            rows.append([_LABEL, title, name, *texts, f"{100 * share:.0f} %"])
             print(*rows[-1], sep=", ", file=sys.stderr, flush=True)
     return rows
 

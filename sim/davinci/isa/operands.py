@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.golden.core.encoding import CARRIERS
 from vitruvian.golden.vector.formats import DTYPES as _ELEMENTS
 
-#: NumPy type of the elements of each dtype. Only a Cube multiplies the last three, which no other
-#: unit computes with: TF32 is FP32 without its 13 lowest bits, and FP8 elements are held as codes.
+#: NumPy type of the elements of each dtype. Those of ``CARRIERS``, which only a Cube computes with,
+#: are held as what carries them: TF32 as FP32, whose 13 lowest bits do not count, FP8 as codes.
 DTYPES: dict[str, np.dtype[Any]] = _ELEMENTS | {
-    "tf32": np.dtype(np.float32),
-    "fp8e4m3": np.dtype(np.uint8),
-    "fp8e5m2": np.dtype(np.uint8),
+    name: _ELEMENTS[carrier] for name, carrier in CARRIERS.items()
 }
-#: Dtypes of numbers whose elements NumPy holds as integers.
-_CODED = ("bf16", "fp8e4m3", "fp8e5m2")
+#: Dtypes of numbers whose elements NumPy may hold as integers.
+_CODED = frozenset(("bf16", *CARRIERS))
 
 #: Bytes of a block of a local buffer, of a fractal (16×16 FP16), and of a vector repeat.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256

@@ -31,10 +31,16 @@ UNITS = ("S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX")
 BUFFERS = ("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB")
 DTYPES = (
     *("fp16", "fp32", "bf16", "int8", "uint8", "int16", "uint16", "int32", "uint32"),
-    *("int64", "uint64", "tf32", "fp8e4m3", "fp8e5m2"),
+    *("int64", "uint64", "tf32", "fp8e4m3", "fp8e5m2", "fp64", "fp32c"),
 )
 #: Dtypes that only ``mmad`` has -> the dtype of as many bytes with which the elements are moved.
-CARRIERS = MappingProxyType({"tf32": "fp32", "fp8e4m3": "uint8", "fp8e5m2": "uint8"})
+CARRIERS = MappingProxyType(
+    {
+        **{"tf32": "fp32", "fp8e4m3": "uint8", "fp8e5m2": "uint8"},
+        # A complex number is two parts of FP32, the real one in the lower bytes.
+        **{"fp64": "uint64", "fp32c": "uint64"},
+    }
+)
 CODE_BITS = 4
 #: Bits of the first byte of an operand in its buffer.
 OFFSET_BITS = 32

@@ -11,7 +11,7 @@ from ..cube.config import MatrixUnitConfig
 from ..vector.config import VectorConfig
 from ..vector.extension import ExtensionConfig
 from .ports import BLOCK_BYTES
-from .products import products_of
+from .products import ROWS, products_of
 
 _KIB = 1024
 #: What unit S can be.
@@ -33,8 +33,8 @@ class CoreConfig:
     Parameters
     ----------
     tile : MatrixUnitConfig
-        The matrix unit. Its rows and columns are powers of two up to 16, a row of its operands has
-        at most 32 bytes, and it has a product of ``products_of``.
+        The matrix unit. Its rows and columns are powers of two from 2 to 16, a row of its operands
+        has 2 to 32 bytes, and it has a product of ``products_of``.
     vector : VectorConfig
         The vector unit, with 16 to 128 lanes: one to eight blocks of 32 bytes a cycle.
     l1, l0a, l0b, l0c, ub : int
@@ -52,8 +52,7 @@ class CoreConfig:
     ahead : int
         Lines that a move reads ahead of its writes.
     l1_blocks : int
-        Blocks of 32 bytes that MTE1 moves in a cycle, a power of two up to 8. They have at most the
-        bytes of a tile of A or B.
+        Blocks of 32 bytes that MTE1 moves in a cycle, a power of two up to 8 and up to k.
     ub_banks : int
         Banks of UB, a power of two up to 16.
     scalar : {"stream", "riscv"}
@@ -102,24 +101,35 @@ class CoreConfig:
         for name in ("m", "n"):
             if getattr(tile, name) not in (2, 4, 8, 16):
                 raise ValueError(f"tile must have {name} of 2, 4, 8 or 16, not {tile}")
-        if tile.k not in (4, 8, 16):
-            raise ValueError(f"tile must have k of 4, 8 or 16, not {tile}")
+        if tile.k not in (1, 2, 4, 8, 16):
+            raise ValueError(f"tile must have k of 1, 2, 4, 8 or 16, not {tile}")
         products_of(tile)
-        line, least = self.l1_blocks * BLOCK_BYTES, 2 * tile.k * min(tile.m, tile.n)
-        if line > least:
+        # A line is in different banks, which are as many as a fractal has rows at most.
+        if self.l1_blocks > tile.k:
             raise ValueError(
-                f"l1_blocks must have at most the {least} bytes of a tile of operands, not {line}"
+                f"l1_blocks must be at most k of the tile, which is {tile.k}, not {self.l1_blocks}"
             )
-        line, sums = self.lane_blocks * BLOCK_BYTES, 4 * tile.m * tile.n
+        line, sums = self.lane_blocks * BLOCK_BYTES, ROWS * 4 * tile.n
         if line > sums:
             raise ValueError(
-                f"vector must take at most the {sums} bytes of a tile of C a cycle, not {line}"
+                f"vector must take at most the {sums} bytes of 16 rows of {tile.n} sums a cycle, "
+                f"not {line}"
+            )
+        row = ROWS * 4
+        if self.wide_sums and line > row > 4 * tile.n:
+            raise ValueError(
+                f"vector must take at most {row} bytes a cycle beside sums of 64 bits, not {line}"
             )
 
     @property
     def units(self) -> tuple[str, ...]:
         """The names of the units, in the order of their codes."""
         return UNITS if self.fix else UNITS[:6]
+
+    @property
+    def wide_sums(self) -> bool:
+        """True if L0C has results of 64 bits beside those of 32 bits."""
+        return any(product.sum_words > 1 for product in products_of(self.tile))
 
     @property
     def lane_blocks(self) -> int:

@@ -202,7 +202,7 @@ class Core(wiring.Component):
         m.submodules.scalar = scalar = self._scalar(m, fetcher)
         units = {"S": scalar, "V": vector, "M": matrix, "MTE1": mte1, "MTE2": mte2, "MTE3": mte3}
         if config.fix:
-            m.submodules.fix = units["FIX"] = FixPipe(ahead=ahead)
+            m.submodules.fix = units["FIX"] = FixPipe(ahead=ahead, wide=config.wide_sums)
         # A unit ends when what it has written to global memory is there.
         idle: dict[str, Value] = {name: unit.idle for name, unit in units.items()}
         idle["MTE3"] = mte3.idle & ~self.w_open[0]
@@ -398,6 +398,7 @@ class Core(wiring.Component):
             readers=1 + self.config.fix,  # V, FIX
             writers=1,
             blocks=max(self.config.lane_blocks, 4 * tile.n // BLOCK_BYTES),
+            wide=self.config.wide_sums,
         )
 
     @staticmethod

@@ -9,6 +9,7 @@ from .fetch import AHEAD
 from .lane_results import holds_results
 from .lanes import EXTRA_CONVERSIONS, EXTRA_OPS, INTEGER_OPS, INTEGERS, REDUCTIONS
 from .products import products_of
+from .tiles import bank_count
 
 _FLOATS = ("fp16", "fp32")
 
@@ -49,9 +50,17 @@ def core_facts(config: CoreConfig) -> dict[str, dict[str, Any]]:
             "occupied": tile.occupied_cycles,
             # A buffered unit offers a result at most every second cycle.
             "results": 2 if tile.buffered else 1,
+            # Rows of a transposed fractal that are written in a cycle.
+            "turned_a": bank_count(tile.m, 2 * tile.k, config.l1_blocks),
+            "turned_b": bank_count(tile.n, 2 * tile.k, config.l1_blocks),
         },
         "products": {
-            product.name: {"k": product.terms, "cycles": product.cycles, "again": product.again}
+            product.name: {
+                "k": product.terms,
+                "cycles": product.cycles,
+                "again": product.again,
+                "slots": product.parts,
+            }
             for product in products_of(tile)
         },
         "blocks": _reductions(config) | blocks,

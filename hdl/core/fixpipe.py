@@ -37,6 +37,8 @@ class FixPipe(wiring.Component):
     ----------
     ahead : int
         Blocks that are read ahead of the writes.
+    wide : bool
+        There are results of 64 bits too, in fractals. A row of them is two rows of 32 bits.
 
     Members
     -------
@@ -52,8 +54,8 @@ class FixPipe(wiring.Component):
         w: Any
         target: Signal
 
-    def __init__(self, *, ahead: int):
-        self.ahead = ahead
+    def __init__(self, *, ahead: int, wide: bool = False):
+        self.ahead, self.wide = ahead, wide
         super().__init__(
             {
                 "i": In(stream.Signature(RECORD_BITS)),
@@ -107,6 +109,9 @@ class FixPipe(wiring.Component):
             return part(record, "matrix_out", name)
 
         s.rows = Signal(name="in_rows")  # the target has rows of n elements
+        rows = get("m")
+        if self.wide:
+            rows = Mux(get("src.dtype") == dtype_code("uint64"), rows << 1, rows)
         count, row = Signal(16, name="row_count"), Signal(16, name="row")
         left = Signal(16, name="columns_left")
         second = Signal(name="second_half")
@@ -152,7 +157,7 @@ class FixPipe(wiring.Component):
         with m.If(start):
             m.d.sync += [
                 s.reads.eq((get("m") != 0) & (get("n") != 0)),
-                count.eq(get("m")),
+                count.eq(rows),
                 left.eq(get("n")),
                 row.eq(0),
                 second.eq(0),

@@ -101,7 +101,7 @@ class LanePlan:
         self._build_mask(m, record)
         self._build_reduction(m, record, config)
         with m.If(is_op(record, "matrix_out")):
-            self._build_matrix_out(m, record)
+            self._build_matrix_out(m, record, config.wide_sums)
         with m.If(is_op(record, "col2im")):
             self._build_images(m, record, config.wide_images)
 
@@ -290,14 +290,16 @@ class LanePlan:
                 ]
                 m.d.comb += [self.offsets[0][j].eq(BLOCK_BYTES * j) for j in range(self.blocks)]
 
-    def _build_matrix_out(self, m: Module, record: Value) -> None:
+    def _build_matrix_out(self, m: Module, record: Value, may_be_wide: bool) -> None:
         """Columns of m × 16 elements; a row is two blocks of FP32 or one of FP16."""
         now = self.now
 
         def get(name: str) -> Value:
             return part(record, "matrix_out", name)
 
-        narrow = Signal(name="out_narrow")
+        narrow, rows = Signal(name="out_narrow"), get("m")
+        if may_be_wide:  # a row of elements of 64 bits is two of 32 bits
+            rows = Mux(get("src.dtype") == dtype_code("uint64"), rows << 1, rows)
         m.d.comb += [
             narrow.eq(get("dst.dtype") == dtype_code("fp16")),
             now.operation.eq(Operation.TO_FP16.value),
@@ -330,7 +332,7 @@ class LanePlan:
         # Rows of 64 bytes: two beats for one, or some in a beat.
         if self.blocks == 1:
             m.d.comb += [
-                self.counts[1].eq(get("m")),
+                self.counts[1].eq(rows),
                 self.counts[2].eq(2),
                 self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES // 2, BLOCK_BYTES)),
                 self.steps[1][1].eq(BLOCK_BYTES),
@@ -338,12 +340,12 @@ class LanePlan:
                 self.steps[1][2].eq(BLOCK_BYTES),
             ]
             return
-        rows = self.blocks // 2
+        each = self.blocks // 2
         m.d.comb += [
-            self.counts[1].eq((get("m") + rows - 1) >> bits(rows)),
-            now.last_rows.eq(get("m")[: bits(rows)] if rows > 1 else 0),
-            self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES * rows, 2 * BLOCK_BYTES * rows)),
-            self.steps[1][1].eq(2 * BLOCK_BYTES * rows),
+            self.counts[1].eq((rows + each - 1) >> bits(each)),
+            now.last_rows.eq(rows[: bits(each)] if each > 1 else 0),
+            self.steps[0][1].eq(Mux(narrow, BLOCK_BYTES * each, 2 * BLOCK_BYTES * each)),
+            self.steps[1][1].eq(2 * BLOCK_BYTES * each),
         ]
 
     def _build_images(self, m: Module, record: Value, may_be_wide: bool) -> None:

@@ -43,7 +43,7 @@ class MatrixFeeder(wiring.Component):
     beyond : Out(1)
         A tile of the beat is not in its memory. The unit goes on, but does not write that of C.
     elements : Out(9)
-        Elements of C that are written in this cycle.
+        Words of 32 bits of C that are written in this cycle.
 
     Notes
     -----
@@ -56,7 +56,7 @@ class MatrixFeeder(wiring.Component):
         i: stream.Interface
         idle: Signal
         beyond: Signal
-        elements: Signal
+        words: Signal
 
     def __init__(self, *, config: CoreConfig, a: TileMemory, b: TileMemory, c: TileMemory):
         self.config, self.a, self.b, self.c = config, a, b, c
@@ -92,7 +92,9 @@ class MatrixFeeder(wiring.Component):
                 active.eq(1),
             ]
         product = self._product(m, start, record, sizes["k"])
-        walk = TileWalk(m, tile, sizes, start, beats=product.beats, beat=product.beat)
+        walk = TileWalk(
+            m, tile, sizes, start, beats=product.beats, beat=product.beat, pairs=product.pairs
+        )
 
         s = SimpleNamespace(
             walk=walk, first=first, adds=adds, active=active, go=Signal(name="go"), unit=unit
@@ -101,7 +103,7 @@ class MatrixFeeder(wiring.Component):
         s.beyond = Signal(name="tile_beyond")
         s.waits = Signal(name="waits")  # for the matrix unit
         memories = {"a": self.a, "b": self.b, "c": self.c}
-        s.tiles, beyond = walk.tiles(m, memories, first)
+        s.tiles, beyond = walk.tiles(m, memories, first, product.wide)
         m.d.comb += [s.beyond.eq(beyond), self.beyond.eq(s.go & s.beyond)]
         self._build_beats(m, s)
         self._build_results(m, s)
@@ -118,7 +120,8 @@ class MatrixFeeder(wiring.Component):
         SimpleNamespace
             ``precision`` and ``code`` for the matrix unit; ``compares`` if a pair of NaNs changes
             no result. ``beats``: the bytes of a row of A that beats can take; ``beat``: the index
-            of those of this product. ``unit``: the bytes that K is a multiple of.
+            of those of this product. ``unit``: the bytes that K is a multiple of. ``wide`` if an
+            element of C has 64 bits, ``pairs`` if these are two results.
         """
         products = products_of(self.config.tile)
         chosen = Chosen(record, products)
@@ -128,10 +131,14 @@ class MatrixFeeder(wiring.Component):
             "code": chosen.value(lambda product: product.code),
             "compares": chosen.value(lambda product: product.compares),
             "beat": chosen.value(lambda product: beats.index(product.nbytes)),
+            "wide": chosen.value(lambda product: product.sum_words - 1),
+            "pairs": chosen.value(lambda product: product.parts - 1),
         }
         kept: dict[str, Value] = {}
         for name, value in numbers.items():
             kept[name] = value
+            if isinstance(value, Const) and name in ("wide", "pairs"):
+                kept[name] = Const(value.value, 1)
             if not isinstance(value, Const):
                 kept[name] = Signal(len(value), name=f"product_{name}")
                 with m.If(start):
@@ -191,8 +198,7 @@ class MatrixFeeder(wiring.Component):
             Value.cast(constant[0]).eq(s.product.precision),
             Value.cast(constant[1]).eq(s.product.code),
             c.valid.eq(sums[-1].valid),
-            sums[-1].ready.eq(c.ready),
-            Value.cast(c.payload).eq(_widened(sums[-1].value, SUM_BITS, tile.word_bits)),
+            *self._constants(m, s, sums[-1]),
             s.waits.eq(reads | beat.valid),
         ]
         with m.If(s.go):
@@ -200,6 +206,36 @@ class MatrixFeeder(wiring.Component):
         with m.Else():
             m.d.sync += [reads.eq(reads & ~beat.takes), reads_c.eq(reads_c & ~sums[0].takes)]
         self._build_reads(m, s, of_c)
+
+    def _constants(self, m: Module, s: Any, sums: SimpleNamespace) -> list[Any]:
+        """Return the statements that give C to the matrix unit.
+
+        These are words, or one part after the other of complex numbers.
+        """
+        tile, product, c = self.config.tile, s.product, s.unit.c
+        narrow = _widened(sums.value[: SUM_BITS * tile.m * tile.n], SUM_BITS, tile.word_bits)
+        if not self.c.wide:
+            return [sums.ready.eq(c.ready), Value.cast(c.payload).eq(narrow)]
+        numbers = [sums.value.word_select(n, 2 * SUM_BITS) for n in range(tile.m * tile.n)]
+        second, last = self._part(m, "c_part", product, c.valid & c.ready)
+        parts = (number.word_select(second, SUM_BITS) for number in numbers)
+        wide = _widened(Cat(*parts), SUM_BITS, tile.word_bits)
+        if tile.word_bits > SUM_BITS:
+            wide = Mux(product.pairs, wide, Cat(*numbers))
+        return [
+            sums.ready.eq(c.ready & last),
+            Value.cast(c.payload).eq(Mux(product.wide, wide, narrow)),
+        ]
+
+    @staticmethod
+    def _part(m: Module, name: str, product: Any, passes: Value) -> tuple[Value, Value]:
+        """Return the number of the part of a complex result, and 1 if it is the last one."""
+        if isinstance(product.pairs, Const) and not product.pairs.value:
+            return Const(0, 1), Const(1)
+        second = Signal(name=name)
+        with m.If(passes):
+            m.d.sync += second.eq(product.pairs & ~second)
+        return second, second | ~product.pairs
 
     def _build_results(self, m: Module, s: Any) -> None:
         """Store results, which come in the order of the beats that emit them."""
@@ -219,14 +255,41 @@ class MatrixFeeder(wiring.Component):
             self.c.write.eq(unit.o.valid & unit.o.ready),
             self.c.target.eq(done.address),
             self.c.rows.eq(done.rows),
-            self.c.bytes.eq(done.bytes),
-            Value.cast(self.c.values).eq(_narrowed(unit.o.payload)),
-            targets.r_en.eq(self.c.write),
+            *self._written(m, s, done),
         ]
         rows = sum((done.rows[i] for i in range(1, tile.m)), Value.cast(done.rows[0]))
         columns = sum((done.bytes[4 * j] for j in range(1, tile.n)), Value.cast(done.bytes[0]))
         with m.If(self.c.write):
             m.d.comb += self.elements.eq(rows * columns)
+            if self.c.wide:
+                with m.If(s.product.wide & ~s.product.pairs):
+                    m.d.comb += self.elements.eq(rows * columns << 1)
+
+    def _written(self, m: Module, s: Any, done: Any) -> list[Any]:
+        """Return the statements that give results, and which bytes of them, to the memory of C."""
+        product, result, n = s.product, s.unit.o, self.config.tile.n
+        narrow = _narrowed(result.payload)
+        if not self.c.wide:
+            return [
+                self.c.bytes.eq(done.bytes),
+                Value.cast(self.c.values).eq(narrow),
+                s.targets.r_en.eq(self.c.write),
+            ]
+        second, last = self._part(m, "result_part", product, self.c.write)
+        # A part of a complex result is written to one of the words of its element.
+        on = Mux(product.pairs, Mux(second, 0xF0, 0x0F), 0xFF)
+        wide_bytes = Cat(*(done.bytes[4 * j].replicate(8) & on for j in range(n)))
+        words = (narrow.word_select(i, SUM_BITS) for i in range(self.config.tile.m * n))
+        wide = Cat(*(word.replicate(2) for word in words))
+        if self.config.tile.word_bits > SUM_BITS:
+            wide = Mux(product.pairs, wide, Value.cast(result.payload))
+        return [
+            self.c.target_wide.eq(product.wide),
+            self.c.tile_wide.eq(product.wide),
+            self.c.bytes.eq(Mux(product.wide, wide_bytes, done.bytes)),
+            Value.cast(self.c.values).eq(Mux(product.wide, wide, narrow)),
+            s.targets.r_en.eq(self.c.write & last),
+        ]
 
     def _build_reads(self, m: Module, s: Any, of_c: Value) -> None:
         m.d.comb += [
@@ -251,7 +314,7 @@ class MatrixFeeder(wiring.Component):
             piece_bits // nan.storage_bits
         )
         rows = []
-        for i in range(memory.banks):
+        for i in range(memory.tile_rows):
             row: Value = memory.pieces[i]
             if len(product.beats) > 1:
                 row = row >> Cat(Const(0, 3), read.within)

@@ -14,8 +14,10 @@ from .record import dtype_code, part
 
 #: The operation of an instruction that names none.
 PLAIN = PRODUCTS[0]
-#: Bits of a sum in L0C.
+#: Bits of a word of L0C.
 SUM_BITS = 32
+#: Rows of a fractal, which are the most banks of L0C.
+ROWS = 16
 _BYTE = 8
 
 
@@ -29,8 +31,12 @@ class Product:
         The dtype of A and B, and a name in ``PRODUCTS``.
     sums : str
         The dtype of C.
+    sum_words : int
+        Words of 32 bits of an element of C.
     precision, code : int
         Codes of precision and operation at the matrix unit.
+    parts : int
+        Results of a beat, each of a slot of its own: 2 if they are complex, else 1.
     terms : int
         Elements of a row of A in a beat.
     element_bytes : int
@@ -43,8 +49,10 @@ class Product:
     dtype: str
     operation: str
     sums: str
+    sum_words: int
     precision: int
     code: int
+    parts: int
     terms: int
     element_bytes: int
     cycles: int
@@ -70,8 +78,8 @@ class Product:
 def products_of(tile: MatrixUnitConfig) -> tuple[Product, ...]:
     """Return the products that a core with this tile has: at least one.
 
-    The machine code has no dtype for complex numbers, and L0C has sums of 32 bits, so a tile can
-    have more precisions.
+    A tile can have more precisions: results of 64 bits of more than 8 rows would need more banks
+    than a fractal has rows, and results of 16 bits have no place in L0C.
 
     Raises
     ------
@@ -82,7 +90,9 @@ def products_of(tile: MatrixUnitConfig) -> tuple[Product, ...]:
         raise ValueError(f"tile must have no sparsity, not {tile}")
     found = []
     for precision in tile.precisions:
-        if precision not in DTYPES or tile.result_bits(precision) != SUM_BITS:
+        parts = 1 + (precision in tile.complex_precisions)
+        words = tile.result_bits(precision) * parts // SUM_BITS
+        if precision not in DTYPES or not words or words * tile.m > ROWS:
             continue
         for operation in tile.operations:
             semiring = operation != PLAIN
@@ -94,22 +104,39 @@ def products_of(tile: MatrixUnitConfig) -> tuple[Product, ...]:
                 Product(
                     dtype=precision,
                     operation=operation,
-                    sums="int32" if precision == INT8 else "fp32",
+                    sums=_sums(precision, words),
+                    sum_words=words,
                     precision=tile.precisions.index(precision),
                     code=tile.operations.index(operation),
-                    terms=tile.pairs(operation) if semiring else tile.terms(precision),
-                    element_bytes=tile.operand_bits(precision) // _BYTE,
+                    parts=parts,
+                    terms=tile.pairs(operation) if semiring else tile.terms(precision) // parts,
+                    element_bytes=tile.operand_bits(precision) * parts // _BYTE,
                     cycles=tile.steps(precision),
-                    again=1 if late else tile.slot_cycles - tile.read_cycles,
+                    again=1 if late else _again(tile, precision, parts),
                 )
             )
     whole = [p for p in found if p.nbytes & (p.nbytes - 1) == 0 and p.nbytes <= 2 * tile.k]
     if not whole:
         raise ValueError(
-            f"tile must have sums of 32 bits of fp16, bf16, tf32, fp8, int8 or fp32, in beats of a "
-            f"power of two of bytes, not {tile}"
+            f"tile must have sums of 32 bits, or of 64 in at most 8 rows, in beats of a power of "
+            f"two of bytes, not {tile}"
         )
     return tuple(whole)
+
+
+def _sums(precision: str, words: int) -> str:
+    if words > 1:
+        return precision
+    return "int32" if precision == INT8 else "fp32"
+
+
+def _again(tile: MatrixUnitConfig, precision: str, parts: int) -> int:
+    """Return the cycles after which a slot can go on.
+
+    A part of a complex sum waits for its own slot, while the other part is computed.
+    """
+    other = tile.steps(precision) - tile.steps(precision) // parts
+    return max(tile.slot_cycles - tile.read_cycles - other, 1)
 
 
 class Chosen:

@@ -41,8 +41,9 @@ SOURCES = {"MTE1": "L1", "MTE2": "GM", "MTE3": "UB"}
 _SIZES = {1: ("int8", "uint8"), 4: ("fp32", "int32", "uint32"), 8: ("int64", "uint64")}
 _WIDE = ("fp32", "int32", "uint32")
 _ANY_16 = ("fp16", "bf16", "int16", "uint16")
-#: The dtypes of L0C and of the target of ``matrix_out``.
+#: The dtypes of L0C and of the target of ``matrix_out``; the last are those of results of 64 bits.
 _RESULTS = (("fp32", "fp32"), ("fp32", "fp16"), ("int32", "int32"))
+_WIDE_RESULTS = ("uint64", "uint64")
 
 
 def refusal(
@@ -100,7 +101,7 @@ def _reasons(config: CoreConfig, encoding: Encoding, unit: str, codes: _Codes) -
     if unit in MOVES:
         yield from _move(op, unit, codes)
     elif unit == "FIX" and config.fix:
-        yield from _fixed(op, codes)
+        yield from _fixed(config, op, codes)
     elif op == "mmad":
         yield from _product(config, codes)
     elif unit == "V":
@@ -313,21 +314,30 @@ def _reduction(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
         yield f"must have results at multiples of {size} bytes"
 
 
-def _fixed(op: str, codes: _Codes) -> Iterator[str]:
+def _results(config: CoreConfig, kinds: tuple[str, str]) -> Iterator[str]:
+    """Demand dtypes of ``matrix_out`` that the core has."""
+    known = (*_RESULTS, _WIDE_RESULTS) if config.wide_sums else _RESULTS
+    if kinds not in known:
+        whole = "int32 or results of 64 bits" if config.wide_sums else "int32"
+        yield f"must be from fp32 to fp32 or fp16, or {whole} as it is, not {kinds[0]} to {kinds[1]}"
+
+
+def _fixed(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:
     if op != "matrix_out":
         yield "is not an operation of FIX in this core"
         return
     kinds = codes.dtype("src"), codes.dtype("dst")
     if codes.buffer("src") != "L0C" or codes.buffer("dst") not in ("GM", "L1"):
         yield f"must be from L0C to GM or L1, not {codes.buffer('src')} to {codes.buffer('dst')}"
-    elif kinds not in _RESULTS:
-        yield f"must be from fp32 to fp32 or fp16, or int32 as it is, not {kinds[0]} to {kinds[1]}"
+    elif kinds == _WIDE_RESULTS and codes.name("layout") != "nz":
+        yield "must have the layout nz with results of 64 bits"
     elif codes.name("quant") or codes.has("atomic"):
         yield "must not have a quantisation or atomic"
     elif codes.number("relu") and kinds[0] != "fp32":
         yield f"must have relu of fp32, not of {kinds[0]}"
     elif codes.number("dst_stride") % BLOCK_BYTES or codes.number("src_stride") % BLOCK_BYTES:
         yield "must have strides of whole blocks of 32 bytes"
+    yield from _results(config, kinds)
     yield from _aligned(codes, ("dst", "src"))
 
 
@@ -335,8 +345,6 @@ def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
     kinds = codes.dtype("src"), codes.dtype("dst")
     if codes.buffer("src") != "L0C" or codes.buffer("dst") != "UB":
         yield f"must be from L0C to UB, not {codes.buffer('src')} to {codes.buffer('dst')}"
-    elif kinds not in _RESULTS:
-        yield f"must be from fp32 to fp32 or fp16, or int32 as it is, not {kinds[0]} to {kinds[1]}"
     elif kinds[1] == "fp16" and "convert" not in config.vector.groups:
         yield "needs the group convert of the vector unit, which the core lacks"
     elif codes.name("quant") or codes.has("atomic"):
@@ -349,4 +357,5 @@ def _matrix_out(config: CoreConfig, codes: _Codes) -> Iterator[str]:
         yield "must have strides of whole blocks of 32 bytes"
     elif (codes.number("src") | codes.number("src_stride")) % (config.lane_blocks * BLOCK_BYTES):
         yield f"must have sources at multiples of {config.lane_blocks * BLOCK_BYTES} bytes"
+    yield from _results(config, kinds)
     yield from _aligned(codes, ("dst", "src"))

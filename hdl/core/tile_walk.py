@@ -7,7 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from .guard import reaches
 from .ports import BLOCK_BYTES, bits
-from .tiles import ROWS, TileMemory
+from .products import ROWS
+from .tiles import TileMemory
 
 #: Bits of a size of a product.
 SIZE_BITS = 16
@@ -29,6 +30,8 @@ class TileWalk:
         The bytes of a row of A that a beat can take, powers of two in rising order.
     beat : Value
         Those of this product, as an index in ``beats``.
+    pairs : Value
+        1 if a sum takes two slots, of which ``slot`` is the even one.
     """
 
     def __init__(
@@ -40,8 +43,12 @@ class TileWalk:
         *,
         beats: Sequence[int],
         beat: Value,
+        pairs: Value,
     ):
         self.tile, self._beats, self._beat = tile, beats, beat
+        # The slots of a sum.
+        self._slots = _chosen(pairs, Const(2, 2), Const(1, 1))
+        self._last_of_slots = _chosen(pairs, Const(tile.slot_count - 2), Const(tile.slot_count - 1))
         self.row_step, self.column_step = bits(tile.m), bits(tile.n)
         self.piece_step = bits(2 * tile.k)
         self.step, self.ended = Signal(name="walk_step"), Signal(name="walk_ended")
@@ -97,7 +104,7 @@ class TileWalk:
         )
         m.d.comb += [
             last_tile.eq((self.row + 1 == self.m_count) & (self.column + 1 == self.n_count)),
-            last_slot.eq(last_tile | (self.slot == tile.slot_count - 1)),
+            last_slot.eq(last_tile | (self.slot == self._last_of_slots)),
             self.opens.eq(self.k == 0),
             self.closes.eq(self.k + 1 == self.k_count),
             self._byte.eq(self._by_beat(lambda n: self.k.shift_left(bits(n)))),
@@ -121,7 +128,7 @@ class TileWalk:
                 m.d.sync += [
                     self.row.eq(next_row),
                     self.column.eq(next_column),
-                    self.slot.eq(self.slot + 1),
+                    self.slot.eq(self.slot + self._slots),
                 ]
             with m.Elif(~self.closes):
                 m.d.sync += [
@@ -163,13 +170,18 @@ class TileWalk:
         return self._byte[high:], self._byte[low:high] if high > low else Const(0, 1)
 
     def tiles(
-        self, m: Module, memories: dict[str, TileMemory], first: dict[str, Signal]
+        self,
+        m: Module,
+        memories: dict[str, TileMemory],
+        first: dict[str, Signal],
+        wide: Value,
     ) -> tuple[dict[str, Value], Value]:
         """Return the addresses of the beat's tiles a, b and c, and 1 if one is not in its memory.
 
         With K in blocks of 32 bytes, the fractals of A are (M/16, K), those of B (K, N/16) with a
         row for each column of B, and those of C (N/16, M/16). No number of fractals may exceed that
-        of its memory, so the products are short.
+        of its memory, so the products are short. With ``wide``, a fractal of C is two of its
+        memory.
         """
         (row, upper), (column, left), (deep, piece) = (
             self._split_row(self.row),
@@ -189,9 +201,38 @@ class TileWalk:
             width = bits(memory.fractals) + 1
             begin = first[name][bits(memory.fractal_blocks) :]
             fractal = Signal(len(begin) + 1, name=f"fractal_{name}")
-            m.d.comb += fractal.eq(begin + place[:width] * inner[:width] + within[:width])
+            row: Value = group[: bits(ROWS // memory.tile_rows)]
+            column: Value = across[: bits(memory.row_pieces)]
+            number = begin + place[:width] * inner[:width] + within[:width]
+            if memory.wide:
+                offset = place[:width] * inner[:width] + within[:width]
+                offset, row, column = self._wide_place(offset, group, across, memory, wide)
+                number = begin + offset
+            m.d.comb += fractal.eq(number)
             over += [outer[width:].any(), inner[width:].any(), reaches(fractal, memory.fractals)]
-            piece_bits, groups = bits(memory.row_pieces), bits(memory.groups)
-            number = fractal[: bits(memory.fractals)]
-            addresses[name] = Cat(across[:piece_bits], group[:groups], number)
+            addresses[name] = Cat(column, row, fractal[: bits(memory.fractals)])
         return addresses, Cat(*over).any()
+
+    def _wide_place(
+        self, number: Value, group: Value, across: Value, memory: TileMemory, wide: Value
+    ) -> tuple[Value, Value, Value]:
+        """Return fractal, row and column of pieces in a wide memory of a tile of C.
+
+        A row of a wide fractal is two rows of the memory, and a tile has two pieces of it.
+        """
+        pieces = bits(memory.row_pieces)
+        row = Cat(Const(0, self.row_step), group[: 4 - self.row_step])
+        both = Cat(Const(0, 1), across[: 4 - self.column_step])  # the first of two pieces
+        wide_row = Cat(both[pieces : pieces + 1], row)
+        return (
+            Mux(wide, Cat(wide_row[4], number), number),
+            Mux(wide, wide_row[:4], row),
+            Mux(wide, both[:pieces], across[:pieces]),
+        )
+
+
+def _chosen(condition: Value, one: Const, other: Const) -> Value:
+    """Return one of two numbers, and a constant if the condition is one."""
+    if isinstance(condition, Const):
+        return one if condition.value else other
+    return Mux(condition, one, other)

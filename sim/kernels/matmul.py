@@ -18,6 +18,7 @@ from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
+from vitruvian.sim.davinci.isa.operands import dtype_bytes
 from vitruvian.sim.kernels.kernel import products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.ring import Ring, SlotAccess, together
@@ -99,13 +100,14 @@ def build(
     cores : int, optional
         By default, all cores of the chip.
     dtype : str
-        The dtype of A and B: fp16, int8, bf16, fp32, tf32, fp8e4m3 or fp8e5m2. The Cubes of Ascend
-        chips multiply the first two, cores in hardware those of their tile.
+        The dtype of A and B: fp16, int8, bf16, fp32, tf32, fp8e4m3, fp8e5m2, fp64 or fp32c. The
+        Cubes of Ascend chips multiply the first two, cores in hardware those of their tile.
     out : str, optional
-        The dtype of C: "fp16" (default) or "fp32", "int32" for int8 operands, and "fp32" for
-        others.
+        The dtype of C: "fp16" (default) or "fp32", "int32" for int8 operands, that of the operands
+        for fp64 and fp32c, and "fp32" for others.
     data : (A, B), optional
-        Arrays of shapes (m, k) and (k, n); without them, only times can be computed.
+        Arrays of shapes (m, k) and (k, n); without them, only times can be computed. Numbers of
+        fp64 and fp32c may be codes (uint64) or float64 and complex64; those of C are codes.
     operation : str
         As ``Core.mmad`` takes it. With another operation than "mma", k must be whole blocks, as the
         zeros of a last one would be operands.
@@ -128,7 +130,7 @@ def build(
         raise ValueError(f"out of {dtype} must be one of {', '.join(outs)}, not {out!r}")
     if operation != "mma" and k % deep:
         raise ValueError(f"k must be a multiple of {deep} with {operation}, not {k}")
-    c_bytes = 2 if out == "fp16" else 4
+    c_bytes = dtype_bytes(out)
     cores = chip.kind().count if cores is None else cores
     if tiling is None:
         tiling = choose(chip, blocks, cores, c_bytes)
@@ -138,6 +140,8 @@ def build(
         a, b = data
         if a.shape != (m, k) or b.shape != (k, n):
             raise ValueError(f"data must be {m}×{k} and {k}×{n}, not {a.shape} and {b.shape}")
+        if dtype in ("fp64", "fp32c"):
+            a, b = (np.ascontiguousarray(x).view(np.uint64) for x in data)
         a, b = pack_a(a), pack_b(b)
     mb, kb, nb = blocks
     program = Program(chip, f"matmul {m}×{k}×{n} ({tiling})")

@@ -23,6 +23,8 @@ DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "tf32": (8, "fp32", ("fp32",)),
     "fp8e4m3": (32, "fp32", ("fp32",)),
     "fp8e5m2": (32, "fp32", ("fp32",)),
+    "fp64": (4, "fp64", ("fp64",)),
+    "fp32c": (4, "fp32c", ("fp32c",)),
 }
 
 #: Bytes in a fractal of A or B.
@@ -164,12 +166,12 @@ def plan(
     m, k, n = (Cut(b, t) for b, t in zip(blocks, counts, strict=True))
     size = {name: buffer.nbytes for name, buffer in kind.buffers.items()}
     a, b = m.largest * k.largest * FRACTAL, k.largest * n.largest * FRACTAL
-    # Elements of a tile of C: L0C has four bytes for each, and UB those of the result.
-    c = m.largest * n.largest * 256
+    # Elements of a tile of C: L0C has four or eight bytes for each, and UB those of the result.
+    c, sum_bytes = m.largest * n.largest * 256, max(4, c_bytes)
     for memory, need, contents in (
         ("L0A", a * tiling.b_num, f"{tiling.b_num} tiles of A"),
         ("L0B", b * tiling.b_num, f"{tiling.b_num} tiles of B"),
-        ("L0C", c * 4, "a tile of C"),
+        ("L0C", c * sum_bytes, "a tile of C"),
         ("UB", c * c_bytes, "a tile of C"),
     ):
         if need > size[memory]:
@@ -178,7 +180,8 @@ def plan(
                 f"not take {need}: {tiling}"
             )
     # Two tiles of C let V empty one while the Cube fills the other.
-    twice = tiling.b_num > 1 and 2 * c * 4 <= size["L0C"] and 2 * c * c_bytes <= size["UB"]
+    rooms = (("L0C", sum_bytes), ("UB", c_bytes))
+    twice = tiling.b_num > 1 and all(2 * c * each <= size[name] for name, each in rooms)
     across = _deal(m, n, cores)
     keep = _keep(m, k, n, across, tiling.b_num, size["L1"])
     if keep is None:

@@ -117,7 +117,7 @@ class Hardware:
             return Occupied(cycles=cycles + 4)
         if unit == Unit.FIX:  # a row of a fractal is two blocks
             f = instruction.fields
-            reads = 2 * f["m"] * ceil_div(f["n"], _ROWS)
+            reads = 2 * _out_rows(instruction) * ceil_div(f["n"], _ROWS)
             narrow = instruction.operands["dst"].dtype == "fp16"
             # The last block has nothing to write if its columns are beyond those of a row.
             none = not narrow and f["layout"] == "nd" and 0 < f["n"] % _ROWS <= _ROWS // 2
@@ -160,7 +160,8 @@ class Hardware:
             return Occupied(cycles=count + 2, moving=count, ports=ports)
         if op == "load" and instruction.fields["transpose"]:
             # A column of a fractal goes to as many rows at a time as the target has banks.
-            banks = self.tile.m if instruction.operands["dst"].buffer == "L0A" else self.tile.n
+            to_a = instruction.operands["dst"].buffer == "L0A"
+            banks = self.tile.turned_a if to_a else self.tile.turned_b
             count = _ROWS * _ROWS // (banks * self.line_blocks) * instruction.fields["repeat"]
         else:
             line = self._line_bytes(instruction)
@@ -187,9 +188,9 @@ class Hardware:
         op, operands, f = instruction.op, instruction.operands, instruction.fields
         per = self.lane_blocks
         if op == "matrix_out":  # a row of 16 FP32 is two blocks
-            columns = ceil_div(f["n"], _ROWS)
-            rows = f["m"] * columns
-            beats = 2 * rows if per == 1 else ceil_div(f["m"], per // 2) * columns
+            columns, each = ceil_div(f["n"], _ROWS), _out_rows(instruction)
+            rows = each * columns
+            beats = 2 * rows if per == 1 else ceil_div(each, per // 2) * columns
             copied = operands["dst"].dtype == operands["src"].dtype
             moving = beats if copied else beats * self.lane_passes
             return Occupied(
@@ -240,6 +241,11 @@ class Hardware:
             name: ceil_div(count, self.ub_banks) if name.startswith("UB") else count
             for name, count in ports.items()
         }
+
+
+def _out_rows(instruction: Instruction) -> int:
+    """Return the rows of 16 words of a column of fractals; one of 64 bits has two for a row."""
+    return instruction.fields["m"] * ceil_div(instruction.operands["src"].itemsize, 4)
 
 
 def _ports(instruction: Instruction, reads: int, writes: int) -> dict[str, int]:

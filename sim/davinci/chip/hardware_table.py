@@ -14,8 +14,8 @@ SETTINGS = (
     *("queue_words", "ahead", "fetch_blocks", "memory_latency", "stages"),
     *("line_blocks", "lane_blocks", "lane_passes", "ub_banks"),
 )
-TILE = ("m", "n", "slots", "latency", "occupied", "results")
-PRODUCT = ("k", "cycles", "again")
+TILE = ("m", "n", "slots", "latency", "occupied", "results", "turned_a", "turned_b")
+PRODUCT = ("k", "cycles", "again", "slots")
 
 
 def read_hardware(table: TomlTable | None) -> Hardware | None:

@@ -23,6 +23,8 @@ class TileTiming:
         slot.
     results : int
         Cycles from one result to the next.
+    turned_a, turned_b : int
+        Rows of a fractal that a transposed load writes in a cycle, in L0A and L0B.
     """
 
     m: int
@@ -31,6 +33,8 @@ class TileTiming:
     latency: int
     occupied: int
     results: int
+    turned_a: int
+    turned_b: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +50,14 @@ class BeatTiming:
     again : int
         Cycles from the last cycle of a beat to the first one of the next beat that accumulates in
         the same slot.
+    slots : int
+        Slots of a sum: 2 if it is complex, else 1.
     """
 
     k: int
     cycles: int
     again: int
+    slots: int
 
 
 @lru_cache(4096)
@@ -72,11 +79,12 @@ def product_cycles(tile: TileTiming, beat: BeatTiming, m: int, k: int, n: int) -
     count = ceil_div(m, tile.m) * ceil_div(n, tile.n)
     steps = ceil_div(k, beat.k)
     more = beat.cycles - 1
-    free = [0] * tile.slots  # when a slot can take the first beat of a tile
+    slots = tile.slots // beat.slots
+    free = [0] * slots  # when a slot can take the first beat of a tile
     now = 0  # when the next beat can begin
     result = -tile.results
     while count:
-        group = min(count, tile.slots)
+        group = min(count, slots)
         count -= group
         first = []
         for slot in range(group):

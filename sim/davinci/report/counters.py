@@ -67,7 +67,7 @@ VECTOR_DTYPES = ("fp32", "fp16", "int32", "int16")
 #: Dtypes whose share of the Cube's time has a column of its own.
 CUBE_DTYPES = ("fp16", "int8")
 #: Dtypes whose operations count as floating-point operations.
-FLOATS = frozenset(("fp16", "fp32", "fp64", "bf16", "tf32", "fp8e4m3", "fp8e5m2"))
+FLOATS = frozenset(("fp16", "fp32", "fp64", "bf16", "tf32", "fp8e4m3", "fp8e5m2", "fp32c"))
 
 
 def amount_column(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from vitruvian.sim.davinci.isa.instruction import Instruction
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, is_integer
 
 from .memory import FunctionalError, Memory
+
+#: NumPy type of the numbers of 64 bits, which are held as codes.
+_NUMBERS = {"fp64": np.dtype(np.float64), "fp32c": np.dtype(np.complex64)}
 
 #: A function of A (m, k), B (k, n) and C (m, n), codes or integers, and of their dtypes. It
 #: returns D = C + A·B (m, n). A product over a semiring has an attribute ``zero``: the code of the
@@ -63,6 +67,8 @@ class SpecProduct:
     def __call__(self, a, b, c, dtype_a: str, dtype_b: str, dtype_c: str) -> np.ndarray:
         """Return the codes of D; see ``Product``."""
         spec = self._spec_of(dtype_a, dtype_b, dtype_c)
+        if dtype_a == "fp32c":
+            return _complex_product(a, b, c, spec)
         result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
         return np.asarray(result).astype(c.dtype)
 
@@ -102,6 +108,28 @@ class SemiringProduct:
         return d.view(np.uint32)
 
 
+def _complex_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: Any) -> np.ndarray:
+    """Return the codes of C + A·B of complex numbers, whose real parts are their low words.
+
+    A block has half as many elements as the sum of a part has terms: Re D = Σ Re a·Re b +
+    (−Im a)·Im b and Im D = Σ Re a·Im b + Im a·Re b, where a change of sign is exact.
+    """
+    k = spec.k // 2
+    a, b = (
+        np.ascontiguousarray(_filled(x, k, axis)).view(np.uint32)
+        for x, axis in ((a, 1), (b.T.copy(), 1))
+    )
+    sums = np.ascontiguousarray(c).view(np.uint32)
+    conjugate = a.copy()
+    conjugate[:, 1::2] ^= np.uint32(1 << 31)
+    crossed = np.ascontiguousarray(b.reshape(*b.shape[:-1], -1, 2)[..., ::-1]).reshape(b.shape)
+    result = np.empty_like(sums)
+    for part, left, right in ((0, conjugate, b), (1, a, crossed)):
+        start = np.ascontiguousarray(sums[:, part::2])
+        result[:, part::2] = mmad(left, np.ascontiguousarray(right.T), start, spec=spec)
+    return result.view(np.uint64)
+
+
 def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
     short = -x.shape[axis] % k
     if not short:
@@ -110,7 +138,7 @@ def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
 
 
 def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
-    """Return C + A·B, computed by BLAS in FP32, or for integers in float64, which is exact.
+    """Return C + A·B, computed by BLAS in FP32, FP64 for itself, or float64 for integers, exactly.
 
     The error of each sum of K products is at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|) in any order of
     additions. D in FP16 is rounded once more.
@@ -119,6 +147,8 @@ def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
         exact = a.astype(np.float64) @ b.astype(np.float64)
         return (exact.astype(np.int64) + c).astype(c.dtype)
     total = _single(a, dtype_a) @ _single(b, dtype_b) + _single(c, dtype_c)
+    if dtype_c in _NUMBERS:
+        return total.view(c.dtype)
     with np.errstate(over="ignore"):
         return total.astype(DTYPES[dtype_c]).view(c.dtype)
 
@@ -128,6 +158,8 @@ def _single(codes: np.ndarray, dtype: str) -> np.ndarray:
         return (codes.astype(np.uint32) << 16).view(np.float32)
     if dtype.startswith("fp8"):
         return to_float(codes, dtype).astype(np.float32)
+    if dtype in ("fp64", "fp32c"):
+        return codes.view(_NUMBERS[dtype])
     if dtype == "tf32":
         return (codes & np.uint32(0xFFFFE000)).view(np.float32)
     return codes.view(DTYPES[dtype]).astype(np.float32)

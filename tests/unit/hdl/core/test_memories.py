@@ -42,6 +42,8 @@ async def _write(ctx, port, address, data, enable, turned=0):
 
 #: Rows of a tile, bytes of a piece, blocks of a line: those of L0A and L0B.
 OPERANDS = [(2, 16, 1), (4, 8, 1), (8, 16, 1), (8, 16, 2), (8, 16, 4), (16, 32, 8), (4, 32, 4)]
+#: Those of tiles of fewer bytes than a line, which have more banks than rows.
+OPERANDS += [(2, 4, 1), (4, 4, 1), (8, 2, 1), (2, 2, 1), (2, 8, 4), (4, 16, 4)]
 
 
 @pytest.mark.parametrize(("rows", "piece", "blocks"), OPERANDS)
@@ -79,7 +81,7 @@ def test_lines_and_transposed_fractals_become_tiles(rows, piece, blocks):
                 target = memory[fractal].reshape(per, line)[index]
                 target[enable] = data[enable]
             cycles = await _write(ctx, port, fractal * per + index, data, enable, turned)
-            assert cycles == (16 // rows if turned else 1)
+            assert cycles == (16 // max(rows, line // piece) if turned else 1)
         for fractal in range(fractals):
             for group in range(16 // rows):
                 for column in range(_BLOCK // piece):
@@ -140,6 +142,7 @@ def test_of_two_transposed_loads_each_has_its_own_cycles():
 
 #: Rows of a tile, bytes of a piece, blocks of a line: those of L0C, with 64 bytes a row.
 SUMS = [(4, 16, 1), (4, 16, 2), (8, 32, 1), (8, 32, 4), (16, 64, 2), (16, 64, 8), (2, 16, 1)]
+SUMS += [(2, 8, 1), (2, 8, 2), (4, 8, 4), (2, 16, 8)]  # tiles of fewer bytes than a line
 
 
 @pytest.mark.parametrize(("rows", "piece", "blocks"), SUMS)
@@ -207,6 +210,99 @@ def test_tiles_become_lines(rows, piece, blocks):
     _simulate(unit, process)
 
 
+#: Rows of a tile, bytes of a piece, blocks of a line: those of wide memories of sums.
+WIDE = [(2, 8, 1), (2, 8, 2), (4, 16, 1), (4, 16, 2), (8, 16, 1), (8, 32, 2), (4, 64, 2), (2, 64, 4)]
+
+
+@pytest.mark.parametrize(("rows", "piece", "blocks"), WIDE)
+def test_a_wide_memory_has_tiles_of_words_and_of_pairs_of_words(rows, piece, blocks):
+    """A fractal of words has rows of 64 bytes, one of pairs has rows of 128 in two fractals."""
+    fractals, count = 4, 60
+    unit = TileMemory(
+        fractals=fractals,
+        tile_rows=rows,
+        piece_bytes=piece,
+        row_bytes=64,
+        readers=1,
+        writers=1,
+        blocks=blocks,
+        wide=True,
+    )
+    random = np.random.default_rng(rows * piece * blocks)
+    memory = random.integers(0, 256, (fractals, 16, 64), np.uint8)
+    line = blocks * _BLOCK
+
+    def place(wide):
+        """Return a random tile: its address, and its bytes in the memory."""
+        width = piece * (1 + wide)
+        group = int(random.integers(16 // rows))
+        # Pairs of fractals begin at any fractal.
+        fractal = int(random.integers(fractals - wide))
+        column = int(random.integers(64 // piece))
+        low = column * width
+        both = memory[fractal : fractal + 1 + wide].reshape(16, 64 * (1 + wide))
+        tile = both[group * rows : (group + 1) * rows, low : low + width]
+        row, within = divmod(group * rows * 64 * (1 + wide) + low, 64)
+        address = {
+            "fractal": fractal + row // 16,
+            "group": row % 16,
+            "column": within // piece,
+        }
+        return address, tile
+
+    async def process(ctx):
+        for index, data in enumerate(memory.reshape(-1, line)):
+            await _write(ctx, unit.w[0], index, data, np.ones(line, bool))
+        for n in range(count):
+            wide = bool(random.integers(2))
+            address, tile = place(wide)
+            on, width = random.integers(0, 2, rows), random.integers(0, 2, tile.shape[1])
+            values = random.integers(0, 256, tile.shape, np.uint8)
+            wanted = on[:, None].astype(bool) & width[None].astype(bool)
+            tile[wanted] = values[wanted]
+            ctx.set(unit.target, address)
+            ctx.set(unit.target_wide, wide)
+            ctx.set(unit.rows, int(sum(int(bit) << i for i, bit in enumerate(on))))
+            ctx.set(unit.bytes, int(sum(int(bit) << i for i, bit in enumerate(width))))
+            for i, value in enumerate(values.reshape(-1, piece)):
+                ctx.set(unit.values[i], _number(value))
+            ctx.set(unit.write, 1)
+            await ctx.tick()
+            ctx.set(unit.write, 0)
+            wide = bool(random.integers(2))
+            address, tile = place(wide)
+            ctx.set(unit.tile, address)
+            ctx.set(unit.tile_wide, wide)
+            ctx.set(unit.read, 1)
+            ctx.set(unit.hold, 1)
+            await ctx.tick()
+            ctx.set(unit.read, 0)
+            ctx.set(unit.hold, 0)
+            for i, value in enumerate(tile.reshape(-1, piece)):
+                assert ctx.get(unit.pieces[i]) == _number(value), (n, wide, address, i)
+        port = unit.r[0]
+        for index in range(len(memory.reshape(-1, line))):
+            ctx.set(port.address, index)
+            ctx.set(port.request, 1)
+            await ctx.tick()
+            assert ctx.get(port.data) == _number(memory.reshape(-1, line)[index]), index
+
+    _simulate(unit, process)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tile_rows": 16}, "tiles of at most 8 rows, not 16"),
+        ({"blocks": 4}, "lines of at most the 64 bytes of a row, not 128"),
+    ],
+)
+def test_a_wide_memory_with_pieces_in_equal_banks_is_refused(options, message):
+    shape = {"fractals": 4, "tile_rows": 4, "piece_bytes": 16, "row_bytes": 64}
+    with pytest.raises(ValueError, match=message):
+        TileMemory(**shape | {"readers": 1, "writers": 1, "wide": True} | options)
+
+
 @pytest.mark.parametrize("banks", [1, 2, 8])
 def test_banks_keep_blocks_and_units_take_turns(banks):
     """Of two ports of a unit the first one goes first; two units take turns at each bank."""
@@ -268,7 +364,7 @@ def test_banks_keep_blocks_and_units_take_turns(banks):
 class _OneRow(TileMemory):
     """A memory whose tiles are read as if a line had one row."""
 
-    def _turn(self, column):
+    def _turn(self, column, group=None):
         return column[: (self.banks - 1).bit_length()]
 
 
@@ -277,6 +373,11 @@ def test_a_wrong_skew_is_noticed(monkeypatch):
     test_lines_and_transposed_fractals_become_tiles(8, 16, 1)
     with pytest.raises(AssertionError):
         test_lines_and_transposed_fractals_become_tiles(8, 16, 2)
+    # Without the group of rows, a tile of a line that fills all banks is read from wrong ones.
+    with pytest.raises(AssertionError):
+        test_lines_and_transposed_fractals_become_tiles(4, 4, 1)
+    with pytest.raises(AssertionError):
+        test_a_wide_memory_has_tiles_of_words_and_of_pairs_of_words(4, 16, 1)
 
 
 class _LowBits(BankedMemory):

@@ -203,19 +203,10 @@ CORES: MappingProxyType[str, CoreConfig] = MappingProxyType(
             l0c=256 * _KIB,
             ub=256 * _KIB,
         ),
-        # As ``micro`` in blocks a cycle, with INT8 and the FP32 of M³XU beside 16 bits.
-        "mixed": replace(
-            _WIDE,
-            tile=MatrixUnitConfig(
-                m=2, n=4, k=8, precisions=("fp16", "bf16", "int8", "fp32"), slots=8
-            ),
-        ),
-        "fp8": replace(
-            _WIDE,
-            tile=MatrixUnitConfig(
-                m=2, n=4, k=8, precisions=("fp16", "tf32", "fp8e4m3", "fp8e5m2"), slots=8
-            ),
-        ),
+        # INT8, and FP32, FP64 and complex numbers of M³XU, beside 16 bits.
+        "mixed": replace(_WIDE, tile=CONFIGS["m3xu_fp64"]),
+        # The least tile, with FP8.
+        "fp8": replace(_WIDE, tile=CONFIGS["tiny"]),
         # All operations of SIMD².
         "semiring": replace(_WIDE, tile=CONFIGS["simd2_4x4"]),
         "small": CoreConfig(

@@ -25,6 +25,8 @@ _OF_ASCEND = {"fp16", "int8"}
 _ROUNDINGS = ("none", "rint", "round", "floor", "ceil", "trunc")
 #: Operations that have integers as well, or integers alone.
 _INTEGER_OPS = ("vadd", "vsub", "vadds", "vaddrelu", "vsubrelu", "vabs", "vshl", "vshr")
+#: The dtypes of sums that are no FP32, by those of operands.
+_SUMS = {"int8": "int32", "fp64": "fp64", "fp32c": "fp32c"}
 #: Repeats of an instruction.
 MOST_REPEATS = 5
 #: The units that wait for each other, and the numbers of their flags.
@@ -102,7 +104,7 @@ class RandomProgram:
     def _product(self, *, m: int, k: int, n: int, init: str, c: int) -> None:
         dtype, *operation = self._choice(self._products)
         a, b = (self.core.view(buffer, 0, (1,), dtype) for buffer in ("L0A", "L0B"))
-        target = self.core.view("L0C", c, (1,), "int32" if dtype == "int8" else "fp32")
+        target = self.core.view("L0C", c, (1,), _SUMS.get(dtype, "fp32"))
         named = {"operation": operation[0]} if operation else {}
         if a.itemsize != 2:
             k = max(k * 2 // a.itemsize - self._number(0, 2), 1)
@@ -343,8 +345,12 @@ class RandomProgram:
                 c=0,
             )
         else:
-            dtype = self._choice(("fp32", "fp16"))
-            source = self.core.view("L0C", 1024 * self._number(0, 2), (1,), "fp32")
+            sums, results = "fp32", ("fp32", "fp16")
+            wide = [dtype for dtype, *_ in self._products if dtype in ("fp64", "fp32c")]
+            if wide and self._number(0, 2):
+                results = (sums := self._choice(wide),)
+            dtype = self._choice(results)
+            source = self.core.view("L0C", 1024 * self._number(0, 2), (1,), sums)
             rows = self._number(1, 33)
             self.core.matrix_out(
                 self._half(True, dtype),
@@ -352,7 +358,7 @@ class RandomProgram:
                 m=rows,
                 n=16 * self._number(1, 3),
                 src_stride=2048,
-                relu=bool(self._number(0, 2)),
+                relu=sums == "fp32" and bool(self._number(0, 2)),
             )
 
     def _finish(self) -> None:

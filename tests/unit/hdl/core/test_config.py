@@ -15,52 +15,66 @@ from vitruvian.hdl.vector.config import VectorConfig
 _GROUPS = ("add",)
 
 
-def _config(m, n, k, lanes, l1_blocks, ub_banks=1):
+def _config(m, n, k, lanes, l1_blocks, precisions=("fp16",)):
     return replace(
         CORES["plain"],
-        tile=MatrixUnitConfig(m=m, n=n, k=k, precisions=("fp16",)),
+        tile=MatrixUnitConfig(m=m, n=n, k=k, precisions=precisions),
         vector=VectorConfig(lanes=lanes, groups=_GROUPS),
         extension=NO_EXTENSION,
         l1_blocks=l1_blocks,
-        ub_banks=ub_banks,
+        ub_banks=1,
     )
 
 
-def _allowed(m, n, k, lanes, l1_blocks):
-    """Return whether the lines fit the tiles: bytes of a tile of operands, and of one of C."""
-    return 32 * l1_blocks <= 2 * k * min(m, n) and 2 * lanes <= 4 * m * n
+def _allowed(m, n, k, lanes, l1_blocks, precisions=("fp16",)):
+    """Return whether lines fit 16 pieces: bytes of a row of operands, and of one of C.
+
+    Beside complex results, which need 16 banks at most, a line of L0C has at most a row of 64
+    bytes unless that is a row of a tile.
+    """
+    fits = 32 * l1_blocks <= 16 * 2 * k and 2 * lanes <= 16 * 4 * n
+    wide = "fp32c" in precisions and m <= 8
+    return fits and not (wide and 2 * lanes > 64 > 4 * n)
 
 
-#: Rows, columns and terms of a tile, lanes, and blocks of a load.
-SPACE = list(product((2, 4, 8, 16), (2, 4, 8, 16), (4, 8, 16), (16, 32, 64, 128), (1, 2, 4, 8)))
+#: Rows, columns and terms of a tile, lanes, blocks of a load, and precisions.
+SPACE = list(
+    product((2, 4, 8, 16), (2, 4, 8, 16), (1, 2, 4, 8, 16), (16, 32, 64, 128), (1, 2, 4, 8))
+)
+WIDE = [(*point, ("fp16", "fp32c")) for point in SPACE if point[2] >= 4 and point[4] == 1]
 
 
-def test_lines_have_at_most_the_bytes_of_tiles():
+def test_lines_have_at_most_the_bytes_of_16_pieces():
     built = 0
-    for point in SPACE:
+    for point in SPACE + WIDE:
         if _allowed(*point):
             config = _config(*point)
             assert config.lane_blocks == point[3] // 16
+            assert config.wide_sums == (len(point) == 6 and point[0] <= 8)
             built += 1
         else:
-            with pytest.raises(ValueError, match=r"must (have|take) at most the"):
+            with pytest.raises(ValueError, match=r"must (be|take) at most"):
                 _config(*point)
-    assert len(SPACE) == 768 and built == 284
+    assert len(SPACE) == 1280 and len(WIDE) == 192 and built == 975
 
 
-@pytest.mark.parametrize("point", [p for p in SPACE if _allowed(*p)])
-def test_the_memories_of_every_allowed_core_exist(point):
+def test_the_memories_of_every_allowed_core_exist():
     """A core makes its memories when it is elaborated; they refuse lines that they cannot hold."""
-    config = _config(*point)
-    core = Core(config=config)
-    for memory, rows in (
-        (core.operands("L0A"), config.tile.m),
-        (core.operands("L0B"), config.tile.n),
-    ):
-        assert memory.banks == rows and memory.blocks == config.l1_blocks
-    sums = core.sums()
-    assert sums.banks == config.tile.m
-    assert sums.blocks >= config.lane_blocks
+    for point in filter(lambda point: _allowed(*point), SPACE + WIDE):
+        m, n, k, lanes, *_ = point
+        # Operands depend on a side of the tile, k and the load; sums on both sides and the lanes.
+        if not (m == n and lanes == 16) and k != max(4, 16 // (len(point) - 4)):
+            continue
+        config = _config(*point)
+        tile, core = config.tile, Core(config=config)
+        pieces = 32 * config.l1_blocks // (2 * tile.k)  # of a line
+        for memory, rows in ((core.operands("L0A"), tile.m), (core.operands("L0B"), tile.n)):
+            assert memory.banks == max(rows, pieces) <= 16
+            assert memory.blocks == config.l1_blocks
+        sums = core.sums()
+        assert sums.blocks >= config.lane_blocks
+        assert sums.tile_pieces == tile.m * (1 + config.wide_sums)
+        assert sums.banks == max(sums.tile_pieces, 32 * sums.blocks // (4 * tile.n)) <= 16
 
 
 @pytest.mark.parametrize(
@@ -88,7 +102,7 @@ def test_the_presets_have_the_sizes_of_their_table():
         "tiny": (4, 16, 1, 32),
         "micro": (2, 16, 1, 32),
         "plain": (4, 16, 1, 32),
-        "mixed": (2, 16, 1, 32),
+        "mixed": (4, 16, 1, 32),
         "fp8": (2, 16, 1, 32),
         "semiring": (4, 16, 1, 32),
         "small": (8, 64, 4, 64),

@@ -7,6 +7,7 @@ from vitruvian.cli import main
 from vitruvian.golden.fp import from_float, to_float
 from vitruvian.golden.simd2 import Op
 from vitruvian.hdl.core.support import refusal
+from vitruvian.hdl.cube.choices import PRECISIONS
 from vitruvian.sim.davinci import Program, load_chip, simulate
 from vitruvian.sim.davinci.chip.file import ChipError, read_chip
 from vitruvian.sim.davinci.machine_code.chip import core_chip, core_chip_text
@@ -27,6 +28,7 @@ from vitruvian.sim.rtl.core import core_config, core_facts
 
 #: Bytes of an element, and elements of a block of 32 bytes.
 _SIZES = {"fp16": 2, "bf16": 2, "int8": 1, "fp32": 4, "tf32": 4, "fp8e4m3": 1, "fp8e5m2": 1}
+_SIZES |= {"fp64": 8, "fp32c": 8}
 
 
 #: A product of 32 × 64 × 32 of INT8.
@@ -73,6 +75,10 @@ def _operands(dtype, m, k, n, seed=5):
         if dtype == "fp16":
             return values
         single = values.astype(np.float32) * np.float32(1.0009765)
+        if dtype == "fp64":
+            return single * (1 + rng.random(shape) * 1e-9)
+        if dtype == "fp32c":
+            return single + np.complex64(1j) * rng.permuted(single)
         return (single.view(np.uint32) >> 16).astype(np.uint16) if dtype == "bf16" else single
 
     return operand(m, k), operand(k, n)
@@ -83,9 +89,11 @@ def _products(core):
 
 
 def test_the_cores_have_all_products():
-    """Every dtype with sums of 32 bits, and every operation of SIMD²."""
-    assert set(core_facts("mixed")["products"]) == {"fp16", "bf16", "int8", "fp32"}
-    assert set(core_facts("fp8")["products"]) == {"fp16", "tf32", "fp8e4m3", "fp8e5m2"}
+    """Every precision, and every operation of SIMD²."""
+    dtypes = {core: set(core_facts(core)["products"]) for core in ("mixed", "fp8")}
+    assert dtypes["mixed"] == {"fp16", "bf16", "tf32", "int8", "fp32", "fp32c", "fp64"}
+    assert dtypes["fp8"] == {"fp16", "bf16", "tf32", "int8", "fp8e4m3", "fp8e5m2"}
+    assert dtypes["mixed"] | dtypes["fp8"] == set(_SIZES) == set(PRECISIONS)
     operations = {name.partition(" ")[2] or "mma" for name in core_facts("semiring")["products"]}
     assert operations == {op.mnemonic for op in Op}
 
@@ -105,7 +113,7 @@ def test_a_product_has_the_bytes_of_the_simulator_and_its_cycles(product):
             n,
             chip=core_chip(core),
             dtype=dtype,
-            out="int32" if dtype == "int8" else "fp32",
+            out=matmul.DTYPES[dtype][2][-1],
             data=_operands(dtype, m, k, n),
             operation=operation,
         )
@@ -172,7 +180,7 @@ def _program(chip, operation="mma", *, dtype="fp16", sums="fp32"):
     [
         ("tiny", {"operation": "minplus"}, "must not be minplus, which the tile of the core lacks"),
         ("semiring", {"dtype": "bf16"}, "must be of fp16 with sums in fp32, not bf16, bf16, fp32"),
-        ("mixed", {"dtype": "int8"}, "int8 with sums in int32, fp32 with sums in fp32, not int8"),
+        ("mixed", {"dtype": "int8"}, "int8 with sums in int32, fp32 with sums in fp32, fp32c wi"),
     ],
 )
 def test_what_the_tile_lacks_is_refused(core, options, message):

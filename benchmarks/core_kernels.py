@@ -114,6 +114,8 @@ def products(core: str, latency: int) -> list[tuple[object, ...]]:
             data = (numbers.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
         elif dtype.startswith("fp8"):
             data = from_float(numbers.astype(np.float64), dtype)
+        elif dtype in ("fp64", "fp32c"):
+            data = numbers.astype({"fp64": np.float64, "fp32c": np.complex64}[dtype])
         else:
             data = numbers.astype(DTYPES[dtype])
         program = matmul.build(
@@ -121,7 +123,7 @@ def products(core: str, latency: int) -> list[tuple[object, ...]]:
             chip=chip,
             cores=1,
             dtype=dtype,
-            out="int32" if dtype == "int8" else "fp32",
+            out=matmul.DTYPES[dtype][2][-1],
             data=tuple(data),
             operation=operation[0] if operation else "mma",
         )

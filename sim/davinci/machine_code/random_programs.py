@@ -9,7 +9,7 @@ from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci.chip.file import load_chip
 from vitruvian.sim.davinci.isa.instruction import Unit
 from vitruvian.sim.davinci.isa.lanes import ALL
-from vitruvian.sim.davinci.isa.operands import View
+from vitruvian.sim.davinci.isa.operands import View, dtype_bytes
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.program.program import Core, Program
 from vitruvian.sim.rtl.core import core_config, core_facts, refusal_of
@@ -316,20 +316,31 @@ class RandomProgram:
                 kernel_position=place,
             )
 
+    def _sums(self) -> tuple[str, tuple[str, ...]]:
+        """Draw a dtype of sums; return it with the dtypes to which they can be moved."""
+        wide = [dtype for dtype, *_ in self._products if dtype in ("fp64", "fp32c")]
+        if wide and self._number(0, 2):
+            sums = self._choice(wide)
+            return sums, (sums,)
+        return "fp32", ("fp32", "fp16")
+
     def _fixed(self, target: View) -> None:
         """Move results of L0C to global memory."""
-        dtype, size = self._choice((("fp32", 4), ("fp16", 2)))
+        sums, results = self._sums()
+        dtype = self._choice(results)
+        size = dtype_bytes(dtype)
         layout, rows = self._choice(("nz", "nd")), self._number(1, 33)
+        layout = layout if sums == "fp32" else "nz"
         begin = _BLOCK * self._number(0, 64)
         self.core.matrix_out(
             target[begin : begin + 12288].astype(dtype),
-            self.core.view("L0C", 1024 * self._number(0, 2), (1,), "fp32"),
+            self.core.view("L0C", 1024 * self._number(0, 2), (1,), sums),
             m=rows,
             n=self._number(1, 33),
             src_stride=2048,
             # Of a column of fractals, or of a row.
             dst_stride=size * (16 * rows if layout == "nz" else 32) + _BLOCK * self._number(0, 3),
-            relu=bool(self._number(0, 2)),
+            relu=bool(self._number(0, 2)) and sums == "fp32",
             layout=layout,
         )
 
@@ -345,10 +356,7 @@ class RandomProgram:
                 c=0,
             )
         else:
-            sums, results = "fp32", ("fp32", "fp16")
-            wide = [dtype for dtype, *_ in self._products if dtype in ("fp64", "fp32c")]
-            if wide and self._number(0, 2):
-                results = (sums := self._choice(wide),)
+            sums, results = self._sums()
             dtype = self._choice(results)
             source = self.core.view("L0C", 1024 * self._number(0, 2), (1,), sums)
             rows = self._number(1, 33)
@@ -358,7 +366,7 @@ class RandomProgram:
                 m=rows,
                 n=16 * self._number(1, 3),
                 src_stride=2048,
-                relu=sums == "fp32" and bool(self._number(0, 2)),
+                relu=bool(self._number(0, 2)) and sums == "fp32",
             )
 
     def _finish(self) -> None:

@@ -36,9 +36,12 @@ DTYPES = (
 #: Dtypes that only ``mmad`` has -> the dtype of as many bytes with which the elements are moved.
 CARRIERS = MappingProxyType(
     {
-        **{"tf32": "fp32", "fp8e4m3": "uint8", "fp8e5m2": "uint8"},
+        "tf32": "fp32",
+        "fp8e4m3": "uint8",
+        "fp8e5m2": "uint8",
         # A complex number is two parts of FP32, the real one in the lower bytes.
-        **{"fp64": "uint64", "fp32c": "uint64"},
+        "fp64": "uint64",
+        "fp32c": "uint64",
     }
 )
 CODE_BITS = 4

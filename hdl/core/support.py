@@ -319,7 +319,8 @@ def _results(config: CoreConfig, kinds: tuple[str, str]) -> Iterator[str]:
     known = (*_RESULTS, _WIDE_RESULTS) if config.wide_sums else _RESULTS
     if kinds not in known:
         whole = "int32 or results of 64 bits" if config.wide_sums else "int32"
-        yield f"must be from fp32 to fp32 or fp16, or {whole} as it is, not {kinds[0]} to {kinds[1]}"
+        given = " to ".join(kinds)
+        yield f"must be from fp32 to fp32 or fp16, or {whole} as it is, not {given}"
 
 
 def _fixed(config: CoreConfig, op: str, codes: _Codes) -> Iterator[str]:

@@ -211,7 +211,16 @@ def test_tiles_become_lines(rows, piece, blocks):
 
 
 #: Rows of a tile, bytes of a piece, blocks of a line: those of wide memories of sums.
-WIDE = [(2, 8, 1), (2, 8, 2), (4, 16, 1), (4, 16, 2), (8, 16, 1), (8, 32, 2), (4, 64, 2), (2, 64, 4)]
+WIDE = [
+    (2, 8, 1),
+    (2, 8, 2),
+    (4, 16, 1),
+    (4, 16, 2),
+    (8, 16, 1),
+    (8, 32, 2),
+    (4, 64, 2),
+    (2, 64, 4),
+]
 
 
 @pytest.mark.parametrize(("rows", "piece", "blocks"), WIDE)

@@ -11,6 +11,7 @@ from vitruvian.hdl.core.products import products_of
 from vitruvian.hdl.cube import CONFIGS
 from vitruvian.hdl.cube.config import MatrixUnitConfig
 
+
 @pytest.mark.parametrize("name", sorted(CONFIGS))
 def test_every_preset_of_a_tile_has_its_products(name):
     tile = CONFIGS[name]

@@ -89,11 +89,12 @@ def _products(core):
 
 
 def test_the_cores_have_all_products():
-    """Every precision, and every operation of SIMD²."""
+    """Every precision but FP6 and FP4, which have no code, and every operation of SIMD²."""
     dtypes = {core: set(core_facts(core)["products"]) for core in ("mixed", "fp8")}
     assert dtypes["mixed"] == {"fp16", "bf16", "tf32", "int8", "fp32", "fp32c", "fp64"}
     assert dtypes["fp8"] == {"fp16", "bf16", "tf32", "int8", "fp8e4m3", "fp8e5m2"}
-    assert dtypes["mixed"] | dtypes["fp8"] == set(_SIZES) == set(PRECISIONS)
+    without = {"fp6e2m3", "fp6e3m2", "fp4e2m1"}
+    assert dtypes["mixed"] | dtypes["fp8"] == set(_SIZES) == set(PRECISIONS) - without
     operations = {name.partition(" ")[2] or "mma" for name in core_facts("semiring")["products"]}
     assert operations == {op.mnemonic for op in Op}
 
@@ -131,7 +132,7 @@ def test_a_kernel_in_cce_multiplies_int8(tmp_path, capsys):
     assert main(["cce", str(file), "--core", "mixed", *given]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     assert told.endswith("8,192 bytes compared with the simulator: 0 differ"), told
-    assert "1,090 cycles, 1,090 predicted" in told
+    assert "834 cycles, 834 predicted" in told
 
 
 def test_a_product_continues_a_sum_and_ends_within_a_beat():

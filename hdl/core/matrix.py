@@ -56,7 +56,7 @@ class MatrixFeeder(wiring.Component):
         i: stream.Interface
         idle: Signal
         beyond: Signal
-        words: Signal
+        elements: Signal
 
     def __init__(self, *, config: CoreConfig, a: TileMemory, b: TileMemory, c: TileMemory):
         self.config, self.a, self.b, self.c = config, a, b, c

@@ -1,0 +1,49 @@
+"""Every pinned package can be installed with the oldest Python that the project allows."""
+
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, metadata
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+OLDEST = "3.11.0"
+
+
+def too_new(names: Iterable[str]) -> dict[str, str]:
+    """Return what the packages among them that refuse the oldest Python demand of it, by name."""
+    found = {}
+    for name in names:
+        try:
+            demand = metadata(name)["Requires-Python"]
+        except PackageNotFoundError:  # of an extra that is not installed
+            continue
+        if demand and not SpecifierSet(demand).contains(OLDEST):
+            found[name] = demand
+    return found
+
+
+@pytest.fixture
+def pinned(root) -> list[str]:
+    lines = (root / "constraints.txt").read_text().splitlines()
+    return [Requirement(line).name for line in lines if line and not line.startswith("#")]
+
+
+def test_no_pinned_package_needs_a_newer_python(root, pinned):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert SpecifierSet(project["requires-python"]).contains(OLDEST)
+    assert not too_new(pinned)
+    assert sum(metadata_exists(name) for name in pinned) > 80
+
+
+def metadata_exists(name: str) -> bool:
+    try:
+        return bool(metadata(name))
+    except PackageNotFoundError:
+        return False
+
+
+def test_a_newer_demand_is_noticed(monkeypatch):
+    monkeypatch.setitem(globals(), "metadata", lambda _name: {"Requires-Python": ">=3.11.5"})
+    assert too_new(["some"]) == {"some": ">=3.11.5"}

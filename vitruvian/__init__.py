@@ -48,7 +48,7 @@ _HOMES = {
 }
 
 #: Modules of the face that are imported at their first use.
-_MODULES = ("formats", "machines")
+_MODULES = ("formats", "machines", "plans")
 
 # In a checkout the four packages are symbolic links in this folder. An unpacked sdist has no links,
 # nor has a zip archive that was unpacked by a program without support for links; there the

@@ -146,10 +146,7 @@ def multiply(
         raise ValueError("machine must have a rule for floating point; use mmad for integers")
     if isinstance(rule, PhaseSpec) and rule.shared_bits is not None:
         raise ValueError("machine must have a rule without shared exponents; use machines.run")
-    if threads is None:
-        work = shape[0] * shape[1] * x.shape[-1]
-        threads = min(all_cores(), 1 + work // _LARGE)
-    check_int("threads", threads, 1)
+    threads = _threads(threads, x, y)
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     scales, factor = (None, None), 1.0
     if isinstance(rule, DotSpec) and rule.scales is not None:
@@ -157,11 +154,11 @@ def multiply(
     elif not (scale_a is None is scale_b) or tensor_scale is not None:
         raise ValueError("scales must be None, because the rule has no block scales")
     else:
-        x, y = _codes(x, rule.input, "a"), _codes(y, rule.input_b, "b")
+        x, y = codes_of(x, rule.input, "a"), codes_of(y, rule.input_b, "b")
     if c is None:
         z = np.zeros((*lead, *shape), code_dtype(rule.output))
     else:
-        z = _codes(np.asarray(c), rule.output, "c")
+        z = codes_of(np.asarray(c), rule.output, "c")
         check_addend(z, shape)
     if out is not None:
         full = (*np.broadcast_shapes(lead, z.shape[:-2]), *shape)
@@ -178,6 +175,30 @@ def multiply(
         return result
     out[...] = result
     return out
+
+
+def product_of_rule(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None, rule: Rule, threads: int | None
+) -> np.ndarray:
+    """Return the codes of C + A·B by a rule without scales.
+
+    Parameters
+    ----------
+    a, b, c : (M, K), (K, N), (M, N) ndarray of codes
+        C is zero by default.
+    threads
+        As those of ``multiply``.
+    """
+    if c is None:
+        c = np.zeros((a.shape[0], b.shape[1]), code_dtype(rule.output))
+    return _product(a, b, c, rule, (None, None), _threads(threads, a, b), lambda done, total: None)
+
+
+def _threads(threads: int | None, a: np.ndarray, b: np.ndarray) -> int:
+    if threads is None:
+        threads = min(all_cores(), 1 + a.shape[-2] * b.shape[-1] * a.shape[-1] // _LARGE)
+    check_int("threads", threads, 1)
+    return threads
 
 
 def _rule(
@@ -230,7 +251,7 @@ def _own_name(a: np.ndarray, b: np.ndarray) -> str:
     return names[0] if names[0] == names[1] else "x".join(names)
 
 
-def _codes(array: np.ndarray, format: FloatFormat, thing: str) -> np.ndarray:
+def codes_of(array: np.ndarray, format: FloatFormat, thing: str) -> np.ndarray:
     """Return codes of ``format``; values of another type are rounded to it."""
     f = as_format(format)
     if array.dtype.kind in "iu":

@@ -1,0 +1,7 @@
+"""How a library computes a product: the order of its sums, and what follows them."""
+
+from vitruvian.golden.plans.plan import Plan, contiguous, scaled_mm
+from vitruvian.golden.plans.product import multiply
+from vitruvian.golden.plans.recorded import Call, find, recorded
+
+__all__ = ["Call", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]

@@ -1,0 +1,161 @@
+"""Products by a plan."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from vitruvian.golden.cube.shapes import check_factors
+from vitruvian.golden.fp import convert, fused_dot
+from vitruvian.golden.fp.codec import code_dtype, number_dtype
+from vitruvian.golden.fp.formats import FORMATS
+from vitruvian.golden.machines.products import codes_of, product_of_rule
+from vitruvian.golden.machines.spec import fma_step
+
+from .plan import BLOCK, Plan
+
+
+def multiply(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    plan: Plan,
+    bias: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Return A·B as a library computes it by a plan.
+
+    Parameters
+    ----------
+    a, b : (M, K), (K, N) array_like
+        Values or codes, as ``vitruvian.machines.multiply`` takes them. FP32 values of a product in
+        TF32 are rounded to nearest, as cuBLAS does.
+    plan : Plan
+    bias : (N,) array_like, optional
+        Values or codes of the output format, if the plan has a bias.
+    scale_a, scale_b : array_like of float32, optional
+        Factors, if the plan has some: for "tensor" one each; for "row" (M,) and (N,); for "block"
+        (M, ⌈K/128⌉) and (⌈K/128⌉, ⌈N/128⌉).
+    threads : int, optional
+        As those of ``vitruvian.machines.multiply``.
+
+    Returns
+    -------
+    (M, N) ndarray
+        Values of the output format's type, or codes if A holds codes. A NaN is the format's
+        canonical one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has another type or shape, or there are factors or a bias that the plan lacks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.golden.plans import multiply, scaled_mm
+    >>> code = np.full((2, 256), 0x38, np.uint8)  # 1.0 in e4m3
+    >>> plan = scaled_mm(256, output="fp32")
+    >>> multiply(code, code.T, plan=plan, scale_a=0.5, scale_b=1.0).view(np.float32).tolist()
+    [[128.0, 128.0], [128.0, 128.0]]
+    """
+    x, y = np.asarray(a), np.asarray(b)
+    rows, columns = check_factors(x, y)
+    if x.ndim != 2 or y.ndim != 2:
+        raise ValueError(f"a and b must be matrices, not of shapes {x.shape} and {y.shape}")
+    spec, terms = plan.spec, x.shape[1]
+    first, second = _factors(plan, scale_a, scale_b, rows, columns, terms)
+    added = _bias(plan, bias, columns)
+    values = x.dtype.kind not in "iu"
+    x, y = codes_of(x, spec.input, "a"), codes_of(y, spec.input_b, "b")
+    number, total = number_dtype(spec.output), None
+
+    def chain(places: np.ndarray) -> np.ndarray:
+        """Return the sum of some terms, from zero."""
+        codes = None
+        for some in _steps(plan, places):
+            codes = product_of_rule(x[:, some], y[some], codes, spec, threads)
+        assert codes is not None
+        return codes.view(number)
+
+    with np.errstate(all="ignore"):
+        for places in plan.slices(terms):
+            own = None
+            for part in plan.parts(places):
+                sum_of_part = chain(part)
+                if plan.scales == "block":
+                    block = part[0] // BLOCK
+                    factor = first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns]
+                    own = _fused(sum_of_part, factor, own)
+                else:
+                    own = sum_of_part if own is None else own + sum_of_part
+            total = own if total is None else total + own
+        if total is None:  # no terms
+            total = np.zeros((rows, columns), number)
+        if plan.scales in ("tensor", "row"):
+            total = total * (first[:, None] * second[None, :])
+        if added is not None:
+            total = total + added
+    return _rounded(total, plan, values)
+
+
+def _steps(plan: Plan, places: np.ndarray) -> list[np.ndarray]:
+    """Return the terms of a chain in parts that each begin a new step."""
+    rest = len(places) % plan.remainder_first if plan.remainder_first else 0
+    return [part for part in (places[:rest], places[rest:]) if len(part)]
+
+
+def _factors(
+    plan: Plan, scale_a: Any, scale_b: Any, rows: int, columns: int, terms: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors as arrays of float32, checked; ones if the plan has none."""
+    given = scale_a is not None, scale_b is not None
+    if given != (bool(plan.scales),) * 2:
+        raise ValueError(
+            f"scale_a and scale_b must {'' if plan.scales else 'not '}be given with {plan.rule}"
+        )
+    if not plan.scales:
+        return np.ones(1, np.float32), np.ones(1, np.float32)
+    blocks = -(-terms // BLOCK)
+    shapes = {
+        "tensor": ((1,), (1,)),
+        "row": ((rows,), (columns,)),
+        "block": ((rows, blocks), (blocks, -(-columns // BLOCK))),
+    }[plan.scales]
+    found = []
+    for name, value, shape in zip(("scale_a", "scale_b"), (scale_a, scale_b), shapes, strict=True):
+        array = np.asarray(value, np.float32)
+        if array.size != int(np.prod(shape)):
+            raise ValueError(f"{name} must have the shape {shape}, not {array.shape}")
+        found.append(array.reshape(shape))
+    return found[0], found[1]
+
+
+def _bias(plan: Plan, bias: Any, columns: int) -> np.ndarray | None:
+    if (bias is not None) != plan.bias:
+        raise ValueError(f"bias must {'' if plan.bias else 'not '}be given with this plan")
+    if bias is None:
+        return None
+    array = np.asarray(bias)
+    if array.shape != (columns,):
+        raise ValueError(f"bias must have the shape ({columns},), not {array.shape}")
+    codes = codes_of(array, FORMATS[plan.output], "bias")
+    return np.asarray(convert(codes, plan.output, "fp32")).view(np.float32)
+
+
+def _fused(x: np.ndarray, factor: np.ndarray, c: np.ndarray | None) -> np.ndarray:
+    """Return x·factor + c, rounded once."""
+    a, b = (np.ascontiguousarray(v).view(np.uint32)[..., None] for v in (x, factor))
+    start = np.zeros(x.shape, np.uint32) if c is None else c.view(np.uint32)
+    return np.asarray(fused_dot(a, b, start, fma_step("fp32"))).view(np.float32)
+
+
+def _rounded(total: np.ndarray, plan: Plan, values: bool) -> np.ndarray:
+    """Return the sum in the output format: values, or codes."""
+    target, source = FORMATS[plan.output], plan.spec.output
+    codes = total.view(code_dtype(source))
+    codes = np.asarray(convert(codes, source.name, plan.output)).astype(code_dtype(target))
+    codes[np.isnan(total)] = target.canonical_nan
+    return codes.view(number_dtype(target)) if values else codes

@@ -1,0 +1,130 @@
+"""Plans of calls that were recorded on a GPU."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from vitruvian.common.errors import UserError
+
+from .plan import Plan
+
+#: GPUs with a file of recorded calls.
+GPUS = ("h200",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of PyTorch whose kernel a library chooses.
+
+    Attributes
+    ----------
+    op : str
+        mm, linear, bmm, scaled (``_scaled_mm``), or mm32 (``mm`` with results in FP32).
+    a, b : str
+        Formats of the operands.
+    m, k, n : int
+    batch : int
+        Matrices of ``bmm``.
+    layout : str
+        nn, nt, tn or tt: whether A and B are transposed views ("t"); those of FP8 are nt.
+    output : str
+    fast : bool
+        ``use_fast_accum`` of ``_scaled_mm``.
+    scales, bias
+        As those of ``Plan``.
+    """
+
+    op: str
+    a: str
+    b: str
+    m: int
+    k: int
+    n: int
+    batch: int = 1
+    layout: str = "nn"
+    output: str
+    fast: bool = False
+    scales: str = ""
+    bias: bool = False
+
+    def __str__(self) -> str:
+        formats = self.a if self.a == self.b else f"{self.a}x{self.b}"
+        more = [word for word, on in (("fast", self.fast), ("bias", self.bias)) if on]
+        more += [f"factors by {self.scales}"] if self.scales else []
+        size = f"{self.m}×{self.k}×{self.n}"
+        size = size if self.batch == 1 else f"{self.batch}×{size}"
+        return " ".join((self.op, formats, size, self.layout, "to", self.output, *more))
+
+
+@lru_cache
+def recorded(gpu: str = "h200") -> Mapping[Call, Plan]:
+    """Return the plans of all calls that were recorded on a GPU.
+
+    Raises
+    ------
+    UserError
+        If there are none.
+    """
+    if gpu not in GPUS:
+        raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
+    found = {}
+    text = files("vitruvian.golden.plans").joinpath(f"cublas_{gpu}.csv").read_text()
+    for row in csv.DictReader(text.splitlines()):
+        call = Call(
+            op=row["op"],
+            a=row["a"],
+            b=row["b"],
+            m=int(row["m"]),
+            k=int(row["k"]),
+            n=int(row["n"]),
+            batch=int(row["batch"]),
+            layout=row["layout"],
+            output=row["output"],
+            fast=row["fast"] == "1",
+            scales=row["scales"],
+            bias=row["bias"] == "1",
+        )
+        tile, _, count = row["cyclic"].partition(" ")
+        found[call] = Plan(
+            rule=row["rule"],
+            step=int(row["step"]) if row["step"] else None,
+            restart=int(row["restart"] or 0),
+            starts=tuple(map(int, row["starts"].split())) or (0,),
+            cyclic=(int(tile), int(count)) if tile else None,
+            remainder_first=int(row["remainder_first"] or 0),
+            scales=call.scales,
+            bias=call.bias,
+            output=call.output,
+            evidence="measured",
+        )
+    return MappingProxyType(found)
+
+
+def find(call: Call, gpu: str = "h200") -> Plan:
+    """Return the plan of a call that was recorded.
+
+    Raises
+    ------
+    UserError
+        If this call was not recorded on the GPU: a library may compute it in another way than
+        calls of other shapes. The message names the recorded call that is nearest in size.
+    """
+    plans = recorded(gpu)
+    if call in plans:
+        return plans[call]
+
+    def far(other: Call) -> tuple[int, float]:
+        names = ("op", "a", "b", "layout", "output", "fast", "scales", "bias")
+        ratio = sum(
+            max(p, q) / max(min(p, q), 1)
+            for p, q in ((call.m, other.m), (call.k, other.k), (call.n, other.n))
+        )
+        return sum(getattr(call, name) != getattr(other, name) for name in names), ratio
+
+    raise UserError(
+        f"call must be one that was recorded on the {gpu.upper()}, such as "
+        f"{min(plans, key=far)}, not {call}"
+    )

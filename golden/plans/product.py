@@ -44,8 +44,8 @@ def multiply(
     Returns
     -------
     (M, N) ndarray
-        Values of the output format's type, or codes if A holds codes. A NaN is the format's
-        canonical one.
+        Values of the output format's type, or codes if A holds codes. A NaN has all bits but the
+        sign, as those of NVIDIA's conversions and instructions have.
 
     Raises
     ------
@@ -157,5 +157,5 @@ def _rounded(total: np.ndarray, plan: Plan, values: bool) -> np.ndarray:
     target, source = FORMATS[plan.output], plan.spec.output
     codes = total.view(code_dtype(source))
     codes = np.asarray(convert(codes, source.name, plan.output)).astype(code_dtype(target))
-    codes[np.isnan(total)] = target.canonical_nan
+    codes[np.isnan(total)] = (1 << target.storage_bits - 1) - 1
     return codes.view(number_dtype(target)) if values else codes

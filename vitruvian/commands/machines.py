@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
@@ -9,6 +10,7 @@ from vitruvian.commands.machines_check import add_check, refuse_check_options, r
 from vitruvian.commands.machines_results import add_results, refuse_results_options, run_results
 from vitruvian.commands.options import add_json
 from vitruvian.common.errors import UserError
+from vitruvian.common.files import output_path, write_all
 from vitruvian.common.table import counted, open_console, print_table
 
 if TYPE_CHECKING:
@@ -25,12 +27,16 @@ NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such fi
 sets in ../shared/data are compared if they are there, and otherwise samples of 103 sets that come
 with the project.
 
+With --c, write rules as C99 without dependencies, for other emulators: a function computes one
+step.
+
 With --errors, compute the errors of each rule on random operands, and with --area, measure the
 area and the delay of its unit. Rows with the same rule are one line."""
 
 _EPILOG = """\
 Example: vitruvian machines h100
          vitruvian machines b200_nvf4_ue4m3_fp32
+         vitruvian machines h100_mma_fp16_fp32 --c rules
          vitruvian machines --check measured/h100_wgmma_e4m3_fp32.npz
          vitruvian machines --errors --area --liberty nangate45 --out docs/results"""
 
@@ -43,6 +49,12 @@ def register(name: str, commands: Any) -> None:
     )
     add_check(parser)
     add_results(parser)
+    parser.add_argument(
+        "--c",
+        metavar="FOLDER",
+        type=output_path(folder=True),
+        help="Write the rule of each row as C99, a file and its header, into this folder.",
+    )
     add_json(parser, "the rows")
     parser.set_defaults(run=_run)
 
@@ -58,11 +70,15 @@ def _run(options: argparse.Namespace) -> int:
     if options.check:
         return run_check(options)
     refuse_check_options(options)
+    if options.c and (wanted or not options.names):
+        raise UserError("--c must come with NAME, and without --errors and --area")
     rows = _chosen(options.names, list(machines().values()))
     if wanted:
         if options.names and not rows:
             raise UserError(f"NAME must have a known rule, not {', '.join(options.names)}")
         return run_results(options, rows)
+    if options.c:
+        return _write_c(Path(options.c), rows, options.json)
     # With --json -, standard output holds nothing but JSON.
     stream = sys.stderr if options.json == "-" else sys.stdout
     if len(rows) == 1:
@@ -87,6 +103,34 @@ def _run(options: argparse.Namespace) -> int:
         print_table(console, header, cells, note=count)
     if options.json:
         write_json(options.json, {"rows": records})
+    return 0
+
+
+def _write_c(folder: Path, rows: list["Machine"], json: str | None) -> int:
+    """Write the rules that have such a form; if none has, say why."""
+    from vitruvian.golden.machines.c_source import c_source, function_name
+
+    files: dict[Path, bytes | str] = {}
+    written: list[dict[str, str]] = []
+    refused: dict[str, str] = {}
+    for row in rows:
+        try:
+            made = c_source(row)
+        except UserError as error:
+            refused[row.stem] = str(error)
+            continue
+        files[folder / f"{row.stem}.h"], files[folder / f"{row.stem}.c"] = made
+        written.append({"stem": row.stem, "function": function_name(row)})
+    if not written:
+        raise UserError(next(iter(refused.values()), "NAME must have a known rule"))
+    write_all(files)
+    stream = sys.stderr if json == "-" else sys.stdout
+    for each in written:
+        print(f"{folder / each['stem']}.c: {each['function']}", file=stream)
+    for text in refused.values():
+        print(f"not written: {text}", file=stream)
+    if json:
+        write_json(json, {"written": written, "refused": sorted(refused)})
     return 0
 
 

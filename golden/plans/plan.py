@@ -151,6 +151,11 @@ def contiguous(k: int, slices: int, tile: int = 128) -> tuple[int, ...]:
         Slices that the library asks for; the last ones may have no tile, and are left out.
     tile : int
         Terms of a tile.
+
+    Examples
+    --------
+    >>> contiguous(16384, 3)
+    (0, 5504, 11008)
     """
     for name, value in (("k", k), ("slices", slices), ("tile", tile)):
         check_int(name, value, 1)
@@ -195,6 +200,12 @@ def scaled_mm(
     ------
     UserError
         If there is no such GPU or format.
+
+    Examples
+    --------
+    >>> print(scaled_mm(512, slices=2))
+    h100_wgmma_e4m3_fp32; 32 terms a step; from zero every 128; 2 slices from 0, 256; \
+factors by tensor; to bf16 (published)
     """
     if gpu not in _SCALED:
         raise UserError(f"gpu must be one of {', '.join(_SCALED)}, not {gpu!r}")

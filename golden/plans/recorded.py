@@ -67,6 +67,11 @@ def recorded(gpu: str = "h200") -> Mapping[Call, Plan]:
     ------
     UserError
         If there are none.
+
+    Examples
+    --------
+    >>> len(recorded("h200"))
+    932
     """
     if gpu not in GPUS:
         raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
@@ -111,6 +116,12 @@ def find(call: Call, gpu: str = "h200") -> Plan:
     UserError
         If this call was not recorded on the GPU: a library may compute it in another way than
         calls of other shapes. The message names the recorded call that is nearest in size.
+
+    Examples
+    --------
+    >>> call = Call(op="mm", a="fp16", b="fp16", m=512, k=512, n=512, output="fp16")
+    >>> print(find(call))
+    h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
     """
     plans = recorded(gpu)
     if call in plans:

@@ -23,6 +23,7 @@ FACE = (
     "vitruvian.jax",
     "vitruvian.machines",
     "vitruvian.ops",
+    "vitruvian.plans",
     "vitruvian.products",
     "vitruvian.sparse",
     "vitruvian.torch",

@@ -6,7 +6,7 @@ picoseconds, femtofarads and µm² here, so no other module needs to know the fi
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
@@ -53,9 +53,9 @@ class LibertyTable:
 class Arc:
     """The delay in ps from an input edge to an output edge (rise = 1, fall = 0).
 
-    ``kind`` is ``delay`` (logic), ``clock`` (clock to output) or ``setup``. A set-up arc has the
-    data pin as its ``target``, a delay table indexed by (clock slew, data slew) and no ``slew``
-    table.
+    ``kind`` is ``delay`` (logic), ``clock`` (clock to output), ``gate`` (clock to gated clock),
+    ``setup`` or ``hold``. A set-up or hold arc has the data pin as its ``target``, a delay table
+    indexed by (clock slew, data slew) and no ``slew`` table.
     """
 
     source: str
@@ -67,12 +67,25 @@ class Arc:
     slew: LibertyTable | None
 
 
+@dataclass(frozen=True)
+class ClockGate:
+    """Pins of a cell that passes a clock while an enable is set.
+
+    A latch in it takes the enable while the clock is low, so that only its value at the rising edge
+    counts.
+    """
+
+    clock: str
+    enable: str
+    output: str
+
+
 @dataclass
 class LibertyCell:
     """A library cell.
 
     ``caps`` maps each input pin to its (fall, rise) capacitance in fF, and ``max_ff`` each output
-    that has a limit to its largest load in fF.
+    that has a limit to its largest load in fF. ``gate`` is set for a clock gate.
     """
 
     name: str
@@ -83,6 +96,7 @@ class LibertyCell:
     clock: str | None
     is_latch: bool
     max_ff: dict[str, float] = field(default_factory=dict)
+    gate: ClockGate | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +232,27 @@ def _cell(
     clocks = [arc.source for arc in cell.arcs if arc.kind == "clock"]
     if cell.clock is None and clocks and not cell.is_latch:
         cell.clock = clocks[0]
+    cell.gate = _clock_gate(group)
+    if cell.gate is not None:
+        cell.clock, cell.is_latch = cell.gate.clock, False
+        cell.arcs = [
+            replace(arc, kind="gate") if arc.target == cell.gate.output else arc
+            for arc in cell.arcs
+        ]
     return cell
+
+
+def _clock_gate(group: Group) -> ClockGate | None:
+    """Return the pins of a clock gate for rising edges without a pin for tests, or None."""
+    if group.attributes.get("clock_gating_integrated_cell") != "latch_posedge":
+        return None
+    roles = {
+        role: pin.arguments[0]
+        for pin in group.all("pin")
+        for role in ("clock", "enable", "out")
+        if pin.attributes.get(f"clock_gate_{role}_pin") == "true"
+    }
+    return ClockGate(clock=roles["clock"], enable=roles["enable"], output=roles["out"])
 
 
 _KINDS = {
@@ -227,7 +261,10 @@ _KINDS = {
     "falling_edge": "clock",
     "setup_rising": "setup",
     "setup_falling": "setup",
+    "hold_rising": "hold",
+    "hold_falling": "hold",
 }
+_CHECKS = ("setup", "hold")
 
 
 def _arcs(
@@ -237,7 +274,7 @@ def _arcs(
     if kind is None:
         return []
     tables = {
-        part.name: read_table(part, templates, time, time if kind == "setup" else load)
+        part.name: read_table(part, templates, time, time if kind in _CHECKS else load)
         for part in timing.groups
         if part.name.startswith(("cell_", "rise_", "fall_"))
     }
@@ -245,7 +282,7 @@ def _arcs(
     arcs = []
     for source in str(timing.attributes["related_pin"]).split():
         for edge, word in enumerate(("fall", "rise")):
-            if kind == "setup":
+            if kind in _CHECKS:
                 if f"{word}_constraint" in tables:
                     arcs.append(Arc(source, pin, kind, 1, edge, tables[f"{word}_constraint"], None))
                 continue

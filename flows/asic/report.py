@@ -144,8 +144,11 @@ def path_table(row: AreaRow, target: int) -> tuple[list[str], list[list[str]]]:
     ]
     # The set-up time ends the path; it belongs to the register that captures the data.
     if worst.setup_ps:
+        due = worst.delay_ps + worst.late_ps
+        lines.append([f"{due:.1f}", f"{worst.setup_ps:.1f}", "", "", "set-up", worst.end])
+    if worst.late_ps:
         lines.append(
-            [f"{worst.delay_ps:.1f}", f"{worst.setup_ps:.1f}", "", "", "set-up", worst.end]
+            [f"{worst.delay_ps:.1f}", f"{-worst.late_ps:.1f}", "", "", "later clock", worst.end]
         )
     return header, lines
 

@@ -2,12 +2,14 @@
 
 The analysis is graph-based and uses the library's look-up tables, as OpenSTA does, whose figures
 it reproduces. It keeps the worst slew and the worst arrival at every net and edge. The clock is
-ideal and has zero slew. Every net has the wire capacitance of a layout, or else that of the
+ideal and has zero slew; behind a clock gate it comes later (``flows.asic.clocks``), which lengthens
+paths that begin there and shortens those that end there. Every net has the wire capacitance of a layout, or else that of the
 library's default wire-load model, or none if the library has no such model. A library cell drives
 each input, and its delay beyond the unloaded delay counts; each output carries a load. Delays are
 interpolated linearly in slew and load, and extended linearly outside the table.
 
-The analysis does not model hold, recovery and removal checks, clock trees, false paths or latches.
+``flows.asic.hold`` checks hold times. Recovery and removal checks, clock trees, false paths and
+latches are not modelled.
 If a cell's delay depends on a constant at another input, the worst condition counts.
 """
 
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.flows.asic.clocks import clock_arrivals, gates_of
 from vitruvian.flows.asic.liberty import (
     Arc,
     LibertyCell,
@@ -54,6 +57,7 @@ class TimingPath:
     """A longest path; ``delay_ps`` includes clock-to-output and set-up times where they apply.
 
     ``start`` and ``end`` are bits of ports or registers with the names of the RTL, as ``sum[3]``.
+    ``late_ps`` is the time by which the clock arrives late at the end, which counts as negative.
     """
 
     kind: str
@@ -62,6 +66,7 @@ class TimingPath:
     delay_ps: float
     setup_ps: float
     steps: tuple[PathStep, ...]
+    late_ps: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +164,10 @@ class TimingGraph:
         The arcs of the library.
     driver_arcs : list of (int, int, int)
         Edge, delay table and slew table of the driver of every input.
+    gates : list of int
+        Instance that gates the clock of each instance, or -1.
+    clock : (I, 2) ndarray of float
+        Arrival and slew of the rising clock at each instance, ps.
     """
 
     def __init__(
@@ -193,6 +202,8 @@ class TimingGraph:
         for bit, capacitance in (wires_ff or {}).items():
             if bit in self.nets:
                 self.load[2 * self.nets[bit] : 2 * self.nets[bit] + 2] += capacitance
+        self.gates = gates_of(self.instances)
+        self.clock = clock_arrivals(self.instances, self.gates, self.load)
         self._names = _net_names(netlist, self.nets)
         self._collect()
 
@@ -259,7 +270,7 @@ class TimingGraph:
         # Columns: source node, target node, delay table, slew table, instance, label.
         rows: list[tuple[int, int, int, int, int, int]] = []
         self.labels: list[Arc] = []
-        # A launch has no source node: the ideal clock reaches every register at time 0.
+        # A launch has no source node: the clock reaches every register at a known time.
         launches: list[tuple[int, int, int, int, int]] = []
         self.captures: list[tuple[int, Arc, int]] = []
         for number, (_, cell, pins) in enumerate(self.instances):
@@ -269,6 +280,8 @@ class TimingGraph:
                         self.captures.append((number, arc, 2 * pins[arc.target] + arc.target_edge))
                     continue
                 if arc.target not in pins or arc.source not in pins or arc.slew is None:
+                    continue
+                if arc.kind == "gate":
                     continue
                 target = 2 * pins[arc.target] + arc.target_edge
                 delay, slew = tables.add(arc.delay), tables.add(arc.slew)
@@ -322,12 +335,12 @@ class TimingGraph:
             self.slew[nodes] = np.maximum(self.slew[nodes], slews)
 
     def _launch_registers(self) -> None:
-        node, delay, slew, _, _ = self.launches.T
-        zero, load = np.zeros(len(node)), self.load[node]
-        arrivals = self.tables(delay, zero, load)
+        node, delay, slew, number, _ = self.launches.T
+        (begin, steep), load = self.clock[number].T, self.load[node]
+        arrivals = begin + self.tables(delay, steep, load)
         # ``maximum.at`` handles nodes that occur several times in one array.
         np.maximum.at(self.arrival[1], node, arrivals)
-        np.maximum.at(self.slew, node, self.tables(slew, zero, load))
+        np.maximum.at(self.slew, node, self.tables(slew, steep, load))
         worst = arrivals == self.arrival[1, node]
         # Encode launch number n as -2 - n, since -1 means "no predecessor".
         self.previous[1, node[worst]] = -2 - np.flatnonzero(worst)
@@ -348,13 +361,14 @@ class TimingGraph:
 
     def _pick(self) -> PathTiming:
         # An end is the name of an output or the number of a register, whose name takes a search.
-        ends: dict[str, tuple[float, float, int, int, str | int]] = {}
+        ends: dict[str, tuple[float, float, float, int, int, str | int]] = {}
 
         def offer(
-            kind: str, total: float, setup: float, tag: int, node: int, end: str | int
-        ) -> None:
+            kind: str, total: float, setup: float, tag: int, node: int, end: str | int,
+            late: float = 0.0,
+        ) -> None:  # fmt: skip
             if np.isfinite(total) and (kind not in ends or total > ends[kind][0]):
-                ends[kind] = (float(total), setup, tag, node, end)
+                ends[kind] = (float(total), setup, late, tag, node, end)
 
         for net, label in self.outputs.items():
             for node in (2 * net, 2 * net + 1):
@@ -362,17 +376,22 @@ class TimingGraph:
                 offer(CLASSES[3], self.arrival[1, node], 0.0, 1, node, label)
         for number, arc, node in self.captures:
             if np.isfinite(self.arrival[:, node]).any():
-                # The clock slew is 0; the set-up time depends on the slew of the data.
-                setup = arc.delay(0.0, float(self.slew[node]))
+                # The set-up time depends on the slews of the clock and of the data.
+                late, steep = map(float, self.clock[number])
+                setup = arc.delay(steep, float(self.slew[node]))
                 for tag in (0, 1):
-                    total = self.arrival[tag, node] + setup
-                    offer(CLASSES[1 + tag], total, setup, tag, node, number)
+                    total = self.arrival[tag, node] + setup - late
+                    offer(CLASSES[1 + tag], total, setup, tag, node, number, late)
         paths: dict[str, TimingPath] = {}
         for kind in CLASSES:
             if kind in ends:
-                total, setup, tag, node, end = ends[kind]
+                total, setup, late, tag, node, end = ends[kind]
                 label = end if isinstance(end, str) else self._register(end)
-                paths[kind] = self._path(kind, total, setup, tag, node, label)
+                start, steps = self._path(tag, node)
+                paths[kind] = TimingPath(
+                    kind=kind, start=start, end=label, delay_ps=total, setup_ps=setup, steps=steps,
+                    late_ps=late,
+                )  # fmt: skip
         return PathTiming(paths=paths)
 
     def _register(self, number: int) -> str:
@@ -398,10 +417,8 @@ class TimingGraph:
                 found += outputs
         return found
 
-    def _path(
-        self, kind: str, total: float, setup: float, tag: int, node: int, end: str
-    ) -> TimingPath:
-        """Follow the predecessors from an endpoint back to its input or register."""
+    def _path(self, tag: int, node: int) -> tuple[str, tuple[PathStep, ...]]:
+        """Return the begin of a path and its cells, from an endpoint back to input or register."""
         steps: list[PathStep] = []
         start = ""
         while True:
@@ -414,8 +431,8 @@ class TimingGraph:
                 node = int(self.arcs[row, 0])
                 continue
             arc, (name, cell, _) = self.labels[label], self.instances[number]
-            # The step's delay is the difference of arrivals; a launch starts at time 0.
-            before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else 0.0
+            # The step's delay is the difference of arrivals; a launch starts with its clock.
+            before = self.arrival[tag, self.arcs[row, 0]] if row >= 0 else self.clock[number, 0]
             steps.append(
                 PathStep(
                     cell=name,
@@ -429,12 +446,29 @@ class TimingGraph:
             )
             if row < 0:
                 start = self._register(int(number))
+                steps += self._gate_step(int(number))
                 break
             node = int(self.arcs[row, 0])
-        return TimingPath(
-            kind=kind, start=start, end=end, delay_ps=total, setup_ps=setup,
-            steps=tuple(reversed(steps)),
-        )  # fmt: skip
+        return start, tuple(reversed(steps))
+
+    def _gate_step(self, number: int) -> list[PathStep]:
+        """Return the clock gate in front of a register as a step, or nothing without a gate."""
+        if self.gates[number] < 0:
+            return []
+        name, cell, pins = self.instances[self.gates[number]]
+        assert cell.gate is not None
+        late = float(self.clock[number, 0])
+        return [
+            PathStep(
+                cell=name,
+                kind=cell.name,
+                through=f"{cell.gate.clock}->{cell.gate.output}",
+                net=self._names[pins[cell.gate.output]],
+                edge="rise",
+                delay_ps=late,
+                arrival_ps=late,
+            )
+        ]
 
 
 def _driver(library: Library, name: str) -> LibertyCell:

@@ -13,6 +13,9 @@ cells by the delays of the whole design (``flows.asic.sizing``). It looks for fu
 has made gates, which finds the fewest gates around them. If the design then misses a tight target,
 it also looks in the gates as they were written, which have shorter paths, and the faster result
 counts.
+
+Both recipes can give registers with an enable a gated clock (``flows.asic.gates``), with buffers
+where a hold time needs them (``flows.asic.hold``).
 """
 
 import json
@@ -32,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from vitruvian.common.cache import ResultCache, digest
-from vitruvian.flows.asic import adders
+from vitruvian.flows.asic import adders, gates, hold
 from vitruvian.flows.asic import liberty as liberty_format
 from vitruvian.flows.asic.sizing.fit import fit
 from vitruvian.flows.yosys import WORKER, SynthesisError
@@ -41,6 +44,8 @@ RELAXED_PS = 10000
 TIGHT_PS = 500
 #: Number of the recipe with full adders, for stored results: it counts up with each change of it.
 _ADDERS_VERSION = 7
+#: The same of everything about clock gates.
+_GATES_VERSION = 1
 #: Number of choices of the forms of full adders.
 _CHOICES = 2
 
@@ -75,6 +80,9 @@ class SynthesisRecipe:
         on wide windows and wide multipliers and changes areas by a few per cent.
     adders : bool
         If True, use the library's full adders. The published recipe does not.
+    clock_gates : int
+        The least number of registers with the same enable that get a gated clock; 0 for no clock
+        gates, as in the published recipe.
     avoid : tuple of str
         Cells of the library that the design must not have.
     """
@@ -84,11 +92,12 @@ class SynthesisRecipe:
     booth: bool = False
     sweep: bool = True
     adders: bool = False
+    clock_gates: int = 0
     avoid: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters without those that only other recipes have."""
-        usual = {"sweep": True, "adders": False, "avoid": ()}
+        usual = {"sweep": True, "adders": False, "clock_gates": 0, "avoid": ()}
         return {k: value for k, value in asdict(self).items() if usual.get(k) != value}
 
     def dont_use(self) -> str:
@@ -98,6 +107,10 @@ class SynthesisRecipe:
     def constraint(self) -> str:
         """Return the text of ABC's constraint file."""
         return f"set_driving_cell {self.driving_cell}\nset_load {self.load_ff:g}\n"
+
+    def conditions(self) -> dict[str, Any]:
+        """Return the surroundings of a design, as static timing takes them."""
+        return {"driving_cell": self.driving_cell, "load_ff": self.load_ff}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +190,8 @@ def synthesize(
     common = digest(rtlil, top, liberty.read_bytes(), recipe.as_dict(), version("pyosys"), "2")
     if recipe.adders:
         common = digest(common, _ADDERS_VERSION)
+    if recipe.clock_gates:
+        common = digest(common, "clock gates", _GATES_VERSION)
     keys = {target: digest(common, target) for target in targets_ps}
     entries = {target: store.get(key) for target, key in keys.items()}
     missing = [target for target, entry in entries.items() if entry is None]
@@ -187,8 +202,19 @@ def synthesize(
     return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
 
 
+def _gating(recipe: SynthesisRecipe, library: liberty_format.Library) -> list[str]:
+    """Return the commands that insert clock gates; the second one maps inverted enables."""
+    if not recipe.clock_gates:
+        return []
+    return [gates.command(library, recipe.clock_gates), "simplemap"]
+
+
 def _script(
-    top: str, liberty: Path, targets_ps: Sequence[int], recipe: SynthesisRecipe
+    top: str,
+    liberty: Path,
+    targets_ps: Sequence[int],
+    recipe: SynthesisRecipe,
+    gating: Sequence[str] = (),
 ) -> list[str]:
     lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
     booth = " -booth" if recipe.booth else ""
@@ -196,6 +222,7 @@ def _script(
         lines.append(f"synth -flatten{booth} -top {top}")
     else:
         lines += [f"synth -flatten{booth} -noabc -top {top}", f"abc -script {_GATES}", "opt -fast"]
+    lines += gating
     script = "" if recipe.sweep else f" -script {_CELLS}"
     avoid = recipe.dont_use()
     lines.append(f'dfflibmap -liberty "{liberty}"{avoid}')
@@ -215,7 +242,9 @@ def _script(
     return lines
 
 
-def _adders_script(top: str, liberty: Path, written: bool) -> list[str]:
+def _adders_script(
+    top: str, liberty: Path, written: bool, gating: Sequence[str] = ()
+) -> list[str]:
     """Return the commands that make gates and full adders of a design, as ``found.json``.
 
     If ``written`` is true, they look in the gates as they were written, not after ABC.
@@ -225,6 +254,7 @@ def _adders_script(top: str, liberty: Path, written: bool) -> list[str]:
         "read_rtlil design.il",
         f"hierarchy -check -top {top}",
         f"synth -flatten{' -noabc' if written else ''} -top {top}",
+        *gating,
         "extract_fa -fa",
         "techmap -map adders.v",
         "techmap",
@@ -269,8 +299,15 @@ def _run(
             (folder / "adders.v").write_text(adders.MAP)
             mapper = _AdderMapper(folder, top, rtlil, recipe, _parsed(liberty.read_bytes()))
             return {target: mapper.entry(target) for target in targets_ps}
-        text = _work(folder, top, _script(top, cells, targets_ps, recipe))
-        return {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
+        library = _parsed(liberty.read_bytes()) if recipe.clock_gates else None
+        gating = _gating(recipe, library) if library is not None else ()
+        text = _work(folder, top, _script(top, cells, targets_ps, recipe, gating))
+        entries = {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
+        for entry in entries.values() if library is not None else ():
+            gates.share(entry["netlist"], library, **recipe.conditions())
+            hold.mend(entry["netlist"], library, **recipe.conditions())
+            entry |= _areas(entry["netlist"], library)
+        return entries
 
 
 @lru_cache(maxsize=2)
@@ -291,10 +328,8 @@ class _AdderMapper:
         library: liberty_format.Library,
     ) -> None:
         self._folder, self._top, self._rtlil = folder, top, rtlil
-        self._conditions: dict[str, Any] = {
-            "driving_cell": recipe.driving_cell,
-            "load_ff": recipe.load_ff,
-        }
+        self._conditions = recipe.conditions()
+        self._gating = _gating(recipe, library)
         self._library = library
         self._found: dict[bool, str] = {}
 
@@ -304,24 +339,19 @@ class _AdderMapper:
         tries: list[tuple[float, dict[str, Any]]] = []
         for written in (False, True):
             for entry in self._mapped(target, written):
+                if self._gating:
+                    gates.share(entry["netlist"], self._library, **self._conditions)
                 adders.sort_pins(entry["netlist"], self._library, **self._conditions)
                 fitted = fit(entry["netlist"], self._library, target_ps=wanted, **self._conditions)
-                entry |= self._areas(entry["netlist"], fitted.area)
+                if self._gating:
+                    hold.mend(entry["netlist"], self._library, **self._conditions)
+                entry |= _areas(entry["netlist"], self._library)
+                if not self._gating:
+                    entry["area_um2"] = fitted.area
                 if wanted is None or fitted.delay <= wanted:
                     return entry
                 tries.append((fitted.delay, entry))
         return min(tries, key=lambda one: one[0])[1]
-
-    def _areas(self, netlist: dict[str, Any], area: float) -> dict[str, Any]:
-        kinds = Counter(cell["type"] for cell in netlist["cells"].values())
-        registers = {kind: n for kind, n in kinds.items() if self._library.cells[kind].clock}
-        return {
-            "area_um2": area,
-            "sequential_area_um2": sum(
-                n * self._library.cells[kind].area_um2 for kind, n in registers.items()
-            ),
-            "cells": dict(sorted(kinds.items())),
-        }
 
     def _mapped(self, target: int, written: bool) -> list[dict[str, Any]]:
         """Map the design for each choice of the adders' forms; the smallest comes first.
@@ -330,7 +360,7 @@ class _AdderMapper:
         """
         folder, top, cells = self._folder, self._top, self._folder / "cells.lib"
         if written not in self._found:
-            _work(folder, top, _adders_script(top, cells, written))
+            _work(folder, top, _adders_script(top, cells, written, self._gating))
             self._found[written] = (folder / "found.json").read_text()
         in_front: dict[tuple[str, str], float] = {}
         entries: list[dict[str, Any]] = []
@@ -344,6 +374,19 @@ class _AdderMapper:
                 break
             in_front = adders.learn(entries[-1]["netlist"], choice.names, self._library)
         return sorted(entries, key=lambda entry: entry["area_um2"])
+
+
+def _areas(netlist: dict[str, Any], library: liberty_format.Library) -> dict[str, Any]:
+    """Return the areas of a mapped netlist, and its numbers of cells."""
+    kinds = Counter(cell["type"] for cell in netlist["cells"].values())
+    areas = {kind: many * library.cells[kind].area_um2 for kind, many in kinds.items()}
+    return {
+        "area_um2": sum(areas.values()),
+        "sequential_area_um2": sum(
+            area for kind, area in areas.items() if library.cells[kind].clock is not None
+        ),
+        "cells": dict(sorted(kinds.items())),
+    }
 
 
 def _work(folder: Path, top: str, script: Sequence[str]) -> str:

@@ -76,7 +76,7 @@ def library(name: str = BUILT_IN, *, driving_cell: str = "BUF_X4") -> CellLibrar
     pins = cells[driving_cell]
     if len(pins.caps) != 1 or not any(arc.kind == "delay" for arc in pins.arcs):
         raise UserError(f"driving cell must have one input and a delay, not {driving_cell!r}")
-    if not any(cell.clock for cell in cells.values()):
+    if not any(cell.clock and cell.gate is None for cell in cells.values()):
         raise UserError(f"liberty {name} must hold a flip-flop with clock-to-output timing")
     return result
 

@@ -293,7 +293,8 @@ def _larger(cells: Sequence[LibertyCell]) -> dict[int, int]:
     families: dict[str, list[tuple[int, int]]] = {}
     for kind, cell in enumerate(cells):
         match = re.fullmatch(r"(.+_X)(\d+)", cell.name)
-        if match:
+        # The loads of clocks, which decide the sizes of clock gates, are not known here.
+        if match and cell.gate is None:
             families.setdefault(match[1], []).append((int(match[2]), kind))
     return {
         one[1]: other[1]

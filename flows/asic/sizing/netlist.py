@@ -378,6 +378,7 @@ def _circuit(
         arrival=np.full((nets, 2), -np.inf),
         slew=np.zeros((nets, 2)),
         ends=np.array(ends, np.int64).reshape(-1, 4),
+        clock=np.vstack([graph.clock, np.zeros((spare, 2))]),
     )
 
 
@@ -392,7 +393,7 @@ def _library_arcs(
         for arc in cell.arcs:
             if arc.kind == "setup":
                 data.setdefault(arc.target, [-1, -1])[arc.target_edge] = tables.add(arc.delay)
-            elif arc.slew is not None and arc.target in slots:
+            elif arc.kind in ("clock", "delay") and arc.slew is not None and arc.target in slots:
                 source = -1 if arc.kind == "clock" else slots[arc.source]
                 edges = arc.source_edge, arc.target_edge
                 delay, slew = tables.add(arc.delay), tables.add(arc.slew)

@@ -16,7 +16,8 @@ class Circuit(NamedTuple):
     """A netlist and its library as arrays; the arrays change with the netlist.
 
     K kinds of cells with up to S pins, I instances, N nets, E ends of paths. An axis of length 2 is
-    that of the edges: falling, rising. Clocks are ideal, and their sinks are left out.
+    that of the edges: falling, rising. Clocks arrive when they do at the begin, whatever changes,
+    and their sinks are left out.
 
     Attributes
     ----------
@@ -50,6 +51,8 @@ class Circuit(NamedTuple):
         Load in fF, latest arrival and largest slew in ps.
     ends : (E, 4) ndarray of int64
         Instance (-1: a port), its data pin or the port's net, and the two set-up tables or -1.
+    clock : (I, 2) ndarray of float
+        Arrival and slew of the clock at each instance, ps.
     """
 
     first: np.ndarray
@@ -74,6 +77,7 @@ class Circuit(NamedTuple):
     arrival: np.ndarray
     slew: np.ndarray
     ends: np.ndarray
+    clock: np.ndarray
 
 
 def _look_up(c: Circuit, table: Any, slew: Any, load: Any) -> Any:
@@ -114,7 +118,7 @@ def _evaluate(c: Circuit, net: int) -> None:
     for a in range(c.first[kind], c.first[kind + 1]):
         if c.arcs[a, 0] != c.slot[net]:
             continue
-        start, slew = 0.0, 0.0
+        start, slew = c.clock[inst, 0], c.clock[inst, 1]
         if c.arcs[a, 1] >= 0:
             source = c.pins[inst, c.arcs[a, 1]]
             if source < 0:
@@ -227,7 +231,8 @@ def late(c: Circuit, limit: float, result: np.ndarray) -> None:
         for edge in range(2):
             time = c.arrival[net, edge]
             if time > -np.inf and c.ends[end, 2 + edge] >= 0:
-                time += _look_up(c, c.ends[end, 2 + edge], 0.0, c.slew[net, edge])
+                time += _look_up(c, c.ends[end, 2 + edge], c.clock[inst, 1], c.slew[net, edge])
+                time -= c.clock[inst, 0]
             if time > worst:
                 worst, at = time, edge
         if worst > limit:

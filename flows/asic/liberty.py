@@ -232,7 +232,7 @@ def _cell(
     clocks = [arc.source for arc in cell.arcs if arc.kind == "clock"]
     if cell.clock is None and clocks and not cell.is_latch:
         cell.clock = clocks[0]
-    cell.gate = _clock_gate(group)
+    cell.gate = clock_gate(group)
     if cell.gate is not None:
         cell.clock, cell.is_latch = cell.gate.clock, False
         cell.arcs = [
@@ -242,7 +242,7 @@ def _cell(
     return cell
 
 
-def _clock_gate(group: Group) -> ClockGate | None:
+def clock_gate(group: Group) -> ClockGate | None:
     """Return the pins of a clock gate for rising edges without a pin for tests, or None."""
     if group.attributes.get("clock_gating_integrated_cell") != "latch_posedge":
         return None

@@ -34,6 +34,8 @@ def uniform(mapped: MappedNetwork) -> EventCounts:
         settled=edges,
         arcs=np.zeros((len(mapped.network.target), 2), np.int64),
         states=np.full((registers, 4), CYCLES // 4, np.int64),
+        # All clock gates are open in every cycle.
+        opened=np.full((len(mapped.gates), 4), [0, 0, 0, CYCLES], np.int64),
         last=np.zeros(1, np.int64),
     )
 

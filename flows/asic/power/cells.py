@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vitruvian.common.files import read_whole
-from vitruvian.flows.asic.liberty import LibertyTable, read_table, units
+from vitruvian.flows.asic.liberty import ClockGate, LibertyTable, clock_gate, read_table, units
 from vitruvian.flows.asic.liberty_text import MOST_BYTES, Group, LibertyError, parse_groups
 
 _WATTS = {"mW": 1e6, "uW": 1e3, "nW": 1.0, "pW": 1e-3}
@@ -51,6 +51,12 @@ class PowerCell:
     register: RegisterFunction | None
     energies: tuple[InternalEnergy, ...]
     leakage_nw: float
+    gate: ClockGate | None = None
+
+    @property
+    def is_logic(self) -> bool:
+        """Whether the outputs are functions of the inputs: no register and no clock gate."""
+        return self.register is None and self.gate is None
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,7 @@ def _library(group: Group, name: str) -> PowerLibrary:
                 register=_register(cell),
                 energies=energies,
                 leakage_nw=_leakage(cell, default) * watt,
+                gate=clock_gate(cell),
             )
     return PowerLibrary(
         volts=float(group.attributes["nom_voltage"]) * volt,

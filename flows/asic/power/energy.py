@@ -53,6 +53,10 @@ def energies(
     for the clock of a register, whose conditions are evaluated. Without delays no input is the
     cause, and the mean of all inputs counts.
 
+    A clock gate passes both edges of the clock in the cycles in which it is open, in which the load
+    behind it is switched and its registers take their clock. Its own energy depends on its enable
+    at each edge of the clock, which is that of the following cycle at the falling edge.
+
     Parameters
     ----------
     cycles : int
@@ -84,12 +88,19 @@ def _split(
         # The simulation has no events of the clock, whose edges are known.
         clock = 0.5 * library.volts**2 * cycles * loads[mapped.clock].sum()
         owned[-1, _column("clock")] += clock
+    for number, opened in zip(mapped.gates, counts.opened, strict=True):
+        net = gated_net(mapped.instances[number])
+        if net >= 0:
+            energy = 0.5 * library.volts**2 * opened[2:].sum() * loads[net].sum()
+            owned[number, _column("clock")] += energy
     switching = float(owned.sum())
     caused = _caused(mapped, arcs)
     for number, instance in enumerate(mapped.instances):
-        part = _column("combinational" if instance.cell.register is None else "registers")
+        part = _column(_part(instance.cell))
         for pin, net in instance.pins.items():
             if instance.cell.register is not None and pin == instance.cell.register.clocked_on:
+                continue
+            if instance.cell.gate is not None and pin != instance.cell.gate.enable:
                 continue
             for edge in (0, 1):
                 many = int(edges[net, edge])
@@ -98,13 +109,22 @@ def _split(
                 known = [e for e in instance.cell.energies if e.pin == pin and e.edge == edge]
                 causes = caused.get((number, pin, edge), {})
                 owned[number, part] += _pin_energy(mapped, instance, known, net, many, causes)
-    clocked: dict[tuple[str, int], float] = {}  # cell, 2 × next state + state -> fJ of a cycle
+    # Cell, gate of its clock, 2 × next state + state -> fJ of a cycle
+    clocked: dict[tuple[str, int, int], float] = {}
     for register, number in enumerate(mapped.registers):
-        cell = mapped.instances[number].cell
+        cell, gate = mapped.instances[number].cell, mapped.graph.gates[number]
         for index, many in enumerate(counts.states[register]):
-            if (cell.name, index) not in clocked:
-                clocked[cell.name, index] = _clock_cycle(cell, index >> 1, index & 1)
-            owned[number, _column("clock")] += int(many) * clocked[cell.name, index]
+            if (cell.name, gate, index) not in clocked:
+                slew = float(mapped.graph.clock[number, 1])
+                clocked[cell.name, gate, index] = _clock_cycle(cell, index >> 1, index & 1, slew)
+            owned[number, _column("clock")] += int(many) * clocked[cell.name, gate, index]
+    for number, opened in zip(mapped.gates, counts.opened, strict=True):
+        instance = mapped.instances[number]
+        net = gated_net(instance)
+        ff = loads[net] if net >= 0 else np.zeros(2)
+        for index, many in enumerate(opened):
+            energy = _gate_cycle(instance.cell, index >> 1, index & 1, ff) if many else 0.0
+            owned[number, _column("clock")] += int(many) * energy
     owned /= cycles
     leakage_nw = [instance.cell.leakage_nw for instance in mapped.instances]
     owned[:-1, _column("leakage")] = np.array(leakage_nw) * period_ps * 1e-6  # nW · ps = 1e-6 fJ
@@ -122,7 +142,19 @@ def _owner_part(mapped: MappedNetwork, net: int) -> str:
     owner = mapped.owner[net]
     if owner < 0:
         return "inputs"
-    return "combinational" if mapped.instances[owner].cell.register is None else "registers"
+    return _part(mapped.instances[owner].cell)
+
+
+def _part(cell: PowerCell) -> str:
+    if cell.gate is not None:
+        return "clock"
+    return "combinational" if cell.register is None else "registers"
+
+
+def gated_net(instance: GateInstance) -> int:
+    """Return the net behind a clock gate, or -1."""
+    assert instance.cell.gate is not None
+    return instance.pins.get(instance.cell.gate.output, -1)
 
 
 def _caused(
@@ -167,8 +199,8 @@ def _pin_energy(
     return total + (many - counted) * default
 
 
-def _clock_cycle(cell: PowerCell, data: int, state: int) -> float:
-    """Return the internal energy of both edges of an ideal clock in a cycle, in fJ."""
+def _clock_cycle(cell: PowerCell, data: int, state: int, slew: float) -> float:
+    """Return the internal energy of both edges of a register's clock in a cycle, in fJ."""
     register = cell.register
     assert register is not None
     pins = {register.next_state: data, register.clocked_on: 0}
@@ -179,7 +211,29 @@ def _clock_cycle(cell: PowerCell, data: int, state: int) -> float:
         known = [e for e in cell.energies if e.pin == register.clocked_on and e.edge == edge]
         valid = [e for e in known if not e.when or _holds(e.when, pins)]
         if valid:
-            total += sum(e.table(0.0, 0.0) for e in valid) / len(valid)
+            total += sum(e.table(slew, 0.0) for e in valid) / len(valid)
+    return total
+
+
+def _gate_cycle(cell: PowerCell, opened: int, following: int, load: np.ndarray) -> float:
+    """Return the internal energy of a clock gate for both edges of its clock in a cycle, in fJ.
+
+    Where it is open, its output has the edge too, and the energy is that of the output.
+    """
+    gate = cell.gate
+    assert gate is not None
+    total = 0.0
+    for edge, enable in ((1, opened), (0, following)):
+        pins = {gate.enable: enable, gate.output: opened, gate.clock: edge}
+        known = [
+            e
+            for e in cell.energies
+            if e.pin == (gate.output if opened else gate.clock)
+            and e.edge == edge
+            and (not e.when or _holds(e.when, pins))
+        ]
+        if known:
+            total += sum(e.table(0.0, float(load[edge])) for e in known) / len(known)
     return total
 
 

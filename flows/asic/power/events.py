@@ -1,7 +1,9 @@
 """An event-driven simulation of gates with inertial delays, which Numba compiles.
 
 Every cycle begins with the edge of the clock at time 0, at which the registers take their inputs
-and the operands change. It ends when no event is left; the caller makes sure that this is before
+and the operands change. A register behind a clock gate keeps its state if the enable of the gate
+was 0 at the end of the cycle before; otherwise it takes its input at time 0, too, which its hold
+time makes sure of (``flows.asic.hold``), and changes its outputs later by the delay of the gate. It ends when no event is left; the caller makes sure that this is before
 the next edge. Times are whole femtoseconds, so that the order of events is exact.
 
 A gate schedules a change of its output as soon as its inputs ask for another value. If they ask
@@ -32,8 +34,9 @@ class GateNetwork(NamedTuple):
         Driven gate, and the bits of its input pattern that the net is.
     delay : (E, 2) ndarray of int64
         Delay to the falling and to the rising edge of the gate's output, fs.
-    data : (R,) ndarray of int64
-        Net of the next state of each register.
+    data, enable : (R,) ndarray of int64
+        Net of the next state of each register, and of the enable of its clock gate; without a gate,
+        a net that is 1.
     launch : (L, 3) ndarray of int64
         Register, output net, and 1 if this output is the complement of the state.
     launch_delay : (L, 2) ndarray of int64
@@ -42,6 +45,8 @@ class GateNetwork(NamedTuple):
         Nets of the ports' bits.
     input_delay : (I, 2) ndarray of int64
         Delay of the driver of each input, fs.
+    gates : (G,) ndarray of int64
+        Net of the enable of each clock gate.
     """
 
     truth: np.ndarray
@@ -50,11 +55,13 @@ class GateNetwork(NamedTuple):
     mask: np.ndarray
     delay: np.ndarray
     data: np.ndarray
+    enable: np.ndarray
     launch: np.ndarray
     launch_delay: np.ndarray
     inputs: np.ndarray
     outputs: np.ndarray
     input_delay: np.ndarray
+    gates: np.ndarray
 
 
 class EventCounts(NamedTuple):
@@ -68,6 +75,8 @@ class EventCounts(NamedTuple):
         Edges of a gate's output by the connection that caused them.
     states : (R, 4) ndarray of int64
         Clock edges of each register by 2 × next state + state.
+    opened : (G, 4) ndarray of int64
+        Cycles of each clock gate by 2 × its enable before the rising edge + that after the cycle.
     last : (1,) ndarray of int64
         Time of the latest event of any cycle, fs.
     """
@@ -76,6 +85,7 @@ class EventCounts(NamedTuple):
     settled: np.ndarray
     arcs: np.ndarray
     states: np.ndarray
+    opened: np.ndarray
     last: np.ndarray
 
 
@@ -120,9 +130,11 @@ def simulate(
         # All registers take their inputs before any of them changes its outputs.
         taken = np.empty(len(state), np.int64)
         for r in range(len(state)):
-            taken[r] = value[network.data[r]]
-            if counted:
-                counts.states[r, 2 * taken[r] + state[r]] += 1
+            taken[r] = state[r]
+            if value[network.enable[r]]:
+                taken[r] = value[network.data[r]]
+                if counted:
+                    counts.states[r, 2 * taken[r] + state[r]] += 1
         for k in range(len(network.launch)):
             net = network.launch[k, 1]
             new = taken[network.launch[k, 0]] ^ network.launch[k, 2]
@@ -164,6 +176,10 @@ def simulate(
                         cause[gate] = e
                         heap, size = _push(heap, size, at << NET_BITS | gate)
         counts.last[0] = max(counts.last[0], time)
+        for g in range(len(network.gates)):
+            if counted:
+                net = network.gates[g]
+                counts.opened[g, 2 * before[net] + value[net]] += 1
         for net in range(nets):
             if value[net] != before[net]:
                 if counted:

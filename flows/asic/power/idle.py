@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from vitruvian.flows.asic.power.energy import EnergySplit
+from vitruvian.flows.asic.power.energy import EnergySplit, gated_net
+from vitruvian.flows.asic.power.events import EventCounts
 from vitruvian.flows.asic.power.network import MappedNetwork
 
 
@@ -17,7 +18,8 @@ def idle_instances(mapped: MappedNetwork, held: Mapping[tuple[str, int], int]) -
     """Return for each instance whether no output depends on it while inputs are held.
 
     A gate counts as needed if it drives, through needed gates and registers, an output whose value
-    it can change. Registers have had the time to take values that became constant.
+    it can change. Registers have had the time to take values that became constant. A register whose
+    clock gate stays closed keeps its value, which cannot change an output any more.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def idle_instances(mapped: MappedNetwork, held: Mapping[tuple[str, int], int]) -
 def idle_energy(
     mapped: MappedNetwork,
     split: EnergySplit,
-    edges: np.ndarray,
+    counts: EventCounts,
     idle: np.ndarray,
     *,
     volts: float,
@@ -55,12 +57,19 @@ def idle_energy(
     ----------
     split : EnergySplit
         The energy of all instances.
-    edges : (N, 2) ndarray of int64
-        Falling and rising edges of each net, with those of glitches or without.
+    counts : EventCounts
+        The edges; those of glitches count too.
     idle : (I,) ndarray of bool
         Result of ``idle_instances``.
     """
     total = float(split.owned[:-1][idle].sum())
+    switched = counts.events.copy()
+    if mapped.clock >= 0:
+        switched[mapped.clock] = cycles
+    for number, opened in zip(mapped.gates, counts.opened, strict=True):
+        net = gated_net(mapped.instances[number])
+        if net >= 0:
+            switched[net] = opened[2:].sum()
     for number in np.flatnonzero(idle):
         _, cell, pins = mapped.graph.instances[number]
         for pin, caps in cell.caps.items():
@@ -68,8 +77,7 @@ def idle_energy(
             owner = -1 if net < 0 else mapped.owner[net]
             if net < 0 or (owner >= 0 and idle[owner]):
                 continue
-            switched = np.full(2, cycles) if net == mapped.clock else edges[net]
-            total += 0.5 * volts**2 * float(switched @ np.array(caps)) / cycles
+            total += 0.5 * volts**2 * float(switched[net] @ np.array(caps)) / cycles
     return total
 
 
@@ -103,7 +111,7 @@ class _NeededNets:
         for instance in self._mapped.instances:
             for pin in instance.cell.outputs:
                 net = instance.pins.get(pin, -1)
-                if instance.cell.register is None and net >= 0 and net not in self._inputs:
+                if instance.cell.is_logic and net >= 0 and net not in self._inputs:
                     self._value[net] = int(self._mapped.value[net])
 
     def _settle(self) -> None:
@@ -119,9 +127,15 @@ class _NeededNets:
                         changed = True
             for register, net, inverted in self._mapped.network.launch.tolist():
                 data = int(self._mapped.network.data[register])
+                if self._is_closed(register):
+                    continue
                 if net not in self._value and data in self._value:
                     self._value[net] = self._value[data] ^ inverted
                     changed = True
+
+    def _is_closed(self, register: int) -> bool:
+        """Return whether the clock gate of a register stays closed, so that it keeps its value."""
+        return self._value.get(int(self._mapped.network.enable[register])) == 0
 
     def _truth(self, gate: int, pattern: int) -> int:
         return int(self._mapped.network.truth[gate]) >> pattern & 1
@@ -139,18 +153,20 @@ class _NeededNets:
     def needed(self) -> np.ndarray:
         """Return for each net whether an output depends on it."""
         needed = np.zeros(self._count, bool)
-        data = {
-            net: int(self._mapped.network.data[register])
-            for register, net, _ in self._mapped.network.launch.tolist()
-        }
+        network = self._mapped.network
+        register_of = {net: register for register, net, _ in network.launch.tolist()}
         waiting = [int(net) for net in self._mapped.network.outputs]
         while waiting:
             net = waiting.pop()
+            register = register_of.get(net)
             if needed[net] or net in self._value:
                 continue
+            if register is not None and self._is_closed(register):
+                continue
             needed[net] = True
-            if net in data:
-                waiting.append(data[net])
+            if register is not None:
+                waiting += [int(network.data[register]), int(network.enable[register])]
+                self._add_clock_gate(register, needed)
             elif net in self._inputs:
                 patterns = self._patterns(net)
                 waiting += [
@@ -159,3 +175,10 @@ class _NeededNets:
                     if any(self._truth(net, p) != self._truth(net, p ^ mask) for p in patterns)
                 ]
         return needed
+
+    def _add_clock_gate(self, register: int, needed: np.ndarray) -> None:
+        """Note that the gated clock of a register is needed, if it has one."""
+        mapped = self._mapped
+        number = mapped.graph.gates[mapped.registers[register]]
+        if number >= 0:
+            needed[gated_net(mapped.instances[number])] = True

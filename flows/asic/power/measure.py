@@ -213,9 +213,7 @@ def _idle_fj(
     for port, value in operands.held.items():
         held |= {(p, bit): value >> bit & 1 for p, bit in mapped.input_bits if p == port}
     idle = idle_instances(mapped, held)
-    return idle_energy(
-        mapped, timed, counts.events, idle, volts=library.volts, cycles=settings.cycles
-    )
+    return idle_energy(mapped, timed, counts, idle, volts=library.volts, cycles=settings.cycles)
 
 
 def _period(row: AreaRow, target: int, settings: PowerSettings) -> tuple[float, float]:
@@ -264,6 +262,7 @@ def run(
         settled=np.zeros((nets, 2), np.int64),
         arcs=np.zeros((len(network.target), 2), np.int64),
         states=np.zeros((len(network.data), 4), np.int64),
+        opened=np.zeros((len(network.gates), 4), np.int64),
         last=np.zeros(1, np.int64),
     )
     outputs = np.zeros((cycles, len(network.outputs)), np.uint8)

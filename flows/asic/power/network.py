@@ -42,8 +42,8 @@ class MappedNetwork:
     network : GateNetwork
     graph : TimingGraph
     instances : list of GateInstance
-    registers : list of int
-        Instance of each register.
+    registers, gates : list of int
+        Instance of each register, and of each clock gate.
     arcs : list of (int, str, str)
         Instance, input and output of each connection of ``network``; an input that is connected to
         several pins has the first of them.
@@ -63,6 +63,7 @@ class MappedNetwork:
     graph: TimingGraph
     instances: list[GateInstance]
     registers: list[int]
+    gates: list[int]
     arcs: list[tuple[int, str, str]]
     owner: list[int]
     slew: np.ndarray
@@ -121,6 +122,7 @@ class _NetworkBuilder:
     def build(self) -> MappedNetwork:
         """Collect gates and registers, and settle the gates from all zeros."""
         registers, data, launches, clock = self._registers()
+        gates = [n for n, instance in enumerate(self.instances) if instance.cell.gate is not None]
         truth = np.zeros(self.count + 2, np.uint64)
         base = np.zeros(self.count + 2, np.int64)
         rows = self._gates(truth, base)
@@ -135,11 +137,13 @@ class _NetworkBuilder:
             mask=np.array([row[2] for row in rows], np.int64),
             delay=np.array([row[3] for row in rows], np.int64).reshape(-1, 2),
             data=np.array(data, np.int64),
+            enable=np.array([self._enable(n) for n in registers], np.int64),
             launch=np.array([row[:3] for row in launches], np.int64).reshape(-1, 3),
             launch_delay=np.array([row[3] for row in launches], np.int64).reshape(-1, 2),
             inputs=np.array(inputs, np.int64),
             outputs=np.array(outputs, np.int64),
             input_delay=self._input_delays(inputs),
+            gates=np.array([self._enable(n) for n in gates], np.int64),
         )
         owner = [-1] * (self.count + 2)
         for number, instance in enumerate(self.instances):
@@ -149,9 +153,20 @@ class _NetworkBuilder:
         pattern, value = self._settle(network, base)
         return MappedNetwork(
             network=network, graph=self.graph, instances=self.instances, registers=registers,
-            arcs=[row[4] for row in rows], owner=owner, slew=self.slew, pattern=pattern,
+            gates=gates, arcs=[row[4] for row in rows], owner=owner, slew=self.slew, pattern=pattern,
             value=value, input_bits=input_bits, output_bits=output_bits, clock=clock,
         )  # fmt: skip
+
+    def _enable(self, number: int) -> int:
+        """Return the net of the enable of a clock gate, or of the gate of a register."""
+        gate = number if self.instances[number].cell.gate else self.graph.gates[number]
+        if gate < 0:
+            return self.zero + 1
+        instance = self.instances[gate]
+        pins = instance.cell.gate
+        assert pins is not None
+        constant = self.zero + instance.constants.get(pins.enable, 0)
+        return instance.pins.get(pins.enable, constant)
 
     def _gates(self, truth: np.ndarray, base: np.ndarray) -> list[Any]:
         """Fill the truth tables, and return a row for each connection of a net with a gate.
@@ -161,7 +176,7 @@ class _NetworkBuilder:
         rows = []
         for number, instance in enumerate(self.instances):
             cell = instance.cell
-            if cell.register is not None:
+            if not cell.is_logic:
                 continue
             given = [*instance.pins, *instance.constants]
             inputs = tuple(sorted(pin for pin in given if pin not in cell.outputs))
@@ -201,7 +216,9 @@ class _NetworkBuilder:
         """Return registers, nets of their next states, rows of their outputs, and the clock."""
         registers, data, launches, clocks = [], [], [], set()
         for number, instance in enumerate(self.instances):
-            function = instance.cell.register
+            function, gate = instance.cell.register, instance.cell.gate
+            if gate is not None:
+                clocks.add(instance.pins[gate.clock])
             if function is None:
                 continue
             known = {**instance.pins, **{p: self.zero + v for p, v in instance.constants.items()}}
@@ -211,7 +228,8 @@ class _NetworkBuilder:
                 )
             if function.clocked_on not in instance.pins:
                 raise LibertyError(f"register {instance.name} must have a clock at its rising edge")
-            clocks.add(instance.pins[function.clocked_on])
+            if self.graph.gates[number] < 0:
+                clocks.add(instance.pins[function.clocked_on])
             for pin, text in instance.cell.outputs.items():
                 if pin in instance.pins:
                     inverted = int(text.strip("()") == function.complement)
@@ -254,7 +272,7 @@ class _NetworkBuilder:
         gates = {int(gate) for gate in network.target} | {
             instance.pins[pin]
             for instance in self.instances
-            if instance.cell.register is None
+            if instance.cell.is_logic
             for pin in instance.cell.outputs
             if pin in instance.pins
         }
@@ -290,8 +308,8 @@ def _delays(
 ) -> tuple[np.ndarray, dict[Any, list[float]], dict[Any, list[float]]]:
     """Return mean slews, and the delays in ps of every arc of every instance.
 
-    The keys are (instance, input, output, edge of the output), and of clock-to-output delays
-    (instance, output, edge).
+    The keys are (instance, input, output, edge of the output), and of delays from the clock, with
+    that of its gate, (instance, output, edge).
     """
     nodes = 2 * len(graph.nets)
     total, number = np.zeros(nodes), np.zeros(nodes)
@@ -306,10 +324,10 @@ def _delays(
         add(node, graph.tables(np.full(len(node), slew), np.zeros(len(node)), graph.load[node]))
     launches: dict[Any, list[float]] = {}
     node, delay, slew, instance, label = graph.launches.T
-    zero = np.zeros(len(node))
-    add(node, graph.tables(slew, zero, graph.load[node]))
+    begin, steep = graph.clock[instance].T
+    add(node, graph.tables(slew, steep, graph.load[node]))
     for at, n, name in zip(
-        graph.tables(delay, zero, graph.load[node]), instance, label, strict=True
+        begin + graph.tables(delay, steep, graph.load[node]), instance, label, strict=True
     ):
         arc = graph.labels[name]
         launches.setdefault((n, arc.target, arc.target_edge), []).append(float(at))

@@ -77,16 +77,14 @@ def test_idle_energy_is_that_of_the_gates_and_of_their_pins(mapped: MappedNetwor
     _, split = energies(mapped, power, counts, cycles=counted, period_ps=100.0)
     chosen = idle.idle_instances(mapped, {("mode", 0): 1})
     options = {"volts": power.volts, "cycles": counted}
-    fj = idle.idle_energy(mapped, split, counts.events, chosen, **options)
+    fj = idle.idle_energy(mapped, split, counts, chosen, **options)
     own = sum(split.owned[i] for i in np.flatnonzero(chosen))
     # Pins of u_q at a and c, and of f_q at the clock; the mode has no edges.
     edges = sum(int((np.diff(bits[name][:, 0].astype(int)) != 0).sum()) for name in "ac")
     half = 0.5 * VOLTS**2
     assert fj == pytest.approx(own + half * (edges * CAP / counted + 2 * 0.9))
     assert 0 < own < fj < split.total_fj
-    everything = idle.idle_energy(
-        mapped, split, counts.events, np.ones(len(chosen), bool), **options
-    )
+    everything = idle.idle_energy(mapped, split, counts, np.ones(len(chosen), bool), **options)
     inputs = split.parts["inputs"] + 2 * half * 0.9
     assert everything == pytest.approx(split.owned[:-1].sum() + inputs)
 

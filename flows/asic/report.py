@@ -19,6 +19,8 @@ TILE_NOTE = (
 )
 _ADDERS = "full adders of the library, found by extract_fa; all else: "
 
+_GATED = "clock gates for {} or more registers with the same enable; "
+
 
 def note(settings: Settings) -> str:
     """Return the conditions of a table of area or delay."""
@@ -26,7 +28,8 @@ def note(settings: Settings) -> str:
     usual = (TILE_NOTE if settings.tile else NOTE).replace(
         "BUF_X4 drives, 5 fF load", f"{recipe.driving_cell} drives, {recipe.load_ff:g} fF load"
     )
-    return _ADDERS + usual if recipe.adders else usual
+    gated = _GATED.format(recipe.clock_gates) if recipe.clock_gates else ""
+    return (_ADDERS if recipe.adders else "") + gated + usual
 
 
 def number(value: float | None, digits: int = 0) -> str:

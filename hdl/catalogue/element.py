@@ -43,6 +43,7 @@ def _component(c: Configuration) -> tuple[type[wiring.Component], dict[str, Any]
         "int8_k": config.terms(INT8) if INT8 in config.precisions else 0,
         "pipeline": config.pipeline,
         "isolated": c["isolated"],
+        "gated": c["gated"],
     }
 
 
@@ -58,9 +59,11 @@ ELEMENT = Unit(
         "k": number("k", 1, 64),
         "pipeline": PIPELINE,
         "isolated": flag("hold the operands of precisions that are not in use at zero"),
+        "gated": flag("let registers keep their values while their precision is not in use"),
     },
     default=with_defaults(
-        preset="a100", precisions="fp16-int8", mode=None, k=8, pipeline=3, isolated=False
+        preset="a100", precisions="fp16-int8", mode=None, k=8, pipeline=3, isolated=False,
+        gated=False,
     ),
     component=_component,
     macs=lambda c: _config(c).terms(_mode(c)),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
+from amaranth.lib.wiring import In
 
 from vitruvian.golden.fp.spec import IntDotSpec
 
@@ -70,11 +71,15 @@ class IntDotProduct(PipelinedUnit):
     multiplier : {"booth", "dsp"}
         ``booth``: shared rows and a carry-save tree, for standard cells. ``dsp``: a chain of ``*``
         and ``+``, for the DSP blocks of an FPGA.
+    gated : bool
+        If True, the unit has the port ``valid``.
 
     Members
     -------
     a, b : In(ArrayLayout(8, k))
         Operands.
+    valid : In(1)
+        Whether the operands count; otherwise registers keep their values, and so does the result.
     c : In(32)
         Addend, int32.
     d : Out(32)
@@ -82,8 +87,7 @@ class IntDotProduct(PipelinedUnit):
 
     Latency
     -------
-    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls and has no
-    valid bit.
+    ``latency = pipeline`` cycles, with one result per cycle. The unit never stalls.
 
     Raises
     ------
@@ -96,6 +100,7 @@ class IntDotProduct(PipelinedUnit):
         b: data.View
         c: Signal
         d: Signal
+        valid: Signal
 
     def __init__(
         self,
@@ -104,10 +109,11 @@ class IntDotProduct(PipelinedUnit):
         pipeline: int = 0,
         multiplier: str = "booth",
         addend_cycles: int = 0,
+        gated: bool = False,
     ):
-        self.spec, self.addend_cycles = spec, addend_cycles
+        self.spec, self.addend_cycles, self.gated = spec, addend_cycles, gated
         super().__init__(
-            dot_ports(spec.k, (8, 8), 32),
+            {**dot_ports(spec.k, (8, 8), 32), **({"valid": In(1)} if gated else {})},
             pipeline=pipeline,
             depths=_PIPELINES,
             multiplier=multiplier,
@@ -126,7 +132,8 @@ class IntDotProduct(PipelinedUnit):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        stages = PipelineStages(m, self._ranks, self.addend_cycles)
+        used = self.valid if self.gated else None
+        stages = PipelineStages(m, self._ranks, self.addend_cycles, used=used)
         operands = _IntOperands(
             *(
                 [

@@ -54,6 +54,10 @@ class MultiDot(PipelinedUnit):
         If True, the operands of INT8 are zero in beats of other precisions, and those of the others
         in beats of INT8, so that the datapath that a beat does not use stays still. This needs INT8
         beside other precisions, and ``c`` in the cycle of the operands.
+    gated : bool
+        If True, the unit has the port ``valid``, and the registers of INT8, and those of the other
+        precisions, keep their values in the beats of the others, so that their clock can be gated.
+        This needs registers.
 
     Members
     -------
@@ -63,6 +67,8 @@ class MultiDot(PipelinedUnit):
         Index into ``precisions``; absent if the unit has only one precision.
     precision_b : In(ceil(log2(len(precisions))))
         With ``mixed``, the precision of B, and ``precision`` is that of A.
+    valid : In(1)
+        With ``gated``, whether the operands count; otherwise the result stays the same.
     c, d : In(32), Out(32)
         Addend and result, in FP32 (or the output format of ``specs``) or INT32.
 
@@ -84,6 +90,7 @@ class MultiDot(PipelinedUnit):
     d: Signal
     precision: Signal
     precision_b: Signal
+    valid: Signal
 
     def __init__(
         self,
@@ -96,12 +103,15 @@ class MultiDot(PipelinedUnit):
         addend_cycles: int = 0,
         mixed: bool = False,
         isolated: bool = False,
+        gated: bool = False,
     ):
         if not specs and not int8_k:
             raise ValueError("specs must name at least one precision, not be empty")
         self.specs, self.int8_k = dict(specs), int8_k
         self.saturate, self.addend_cycles, self.mixed = saturate, addend_cycles, mixed
-        self.isolated = isolated
+        self.isolated, self.gated = isolated, gated
+        if gated and not pipeline:
+            raise ValueError("gated must be False without registers, which pipeline=0 has not")
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -118,6 +128,8 @@ class MultiDot(PipelinedUnit):
             members["precision"] = In((len(self.precisions) - 1).bit_length())
             if mixed:
                 members["precision_b"] = members["precision"]
+        if gated:
+            members["valid"] = In(1)
         super().__init__(members, pipeline=pipeline, depths=DEEP_PIPELINES, multiplier=multiplier)
 
     def _check(self) -> None:
@@ -183,15 +195,20 @@ class MultiDot(PipelinedUnit):
             select = self._decoded(m, self.precision, "is")
             select_b = self._decoded(m, self.precision_b, "b_is") if self.mixed else select
         results: list[tuple[str, Value]] = []
+        integer = select.get("int8", Const(0, 1))
         if self.specs:
-            results.append(("float", self._build_float(m, self._stages(m), select, select_b)))
+            stages = self._stages(m, ~integer)
+            results.append(("float", self._build_float(m, stages, select, select_b)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
                 spec=IntDotSpec(k=self.int8_k, saturate=self.saturate),
                 pipeline=self.pipeline,
                 multiplier=self.multiplier,
                 addend_cycles=self.addend_cycles,
+                gated=self.gated,
             )
+            if self.gated:
+                m.d.comb += int8.valid.eq(self.valid & select["int8"])
             bits, used = 8 * self.int8_k, select["int8"]
             m.d.comb += [
                 Value.cast(int8.a).eq(self._isolated(self.a[:bits], used)),
@@ -204,7 +221,6 @@ class MultiDot(PipelinedUnit):
         else:
             stages = self._stages(m)
             # The select passes the same pipeline stages as the results.
-            integer = select["int8"]
             for place in DEEP_PIPELINES[self.pipeline]:
                 integer = stages.cross(place, integer, f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
@@ -222,9 +238,18 @@ class MultiDot(PipelinedUnit):
             m.d.comb += select[name].eq(code == index)
         return select
 
-    def _stages(self, m: Module) -> PipelineStages:
-        """Return the stage boundaries of the floating-point precisions."""
-        return PipelineStages(m, DEEP_PIPELINES[self.pipeline], self.addend_cycles)
+    def _stages(self, m: Module, used: Value | None = None) -> PipelineStages:
+        """Return the stage boundaries of the floating-point precisions.
+
+        In a gated unit, their registers take values if ``used`` is set or None, and the operands
+        are valid.
+        """
+        enable = None
+        if self.gated:
+            enable = self.valid if used is None else self.valid & used
+        return PipelineStages(
+            m, DEEP_PIPELINES[self.pipeline], self.addend_cycles, used=enable
+        )
 
     def _build_float(
         self,

@@ -16,7 +16,7 @@ from vitruvian.common.extras import check
 from vitruvian.common.files import output_path, write_whole
 from vitruvian.common.progress import Progress
 from vitruvian.common.validate import one_of, shortened
-from vitruvian.flows.asic import adders, baseline, cells, report
+from vitruvian.flows.asic import adders, baseline, cells, gates, report
 from vitruvian.flows.asic.measure import TARGETS_PS, AreaRow, Settings, measure
 from vitruvian.flows.asic.synth import SynthesisRecipe
 from vitruvian.flows.fpga import mapping
@@ -139,8 +139,10 @@ def _settings(options: argparse.Namespace) -> Settings:
         raise UserError("--tile must come without --whole, which leaves nothing to put together")
     if options.tile and (options.baseline or options.update_baseline) and modules:
         raise UserError("--tile must come without --modules for baselines")
-    if options.adders and (options.baseline or options.update_baseline):
-        raise UserError("--adders must come without baselines, which have the usual recipe")
+    for given in ("adders", "clock_gates"):
+        if getattr(options, given) and (options.baseline or options.update_baseline):
+            switch = f"--{given.replace('_', '-')}"
+            raise UserError(f"{switch} must come without baselines, which have the usual recipe")
     library, recipe = _conditions(options)
     return Settings(
         library=library,
@@ -159,7 +161,14 @@ def _conditions(options: argparse.Namespace) -> tuple[cells.CellLibrary, Synthes
     library = cells.library(options.liberty, driving_cell=cell)
     if options.adders:
         adders.check(library.cells)
-    return library, SynthesisRecipe(driving_cell=cell, load_ff=options.load, adders=options.adders)
+    if options.clock_gates:
+        gates.clock_gates(library.cells)
+    return library, SynthesisRecipe(
+        driving_cell=cell,
+        load_ff=options.load,
+        adders=options.adders,
+        clock_gates=gates.LEAST if options.clock_gates else 0,
+    )
 
 
 def _measure(options: argparse.Namespace) -> tuple[list[AreaRow], Settings]:
@@ -249,6 +258,7 @@ def _power(options: argparse.Namespace) -> int:
         stimuli=options.stimulus.split(","),
         cycles=options.cycles,
         seed=options.seed,
+        idle=options.idle,
         targets_ps=tuple(dict.fromkeys(options.delay_target or TARGETS_PS[-1:])),
         cache=not options.no_cache,
     )

@@ -20,6 +20,7 @@ from vitruvian.commands.options import (
 )
 from vitruvian.common.files import output_path
 from vitruvian.common.validate import refusal, shortened
+from vitruvian.flows.asic.gates import LEAST
 from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.asic.power.stimulus import STIMULI
 from vitruvian.flows.fpga import mapping
@@ -342,6 +343,11 @@ def _add_surroundings(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Use the full adders of the library, which the usual recipe does not.",
     )
+    command.add_argument(
+        "--clock-gates",
+        action="store_true",
+        help=f"Gate the clock of registers with an enable, if at least {LEAST} share it.",
+    )
 
 
 def _add_power_options(command: argparse.ArgumentParser) -> None:
@@ -374,6 +380,13 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
         default=1000,
         metavar="N",
         help="Count the energy of N cycles (default: %(default)s).",
+    )
+    command.add_argument(
+        "--idle",
+        type=at_least(0, 99),
+        default=0,
+        metavar="PERCENT",
+        help="Leave this share of the cycles without new operands (default: %(default)s).",
     )
     add_seed(command)
     add_no_cache(command, "synthesise again")

@@ -35,6 +35,8 @@ class PowerSettings:
         Period of the clock; by default the longest path of each design, rounded up to 10 ps.
     targets_ps : sequence of int
         Delay targets for ABC, picoseconds.
+    idle : int
+        Percentage of cycles without new operands.
     stimuli : sequence of str
         Keys of ``stimulus.STIMULI``.
     """
@@ -45,6 +47,7 @@ class PowerSettings:
     stimuli: Sequence[str] = tuple(STIMULI)
     cycles: int = CYCLES
     seed: int = 1
+    idle: int = 0
     targets_ps: Sequence[int] = (TIGHT_PS,)
     cache: bool = True
 
@@ -54,7 +57,8 @@ class PowerRow:
     """Power of one variant at one delay target under one stimulus.
 
     ``idle_fj`` is the energy of a cycle in gates that only precisions need which are not in use, or
-    None for a unit with one precision.
+    None for a unit with one precision. ``busy_share`` is that of the cycles with new operands, whose
+    multiply-accumulates count.
     """
 
     variant: Variant
@@ -70,16 +74,22 @@ class PowerRow:
     settled_edges: int
     stages: list[dict[str, float]]
     idle_fj: float | None = None
+    busy_share: float = 1.0
+
+    @property
+    def macs(self) -> float:
+        """The multiply-accumulates of a cycle, on average."""
+        return self.variant.macs * self.busy_share
 
     @property
     def pj_per_mac(self) -> float:
         """The energy of a multiply-accumulate with delays, pJ."""
-        return self.timed.total_fj / self.variant.macs / 1000
+        return self.timed.total_fj / self.macs / 1000
 
     @property
     def zero_delay_pj_per_mac(self) -> float:
         """The energy of a multiply-accumulate without delays, pJ."""
-        return self.zero_delay.total_fj / self.variant.macs / 1000
+        return self.zero_delay.total_fj / self.macs / 1000
 
     @property
     def glitch_share(self) -> float:
@@ -105,6 +115,7 @@ class PowerRow:
             "macs": self.variant.macs,
             "delay_target_ps": self.target_ps,
             "stimulus": self.stimulus,
+            **({} if self.busy_share == 1 else {"busy_share": round(self.busy_share, 4)}),
             "cycles": self.cycles,
             "period_ps": round(self.period_ps, 1),
             "longest_path_ps": round(self.path_ps, 1),
@@ -145,7 +156,9 @@ def measure_power(
     # Operands first: a wrong stimulus or unit is found before the synthesis.
     drawn = [
         {
-            name: stimulus(variant, name, cycles=settings.cycles, seed=settings.seed)
+            name: stimulus(
+                variant, name, cycles=settings.cycles, seed=settings.seed, idle=settings.idle
+            )
             for name in dict.fromkeys(settings.stimuli)
         }
         for variant in variants
@@ -191,6 +204,7 @@ def measure_power(
                         mapped, counts, volts=library.volts, cycles=settings.cycles
                     ),
                     idle_fj=_idle_fj(mapped, operands, timed, counts, library, settings),
+                    busy_share=operands.busy_share,
                 )
             )  # fmt: skip
             progress(f"simulate {label}", len(rows), total)

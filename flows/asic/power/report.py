@@ -32,7 +32,7 @@ def table(rows: Sequence[PowerRow]) -> tuple[list[str], list[list[str]]]:
     lines = []
     several = any(row.idle_share is not None for row in rows)
     for row in rows:
-        parts = [row.timed.parts[part] / row.variant.macs / 1000 for part in PARTS]
+        parts = [row.timed.parts[part] / row.macs / 1000 for part in PARTS]
         lines.append(
             [
                 row.variant.unit.name,
@@ -67,6 +67,11 @@ def note(rows: Sequence[PowerRow], library: PowerLibrary, *, seed: int) -> str:
         texts.append(
             "idle: the share of the energy in gates, and in their input pins, that cannot change "
             "a result while the precision in use stays the same"
+        )
+    if any(row.busy_share < 1 for row in rows):
+        texts.append(
+            f"{100 * rows[0].busy_share:.1f} % of the cycles have new operands, and only their "
+            "multiply-accumulates count"
         )
     lacking = [
         word

@@ -41,6 +41,8 @@ class PowerStimulus:
         Outputs about which golden says nothing, such as the flags of another project's unit.
     held : dict of str to int
         Inputs that keep one value, which says what the unit computes, and this value.
+    busy : (C,) ndarray of bool, optional
+        Cycles that have new operands; without it, all have.
     """
 
     inputs: dict[str, np.ndarray]
@@ -48,6 +50,12 @@ class PowerStimulus:
     latency: int = 0
     unknown: frozenset[str] = frozenset()
     held: Mapping[str, int] = field(default_factory=dict)
+    busy: np.ndarray | None = None
+
+    @property
+    def busy_share(self) -> float:
+        """The share of the counted cycles that have new operands."""
+        return 1.0 if self.busy is None else float(self.busy[self.warm_up :].mean())
 
     @property
     def warm_up(self) -> int:
@@ -55,8 +63,12 @@ class PowerStimulus:
         return self.latency + 1
 
 
-def stimulus(variant: Variant, name: str, *, cycles: int, seed: int) -> PowerStimulus:
-    """Return operands of a variant of ``dot`` or ``intdot`` with golden's results.
+def stimulus(
+    variant: Variant, name: str, *, cycles: int, seed: int, idle: int = 0
+) -> PowerStimulus:
+    """Return operands of a variant of ``dot``, ``intdot`` or ``element`` with golden's results.
+
+    A unit with the port ``valid`` gets a 1 there in cycles with new operands.
 
     Parameters
     ----------
@@ -66,6 +78,8 @@ def stimulus(variant: Variant, name: str, *, cycles: int, seed: int) -> PowerSti
         Number of cycles that are counted; those of the warm-up come before them.
     seed : int
         Seed of the random numbers.
+    idle : int
+        Percentage of cycles without new operands: operands and results stay as they were.
 
     Raises
     ------
@@ -100,11 +114,21 @@ def stimulus(variant: Variant, name: str, *, cycles: int, seed: int) -> PowerSti
         port: _bits(np.asarray(array), widths[port], component.signature.members[port].shape)
         for port, array in values.items()
     }
+    busy = np.arange(cycles) == 0
+    busy |= np.random.default_rng(seed + 1).random(cycles) >= idle / 100
+    latest = np.maximum.accumulate(np.where(busy, np.arange(cycles), 0))
+    bits = {port: rows[latest] for port, rows in bits.items()}
     expected = {"d": bits.pop("d")}
+    if "valid" in component.signature.members:
+        bits["valid"] = busy.astype(np.uint8)[:, None]
+        if held and not idle:
+            held["valid"] = 1
     for port, value in held.items():
         column = np.full((cycles, 1), value)
         bits[port] = _bits(column, 64, component.signature.members[port].shape)
-    return PowerStimulus(inputs=bits, expected=expected, latency=latency, held=held)
+    return PowerStimulus(
+        inputs=bits, expected=expected, latency=latency, held=held, busy=busy if idle else None
+    )
 
 
 def _spec_of_mode(component: MultiDot, mode: str) -> DotSpec | IntDotSpec:

@@ -94,6 +94,10 @@ class PipelineStages:
         The boundaries that have registers; all other boundaries are wires.
     addend_cycles : int
         Cycles by which the addend comes later than the operands; it skips as many boundaries.
+    used : Value, optional
+        A bit that is set in the cycle of operands whose result counts. Registers keep their values
+        behind other operands, so that synthesis can gate their clock. Without it, they always take
+        new values.
 
     Raises
     ------
@@ -101,13 +105,28 @@ class PipelineStages:
         If the addend would come after its first use.
     """
 
-    def __init__(self, m: Module, names: Iterable[str], addend_cycles: int = 0):
+    def __init__(
+        self,
+        m: Module,
+        names: Iterable[str],
+        addend_cycles: int = 0,
+        *,
+        used: Value | None = None,
+    ):
         self._m = m
         ordered = tuple(names)
         self.names = frozenset(ordered)
         early = before_addend(ordered)
         check_int("addend_cycles", addend_cycles, 0, len(early))
         self._skipped = frozenset(early[:addend_cycles])
+        self._used: dict[str, Value] = {}
+        for name in ordered if used is not None else ():
+            assert used is not None
+            self._used[name] = used
+            following = Signal(name=f"{name}_used", reset_less=True)
+            if name != ordered[-1]:
+                m.d.sync += following.eq(used)
+            used = following
 
     def cross(self, stage: str, value: Value, name: str) -> Signal:
         """Return ``value`` behind the boundary ``stage``, as a signal called ``name``.
@@ -123,7 +142,10 @@ class PipelineStages:
         """
         # Data registers need no reset: a valid bit says which contents count.
         signal = Signal(Shape.cast(value.shape()), name=name, reset_less=True, src_loc_at=1)
-        if stage in self.names:
+        if stage in self._used:
+            with self._m.If(self._used[stage]):
+                self._m.d.sync += signal.eq(value)
+        elif stage in self.names:
             self._m.d.sync += signal.eq(value)
         else:
             self._m.d.comb += signal.eq(value)

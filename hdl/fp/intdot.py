@@ -72,14 +72,15 @@ class IntDotProduct(PipelinedUnit):
         ``booth``: shared rows and a carry-save tree, for standard cells. ``dsp``: a chain of ``*``
         and ``+``, for the DSP blocks of an FPGA.
     gated : bool
-        If True, the unit has the port ``valid``.
+        If True, the unit has the port ``used``.
 
     Members
     -------
     a, b : In(ArrayLayout(8, k))
         Operands.
-    valid : In(1)
-        Whether the operands count; otherwise registers keep their values, and so does the result.
+    used : In(pipeline)
+        With ``gated``, a bit for each rank, the first one lowest: whether its registers take new
+        values.
     c : In(32)
         Addend, int32.
     d : Out(32)
@@ -100,7 +101,7 @@ class IntDotProduct(PipelinedUnit):
         b: data.View
         c: Signal
         d: Signal
-        valid: Signal
+        used: Signal
 
     def __init__(
         self,
@@ -113,7 +114,7 @@ class IntDotProduct(PipelinedUnit):
     ):
         self.spec, self.addend_cycles, self.gated = spec, addend_cycles, gated
         super().__init__(
-            {**dot_ports(spec.k, (8, 8), 32), **({"valid": In(1)} if gated else {})},
+            {**dot_ports(spec.k, (8, 8), 32), **({"used": In(pipeline)} if gated else {})},
             pipeline=pipeline,
             depths=_PIPELINES,
             multiplier=multiplier,
@@ -132,7 +133,7 @@ class IntDotProduct(PipelinedUnit):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        used = self.valid if self.gated else None
+        used = dict(zip(self._ranks, self.used, strict=True)) if self.gated else None
         stages = PipelineStages(m, self._ranks, self.addend_cycles, used=used)
         operands = _IntOperands(
             *(

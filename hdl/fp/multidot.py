@@ -14,7 +14,7 @@ from vitruvian.hdl.fp.core.products import product_lane
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
-from .parts.pipeline import DEEP_PIPELINES, PipelineStages
+from .parts.pipeline import DEEP_PIPELINES, PipelineStages, followed
 from .parts.unit import PipelinedUnit
 from .parts.unpack import UnpackedCode, unpack
 
@@ -196,8 +196,15 @@ class MultiDot(PipelinedUnit):
             select_b = self._decoded(m, self.precision_b, "b_is") if self.mixed else select
         results: list[tuple[str, Value]] = []
         integer = select.get("int8", Const(0, 1))
+        ranks = DEEP_PIPELINES[self.pipeline]
+        valid: dict[str, Value] = {}
+        integers: dict[str, Value] = {}
+        if self.gated:
+            valid = followed(m, ranks, self.valid, "valid")
+            integers = followed(m, ranks, integer, "integer")
         if self.specs:
-            stages = self._stages(m, ~integer)
+            used = {name: valid[name] & ~integers[name] for name in valid}
+            stages = self._stages(m, used)
             results.append(("float", self._build_float(m, stages, select, select_b)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
@@ -208,7 +215,7 @@ class MultiDot(PipelinedUnit):
                 gated=self.gated,
             )
             if self.gated:
-                m.d.comb += int8.valid.eq(self.valid & select["int8"])
+                m.d.comb += int8.used.eq(Cat(valid[name] & integers[name] for name in ranks))
             bits, used = 8 * self.int8_k, select["int8"]
             m.d.comb += [
                 Value.cast(int8.a).eq(self._isolated(self.a[:bits], used)),
@@ -219,10 +226,11 @@ class MultiDot(PipelinedUnit):
         if len(results) == 1:
             m.d.comb += self.d.eq(results[0][1])
         else:
-            stages = self._stages(m)
             # The select passes the same pipeline stages as the results.
-            for place in DEEP_PIPELINES[self.pipeline]:
-                integer = stages.cross(place, integer, f"{place}_is_int8")
+            last = dict(list(valid.items())[-1:])
+            stages = self._stages(m, last)
+            for place in ranks if not self.gated else last:
+                integer = stages.cross(place, integers.get(place, integer), f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
 
@@ -238,18 +246,9 @@ class MultiDot(PipelinedUnit):
             m.d.comb += select[name].eq(code == index)
         return select
 
-    def _stages(self, m: Module, used: Value | None = None) -> PipelineStages:
-        """Return the stage boundaries of the floating-point precisions.
-
-        In a gated unit, their registers take values if ``used`` is set or None, and the operands
-        are valid.
-        """
-        enable = None
-        if self.gated:
-            enable = self.valid if used is None else self.valid & used
-        return PipelineStages(
-            m, DEEP_PIPELINES[self.pipeline], self.addend_cycles, used=enable
-        )
+    def _stages(self, m: Module, used: Mapping[str, Value]) -> PipelineStages:
+        """Return the stage boundaries of the floating-point precisions."""
+        return PipelineStages(m, DEEP_PIPELINES[self.pipeline], self.addend_cycles, used=used)
 
     def _build_float(
         self,

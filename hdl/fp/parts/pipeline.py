@@ -94,10 +94,10 @@ class PipelineStages:
         The boundaries that have registers; all other boundaries are wires.
     addend_cycles : int
         Cycles by which the addend comes later than the operands; it skips as many boundaries.
-    used : Value, optional
-        A bit that is set in the cycle of operands whose result counts. Registers keep their values
-        behind other operands, so that synthesis can gate their clock. Without it, they always take
-        new values.
+    used : mapping of str to Value, optional
+        For each boundary with registers, a bit that is set in the cycles in which they take new
+        values. In other cycles they keep theirs, so that synthesis can gate their clock. Without
+        it, they always take new values.
 
     Raises
     ------
@@ -111,7 +111,7 @@ class PipelineStages:
         names: Iterable[str],
         addend_cycles: int = 0,
         *,
-        used: Value | None = None,
+        used: Mapping[str, Value] | None = None,
     ):
         self._m = m
         ordered = tuple(names)
@@ -119,14 +119,7 @@ class PipelineStages:
         early = before_addend(ordered)
         check_int("addend_cycles", addend_cycles, 0, len(early))
         self._skipped = frozenset(early[:addend_cycles])
-        self._used: dict[str, Value] = {}
-        for name in ordered if used is not None else ():
-            assert used is not None
-            self._used[name] = used
-            following = Signal(name=f"{name}_used", reset_less=True)
-            if name != ordered[-1]:
-                m.d.sync += following.eq(used)
-            used = following
+        self._used = used or {}
 
     def cross(self, stage: str, value: Value, name: str) -> Signal:
         """Return ``value`` behind the boundary ``stage``, as a signal called ``name``.
@@ -201,6 +194,26 @@ class PipelineStages:
             First part of every new signal's name.
         """
         return {key: self.cross(stage, value, f"{prefix}_{key}") for key, value in values.items()}
+
+
+def followed(m: Module, names: Iterable[str], bit: Value, prefix: str) -> dict[str, Value]:
+    """Return a bit in front of each of several ranks of registers, in the order of the ranks.
+
+    Parameters
+    ----------
+    bit : Value
+        The bit in front of the first rank.
+    prefix : str
+        First part of the names of the new signals.
+    """
+    found: dict[str, Value] = {}
+    for name in names:
+        if found:
+            following = Signal(name=f"{prefix}_{name}", reset_less=True)
+            m.d.sync += following.eq(bit)
+            bit = following
+        found[name] = bit
+    return found
 
 
 def delayed(stages: PipelineStages, order: Iterable[str], value: Value, name: str) -> Value:

@@ -46,6 +46,8 @@ TIGHT_PS = 500
 _ADDERS_VERSION = 7
 #: The same of everything about clock gates.
 _GATES_VERSION = 1
+#: Modules that only pass operands or hold them at zero (``hdl.fp.parts.isolation``).
+_ISOLATION = "*isolation_*"
 #: Number of choices of the forms of full adders.
 _CHOICES = 2
 
@@ -209,6 +211,18 @@ def _gating(recipe: SynthesisRecipe, library: liberty_format.Library) -> list[st
     return [gates.command(library, recipe.clock_gates), "simplemap"]
 
 
+def _apart(gating: Sequence[str]) -> list[str]:
+    """Return the command that keeps the isolation of operands apart, if clocks are gated."""
+    return [f"setattr -mod -set keep_hierarchy 1 {_ISOLATION}"] if gating else []
+
+
+def _joined(gating: Sequence[str]) -> list[str]:
+    """Return the commands that put a mapped design together again."""
+    if not gating:
+        return []
+    return [f"setattr -mod -unset keep_hierarchy {_ISOLATION}", "flatten -noscopeinfo"]
+
+
 def _script(
     top: str,
     liberty: Path,
@@ -216,7 +230,7 @@ def _script(
     recipe: SynthesisRecipe,
     gating: Sequence[str] = (),
 ) -> list[str]:
-    lines = ["read_rtlil design.il", f"hierarchy -check -top {top}"]
+    lines = ["read_rtlil design.il", f"hierarchy -check -top {top}", *_apart(gating)]
     booth = " -booth" if recipe.booth else ""
     if recipe.sweep:
         lines.append(f"synth -flatten{booth} -top {top}")
@@ -235,6 +249,7 @@ def _script(
         lines += [
             f"log @@TARGET {target}",
             f'abc -liberty "{liberty}" -constr constraint -D {target}{script}{avoid}',
+            *_joined(gating),
             "opt_clean -purge",
             f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
             f"write_json netlist_{target}.json",
@@ -253,6 +268,7 @@ def _adders_script(
         f'read_liberty -lib -ignore_miss_func "{liberty}"',
         "read_rtlil design.il",
         f"hierarchy -check -top {top}",
+        *_apart(gating),
         f"synth -flatten{' -noabc' if written else ''} -top {top}",
         *gating,
         "extract_fa -fa",
@@ -265,7 +281,9 @@ def _adders_script(
     ]
 
 
-def _around_script(top: str, liberty: Path, target: int, written: bool) -> list[str]:
+def _around_script(
+    top: str, liberty: Path, target: int, written: bool, gating: Sequence[str] = ()
+) -> list[str]:
     """Return the commands that map everything around the full adders to cells."""
     script = f" -script {_AROUND_ADDERS}" if written else ""
     return [
@@ -278,6 +296,7 @@ def _around_script(top: str, liberty: Path, target: int, written: bool) -> list[
         f"log @@TARGET {target}",
         f'dfflibmap -liberty "{liberty}"',
         f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
+        *_joined(gating),
         "opt_clean -purge",
         f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
         f"write_json netlist_{target}.json",
@@ -368,7 +387,7 @@ class _AdderMapper:
             found = json.loads(self._found[written])
             choice = adders.orient(found["modules"][top], in_front=in_front)
             (folder / f"oriented_{target}.json").write_text(json.dumps(found))
-            log = _work(folder, top, _around_script(top, cells, target, written))
+            log = _work(folder, top, _around_script(top, cells, target, written, self._gating))
             entries.append(_collect(folder, top, target, log, self._rtlil))
             if not choice.adders:
                 break

@@ -14,6 +14,7 @@ from vitruvian.hdl.fp.core.products import product_lane
 from .core.dotcore import DotCore
 from .core.geometry import Geometry, Lane, ShortWindow, with_floor
 from .intdot import IntDotProduct
+from .parts.isolation import OperandIsolation
 from .parts.pipeline import DEEP_PIPELINES, PipelineStages, followed
 from .parts.unit import PipelinedUnit
 from .parts.unpack import UnpackedCode, unpack
@@ -218,9 +219,9 @@ class MultiDot(PipelinedUnit):
                 m.d.comb += int8.used.eq(Cat(valid[name] & integers[name] for name in ranks))
             bits, used = 8 * self.int8_k, select["int8"]
             m.d.comb += [
-                Value.cast(int8.a).eq(self._isolated(self.a[:bits], used)),
-                Value.cast(int8.b).eq(self._isolated(self.b[:bits], used)),
-                int8.c.eq(self._isolated(self.c, used)),
+                Value.cast(int8.a).eq(self._isolated(m, "int_a", self.a[:bits], used)),
+                Value.cast(int8.b).eq(self._isolated(m, "int_b", self.b[:bits], used)),
+                int8.c.eq(self._isolated(m, "int_c", self.c, used)),
             ]
             results.append(("int8", int8.d))
         if len(results) == 1:
@@ -234,8 +235,12 @@ class MultiDot(PipelinedUnit):
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m
 
-    def _isolated(self, value: Value, used: Value) -> Value:
+    def _isolated(self, m: Module, name: str, value: Value, used: Value) -> Value:
         """Return an operand, which an isolated unit holds at zero where ``used`` is not set."""
+        if self.isolated and self.gated:
+            m.submodules[f"isolation_{name}"] = isolation = OperandIsolation(len(value))
+            m.d.comb += [isolation.value.eq(value), isolation.used.eq(used)]
+            return isolation.held
         return value & used.replicate(len(value)) if self.isolated else value
 
     def _decoded(self, m: Module, code: Value, prefix: str) -> dict[str, Value]:
@@ -267,7 +272,9 @@ class MultiDot(PipelinedUnit):
         select_b = select if one else _crossed(stages, select_b, "o_b")
         chosen = {"a": select, "b": select_b}
         buses = [
-            stages.cross_extra("operand", self._isolated(port, ~integer), f"operand_{name}")
+            stages.cross_extra(
+                "operand", self._isolated(m, name, port, ~integer), f"operand_{name}"
+            )
             for name, port in (("a", self.a), ("b", self.b))
         ]
         specs = list(self.specs.values())
@@ -312,7 +319,7 @@ class MultiDot(PipelinedUnit):
             multiplier=self.multiplier,
             zero=longest.result.zero,
         )
-        c = self._isolated(self.c, ~integer)
+        c = self._isolated(m, "c", self.c, ~integer)
         if "operand" in stages.names:
             c = stages.cross_addend("operand", c, "operand_c")
         c = unpack(m, c, longest.output, name="c")

@@ -257,9 +257,7 @@ def _script(
     return lines
 
 
-def _adders_script(
-    top: str, liberty: Path, written: bool, gating: Sequence[str] = ()
-) -> list[str]:
+def _adders_script(top: str, liberty: Path, written: bool, gating: Sequence[str] = ()) -> list[str]:
     """Return the commands that make gates and full adders of a design, as ``found.json``.
 
     If ``written`` is true, they look in the gates as they were written, not after ABC.

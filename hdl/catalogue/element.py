@@ -62,7 +62,12 @@ ELEMENT = Unit(
         "gated": flag("let registers keep their values while their precision is not in use"),
     },
     default=with_defaults(
-        preset="a100", precisions="fp16-int8", mode=None, k=8, pipeline=3, isolated=False,
+        preset="a100",
+        precisions="fp16-int8",
+        mode=None,
+        k=8,
+        pipeline=3,
+        isolated=False,
         gated=False,
     ),
     component=_component,

@@ -58,7 +58,7 @@ class MultiDot(PipelinedUnit):
     gated : bool
         If True, the unit has the port ``valid``, and the registers of INT8, and those of the other
         precisions, keep their values in the beats of the others, so that their clock can be gated.
-        This needs registers.
+        This needs registers, and ``c`` in the cycle of the operands.
 
     Members
     -------
@@ -111,8 +111,8 @@ class MultiDot(PipelinedUnit):
         self.specs, self.int8_k = dict(specs), int8_k
         self.saturate, self.addend_cycles, self.mixed = saturate, addend_cycles, mixed
         self.isolated, self.gated = isolated, gated
-        if gated and not pipeline:
-            raise ValueError("gated must be False without registers, which pipeline=0 has not")
+        if gated and (not pipeline or addend_cycles):
+            raise ValueError("gated must be False without registers, or with a late addend")
         self.precisions = (*self.specs, *(("int8",) if int8_k else ()))
         widths = {name: spec.k * spec.input.storage_bits for name, spec in self.specs.items()}
         self.bus_bits = max([*widths.values(), 8 * int8_k])
@@ -196,16 +196,13 @@ class MultiDot(PipelinedUnit):
             select = self._decoded(m, self.precision, "is")
             select_b = self._decoded(m, self.precision_b, "b_is") if self.mixed else select
         results: list[tuple[str, Value]] = []
-        integer = select.get("int8", Const(0, 1))
         ranks = DEEP_PIPELINES[self.pipeline]
-        valid: dict[str, Value] = {}
-        integers: dict[str, Value] = {}
-        if self.gated:
-            valid = followed(m, ranks, self.valid, "valid")
-            integers = followed(m, ranks, integer, "integer")
+        integer = select.get("int8", Const(0, 1))
+        # In a gated unit, these bits accompany the operands to each rank.
+        valid = followed(m, ranks, self.valid, "valid") if self.gated else {}
+        integers = followed(m, ranks, integer, "integer") if self.gated else {}
         if self.specs:
-            used = {name: valid[name] & ~integers[name] for name in valid}
-            stages = self._stages(m, used)
+            stages = self._stages(m, {name: valid[name] & ~integers[name] for name in valid})
             results.append(("float", self._build_float(m, stages, select, select_b)))
         if self.int8_k:
             m.submodules.int8 = int8 = IntDotProduct(
@@ -228,9 +225,8 @@ class MultiDot(PipelinedUnit):
             m.d.comb += self.d.eq(results[0][1])
         else:
             # The select passes the same pipeline stages as the results.
-            last = dict(list(valid.items())[-1:])
-            stages = self._stages(m, last)
-            for place in ranks if not self.gated else last:
+            stages = self._stages(m, valid)
+            for place in ranks[-1:] if self.gated else ranks:
                 integer = stages.cross(place, integers.get(place, integer), f"{place}_is_int8")
             m.d.comb += self.d.eq(Mux(integer, results[1][1], results[0][1]))
         return m

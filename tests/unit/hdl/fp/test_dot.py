@@ -8,11 +8,13 @@ import pytest
 
 import vitruvian.hdl.fp.core.dotcore
 import vitruvian.hdl.fp.core.terms
+import vitruvian.hdl.fp.multidot
 from vitruvian.golden.fp import DotSpec, dot_spec, fused_dot, int_dot
 from vitruvian.golden.machines.presets import PRESETS
+from vitruvian.hdl.elaborate import to_rtlil
 from vitruvian.hdl.fp.dot import DotProduct
 from vitruvian.hdl.fp.multidot import MultiDot
-from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES
+from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, followed
 from vitruvian.sim import rtl
 from vitruvian.sim.bench.fp.batch import run_dot
 from vitruvian.sim.bench.fp.stimuli import dot_vectors
@@ -79,21 +81,27 @@ MULTI = {
 
 
 @pytest.mark.parametrize(
-    ("name", "pipeline", "isolated"),
+    ("name", "pipeline", "isolated", "gated"),
     [
-        *((name, n, False) for name in MULTI for n in (0, 3)),
-        ("ada", 11, False),
-        ("a100", 3, True),
-        ("ieee-fp8", 5, True),
-        ("one", 6, True),
+        *((name, n, False, False) for name in MULTI for n in (0, 3)),
+        ("ada", 11, False, False),
+        ("a100", 3, True, False),
+        ("ieee-fp8", 5, True, False),
+        ("one", 6, True, False),
+        ("one", 1, False, True),
+        ("a100", 3, True, True),
+        ("ieee-fp8", 11, True, True),
     ],
 )
-def test_several_precisions_in_one_unit(name, pipeline, isolated):
-    """The precision changes at random from one vector to the next; unused bus bits are noise."""
+def test_several_precisions_in_one_unit(name, pipeline, isolated, gated):
+    """The precision changes at random from one vector to the next; unused bus bits are noise.
+
+    In a gated unit, the result stays the same behind operands that are not valid.
+    """
     specs, vectors = MULTI[name], 6_000
     bits = max(spec.k * spec.input.storage_bits for spec in specs.values())
     int8_k = 8 if name == "ieee-fp8" else bits // 8  # wider than the other operands, or as wide
-    unit = MultiDot(specs=specs, int8_k=int8_k, pipeline=pipeline, isolated=isolated)
+    unit = MultiDot(specs=specs, int8_k=int8_k, pipeline=pipeline, isolated=isolated, gated=gated)
     rng = np.random.default_rng(SEED)
     choice = rng.integers(0, len(unit.precisions), vectors)
     bus_bytes = unit.bus_bits // 8
@@ -116,7 +124,12 @@ def test_several_precisions_in_one_unit(name, pipeline, isolated):
         c[rows] = z
         expected[rows] = fused_dot(x, y, z, spec)
     model = rtl.compile(unit)
-    got = model.run(a=_words(a), b=_words(b), c=c, precision=choice.astype(np.uint8))
+    given = {"a": _words(a), "b": _words(b), "c": c, "precision": choice.astype(np.uint8)}
+    if gated:
+        given["valid"] = rng.integers(0, 2, vectors).astype(np.uint8)
+        given["valid"][0] = 1
+        expected = expected[np.maximum.accumulate(np.arange(vectors) * given["valid"])]
+    got = model.run(**given)
     wrong = np.flatnonzero(np.asarray(got) != expected)
     shown = [(unit.precisions[choice[i]], hex(got[i]), hex(expected[i])) for i in wrong[:3]]
     assert not len(wrong), shown
@@ -180,10 +193,32 @@ def test_mutants_are_caught(monkeypatch, owner, name, mutant):
 def test_an_isolation_that_holds_the_wrong_operands_is_noticed(monkeypatch):
     original = MultiDot._isolated
     monkeypatch.setattr(
-        MultiDot, "_isolated", lambda self, value, used: original(self, value, ~used)
+        MultiDot,
+        "_isolated",
+        lambda self, m, name, value, used: original(self, m, name, value, ~used),
     )
+    for pipeline, gated in ((0, False), (3, True)):
+        with pytest.raises(AssertionError):
+            test_several_precisions_in_one_unit("a100", pipeline, True, gated)
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_rank_that_is_enabled_too_late_is_noticed(monkeypatch, late):
+    def shifted(m, names, bit, prefix):
+        bits = followed(m, names, bit, prefix)
+        if prefix == "valid":
+            bits = dict(zip(bits, [*list(bits.values())[late:], *[bit] * late], strict=True))
+        return bits
+
+    monkeypatch.setattr(vitruvian.hdl.fp.multidot, "followed", shifted)
     with pytest.raises(AssertionError):
-        test_several_precisions_in_one_unit("a100", 0, True)
+        test_several_precisions_in_one_unit("a100", 3, False, True)
+
+
+def test_only_an_isolated_and_gated_unit_keeps_its_isolation_apart():
+    for isolated, gated in ((True, False), (False, True), (True, True)):
+        unit = MultiDot(specs=MULTI["one"], int8_k=8, pipeline=1, isolated=isolated, gated=gated)
+        assert ("isolation_" in to_rtlil(unit)) == (isolated and gated)
 
 
 # ------------------------------------------------------------------ errors
@@ -204,6 +239,10 @@ def test_errors_say_what_is_allowed():
         options: dict[str, Any] = {"specs": {"fp16": spec}, "pipeline": 6, "isolated": True}
         options |= given
         with pytest.raises(ValueError, match="isolated must be False without int8 beside"):
+            MultiDot(**options)
+    for given in ({"pipeline": 0}, {"addend_cycles": 1}):
+        options = {"specs": {"fp16": spec}, "pipeline": 6, "gated": True} | given
+        with pytest.raises(ValueError, match="gated must be False without registers, or with"):
             MultiDot(**options)
     with pytest.raises(ValueError, match="specs must name at least one precision"):
         MultiDot(specs={})

@@ -100,6 +100,7 @@ class _NeededNets:
             self._value[self._count - 2 + constant] = constant
         self._add_gates_without_inputs()
         self._settle()
+        self._still = self._unchanging()
 
     def _held(self, held: Mapping[tuple[str, int], int]) -> Iterator[tuple[int, int]]:
         for column, port in enumerate(self._mapped.input_bits):
@@ -133,6 +134,20 @@ class _NeededNets:
                     self._value[net] = self._value[data] ^ inverted
                     changed = True
 
+    def _unchanging(self) -> set[int]:
+        """Return the nets that keep a value which is not known: those behind closed clock gates."""
+        network, still = self._mapped.network, set[int]()
+        size = -1
+        while len(still) > size:
+            size = len(still)
+            for register, net, _ in network.launch.tolist():
+                if self._is_closed(register) or int(network.data[register]) in still:
+                    still.add(net)
+            for gate, pins in self._inputs.items():
+                if still and all(net in still or net in self._value for net, _ in pins):
+                    still.add(gate)
+        return still - self._value.keys()
+
     def _is_closed(self, register: int) -> bool:
         """Return whether the clock gate of a register stays closed, so that it keeps its value."""
         return self._value.get(int(self._mapped.network.enable[register])) == 0
@@ -159,9 +174,7 @@ class _NeededNets:
         while waiting:
             net = waiting.pop()
             register = register_of.get(net)
-            if needed[net] or net in self._value:
-                continue
-            if register is not None and self._is_closed(register):
+            if needed[net] or net in self._value or net in self._still:
                 continue
             needed[net] = True
             if register is not None:

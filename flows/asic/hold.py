@@ -67,7 +67,7 @@ def mend(
     WorkError
         If a hold time is missed with a long chain of buffers, too.
     """
-    buffer = _slow_buffer(library)
+    buffer = _small_buffer(library)
     bits = [b for c in netlist["cells"].values() for p in c["connections"].values() for b in p]
     bits += [b for port in netlist["ports"].values() for b in port["bits"]]
     last = max((bit for bit in bits if isinstance(bit, int)), default=1)
@@ -90,15 +90,15 @@ def mend(
     raise WorkError(f"hold times must be met with {_ROUNDS} buffers in a row")
 
 
-def _slow_buffer(library: Library) -> LibertyCell:
+def _small_buffer(library: Library) -> LibertyCell:
     """Return the smallest buffer."""
     return min(
         (
             cell
             for cell in library.cells.values()
-            if len(cell.caps) == 1
-            and list(cell.outputs.values()) == list(cell.caps)
-            and any(arc.kind == "delay" for arc in cell.arcs)
+            if len(cell.caps) == len(cell.outputs) == 1
+            and cell.arcs
+            and all(a.kind == "delay" and a.source_edge == a.target_edge for a in cell.arcs)
         ),
         key=lambda cell: (cell.area_um2, cell.name),
     )

@@ -3,14 +3,15 @@
 The analysis is graph-based and uses the library's look-up tables, as OpenSTA does, whose figures
 it reproduces. It keeps the worst slew and the worst arrival at every net and edge. The clock is
 ideal and has zero slew; behind a clock gate it comes later (``flows.asic.clocks``), which lengthens
-paths that begin there and shortens those that end there. Every net has the wire capacitance of a layout, or else that of the
-library's default wire-load model, or none if the library has no such model. A library cell drives
-each input, and its delay beyond the unloaded delay counts; each output carries a load. Delays are
-interpolated linearly in slew and load, and extended linearly outside the table.
+paths that begin there and shortens those that end there. Every net has the wire capacitance of a
+layout, or else that of the library's default wire-load model, or none if the library has no such
+model. A library cell drives each input, and its delay beyond the unloaded delay counts; each output
+carries a load. Delays are interpolated linearly in slew and load, and extended linearly outside the
+table.
 
-``flows.asic.hold`` checks hold times. Recovery and removal checks, clock trees, false paths and
-latches are not modelled.
-If a cell's delay depends on a constant at another input, the worst condition counts.
+``flows.asic.hold`` checks hold times. The analysis does not model recovery and removal checks,
+clock trees, false paths or latches. If a cell's delay depends on a constant at another input, the
+worst condition counts.
 """
 
 from collections.abc import Mapping

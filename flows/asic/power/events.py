@@ -2,9 +2,10 @@
 
 Every cycle begins with the edge of the clock at time 0, at which the registers take their inputs
 and the operands change. A register behind a clock gate keeps its state if the enable of the gate
-was 0 at the end of the cycle before; otherwise it takes its input at time 0, too, which its hold
-time makes sure of (``flows.asic.hold``), and changes its outputs later by the delay of the gate. It ends when no event is left; the caller makes sure that this is before
-the next edge. Times are whole femtoseconds, so that the order of events is exact.
+was 0 at the end of the cycle before. Otherwise it takes its input at time 0, too, as a checked hold
+time allows (``flows.asic.hold``), and changes its outputs later by the delay of the gate. A cycle
+ends when no event is left; the caller makes sure that this is before the next edge. Times are whole
+femtoseconds, so that the order of events is exact.
 
 A gate schedules a change of its output as soon as its inputs ask for another value. If they ask
 for the old value again before the change happens, the change is cancelled: a pulse that is shorter

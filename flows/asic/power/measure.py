@@ -57,8 +57,8 @@ class PowerRow:
     """Power of one variant at one delay target under one stimulus.
 
     ``idle_fj`` is the energy of a cycle in gates that only precisions need which are not in use, or
-    None for a unit with one precision. ``busy_share`` is that of the cycles with new operands, whose
-    multiply-accumulates count.
+    None for a unit with one precision. ``busy_share`` is the share of cycles with new operands,
+    whose multiply-accumulates count.
     """
 
     variant: Variant

@@ -153,8 +153,9 @@ class _NetworkBuilder:
         pattern, value = self._settle(network, base)
         return MappedNetwork(
             network=network, graph=self.graph, instances=self.instances, registers=registers,
-            gates=gates, arcs=[row[4] for row in rows], owner=owner, slew=self.slew, pattern=pattern,
-            value=value, input_bits=input_bits, output_bits=output_bits, clock=clock,
+            gates=gates, arcs=[row[4] for row in rows], owner=owner, slew=self.slew,
+            pattern=pattern, value=value, input_bits=input_bits, output_bits=output_bits,
+            clock=clock,
         )  # fmt: skip
 
     def _enable(self, number: int) -> int:

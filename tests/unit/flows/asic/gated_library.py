@@ -1,4 +1,4 @@
-"""Libraries with clock gates for tests: one with linear delays, and the built-in cells with more."""
+"""Libraries with clock gates for tests: one has linear delays, one the built-in cells."""
 
 from tests.unit.flows.asic.test_power import LIBRARY, clock_energy, internal
 from tests.unit.flows.asic.test_sta import both, plane

@@ -2,6 +2,7 @@
 
 import random
 from copy import deepcopy
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -32,6 +33,9 @@ from vitruvian.flows.asic.power.measure import run
 from vitruvian.flows.asic.power.network import MappedNetwork, build
 from vitruvian.flows.asic.power.stages import stages
 from vitruvian.flows.asic.power.stimulus import PowerStimulus
+from vitruvian.flows.asic.sizing.fit import fit
+from vitruvian.flows.asic.sizing.netlist import SizedNetlist
+from vitruvian.flows.asic.synth import SynthesisRecipe, synthesize
 
 TEXT = gated.hand()
 CONDITIONS = {"driving_cell": "BUF_X4", "load_ff": LOAD_FF}
@@ -203,8 +207,8 @@ def test_the_energy_of_a_gated_clock_is_the_sum_by_hand():
     for d, q in states:
         clock += CHANGED_FALL if d != q else CLOCK_FALL + CLOCK_RISE
     assert split.parts["clock"] == pytest.approx(clock / cycles)
-    changes = sum(x != y for x, y in zip(E, after, strict=False))
-    changes_of_d = sum(x != y for x, y in zip(D, D[1:], strict=False))
+    changes = sum(x != y for x, y in pairwise(E))
+    changes_of_d = sum(x != y for x, y in pairwise(D))
     pins = half * (changes * gated.ENABLE_CAP + changes_of_d * CAP)
     assert split.parts["inputs"] == pytest.approx(pins / cycles)
     assert split.parts["leakage"] == pytest.approx((LEAK_NW + 2.0) * PERIOD_PS * 1e-6)
@@ -277,7 +281,7 @@ def test_idle_energy_counts_the_clock_of_closed_gates():
     every = np.ones(2, bool)
     fj = idle.idle_energy(mapped, split, counts, every, volts=VOLTS, cycles=cycles)
     half = 0.5 * VOLTS**2
-    changes = sum(x != y for x, y in zip(D, D[1:], strict=False))
+    changes = sum(x != y for x, y in pairwise(D))
     pins = 2 * half * gated.CLOCK_CAP + half * CAP * changes / cycles
     assert fj == pytest.approx(pins + gated.CLOSED_RISE + gated.CLOSED_FALL[0])
     assert fj == pytest.approx(split.total_fj)
@@ -381,3 +385,125 @@ def test_random_gated_registers_agree_with_a_plain_evaluation(seed: int):
     for one, other in zip(plain, fast, strict=True):
         assert (one == other).all()
     assert plain.opened.sum(1).tolist() == [rows - 1] * 2
+
+
+#: q takes a + b if e is set, and r takes x if e is not set: 9 registers with each enable.
+DESIGN = r"""
+module \top
+  wire input 1 \clk
+  wire input 2 \e
+  wire width 8 input 3 \a
+  wire width 8 input 4 \b
+  wire width 9 input 5 \x
+  wire width 9 output 6 \q
+  wire width 9 output 7 \r
+  wire width 9 \next
+  cell $add \plus
+    parameter \A_SIGNED 0
+    parameter \A_WIDTH 8
+    parameter \B_SIGNED 0
+    parameter \B_WIDTH 8
+    parameter \Y_WIDTH 9
+    connect \A \a
+    connect \B \b
+    connect \Y \next
+  end
+  cell $dffe \taken
+    parameter \CLK_POLARITY 1
+    parameter \EN_POLARITY 1
+    parameter \WIDTH 9
+    connect \CLK \clk
+    connect \EN \e
+    connect \D \next
+    connect \Q \q
+  end
+  cell $dffe \left
+    parameter \CLK_POLARITY 1
+    parameter \EN_POLARITY 0
+    parameter \WIDTH 9
+    connect \CLK \clk
+    connect \EN \e
+    connect \D \x
+    connect \Q \r
+  end
+end
+"""
+
+
+def sums(cycles: int) -> PowerStimulus:
+    """Return random operands of ``DESIGN``, and its outputs."""
+    rng = np.random.default_rng(5)
+    e, a, b, x = (rng.integers(0, 1 << bits, cycles) for bits in (1, 8, 8, 9))
+    q, r = [0], [0]
+    for n in range(cycles - 1):
+        q.append(int(a[n] + b[n]) if e[n] else q[-1])
+        r.append(r[-1] if e[n] else int(x[n]))
+
+    def bits(values, width: int) -> np.ndarray:
+        return (np.array(values)[:, None] >> np.arange(width) & 1).astype(np.uint8)
+
+    given = {"e": bits(e, 1), "a": bits(a, 8), "b": bits(b, 8), "x": bits(x, 9)}
+    return PowerStimulus(inputs=given, expected={"q": bits(q, 9), "r": bits(r, 9)})
+
+
+@pytest.mark.parametrize("adders", [False, True])
+def test_synthesis_gates_registers_that_share_an_enable(adders: bool, tmp_path):
+    path = tmp_path / "gated.lib"
+    path.write_text(gated.built_in())
+    library = cell_library(str(path))
+
+    def mapped(least: int):
+        recipe = SynthesisRecipe(adders=adders, clock_gates=least)
+        found = synthesize(DESIGN, liberty=path, targets_ps=(500,), recipe=recipe, cache=False)
+        return found[500]
+
+    plain, few, none = mapped(0), mapped(9), mapped(10)
+    for design, many in ((plain, 0), (few, 2), (none, 0)):
+        kinds = [c["type"] for c in design.netlist["cells"].values()]
+        assert sum(kind.startswith("GATE") for kind in kinds) == (many and pytest.approx(4, abs=2))
+        assert design.cells == {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+        area = sum(library.cells.cells[kind].area_um2 for kind in kinds)
+        assert design.area_um2 == pytest.approx(area)
+        network = build(design.netlist, library.cells, cells.load(path))
+        run(network, sums(80), label="sums")
+    registers = [c for c in few.netlist["cells"].values() if c["type"].startswith("DFF")]
+    assert len(registers) == 18 and few.area_um2 < plain.area_um2
+    gates_of_clk = [c for c in few.netlist["cells"].values() if c["type"].startswith("GATE")]
+    (clock,) = few.netlist["ports"]["clk"]["bits"]
+    assert {c["connections"]["CK"][0] for c in gates_of_clk} == {clock}
+    assert all(c["connections"]["CK"][0] != clock for c in registers)
+    # A gate whose enable is inverted in the netlist is noticed.
+    wrong = deepcopy(few.netlist)
+    enables = sorted({c["connections"]["E"][0] for c in gates_of_clk})
+    for instance in wrong["cells"].values():
+        if instance["type"].startswith("GATE"):
+            (own,) = instance["connections"]["E"]
+            instance["connections"]["E"] = [enables[1 - enables.index(own)]]
+    with pytest.raises(WorkError, match="differs from golden"):
+        run(build(wrong, library.cells, cells.load(path)), sums(80), label="sums")
+
+
+def test_the_sizer_sees_the_paths_of_gated_registers(tmp_path):
+    """The longest path is that of the analysis, and no clock gate becomes smaller."""
+    path = tmp_path / "gated.lib"
+    path.write_text(gated.built_in())
+    library = cell_library(str(path)).cells
+    recipe = SynthesisRecipe(clock_gates=4)
+    design = synthesize(DESIGN, liberty=path, targets_ps=(500,), recipe=recipe, cache=False)[500]
+    netlist = design.netlist
+    size = {name for name, c in netlist["cells"].items() if c["type"] == "GATE_X1"}
+    for name in size:
+        netlist["cells"][name]["type"] = "GATE_X4"
+    sized = SizedNetlist(deepcopy(netlist), library, **CONDITIONS)
+    right = sta.analyse(netlist, library, **CONDITIONS).delay_ps
+    assert sized.late()[0] == pytest.approx(right, abs=1e-6)
+    # Without the arrival of the gated clock, the path would be another one.
+    sized.circuit.clock[:] = 0
+    sized.refresh()
+    assert abs(sized.late()[0] - right) > 5
+    fitted = fit(netlist, library, target_ps=0.9 * right, **CONDITIONS)
+    assert fitted.hastened > 0 and fitted.delay < right
+    assert {name for name, c in netlist["cells"].items() if c["type"] == "GATE_X4"} >= size
+    assert sta.analyse(netlist, library, **CONDITIONS).delay_ps == pytest.approx(
+        fitted.delay, abs=0.5
+    )

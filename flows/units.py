@@ -26,7 +26,9 @@ def known(command: str) -> dict[str, Unit]:
     """Return what a command takes by name: units, and of some commands the designs as well."""
     if command == "power":
         return POWERED
-    return ROUTED if command in ("fpga", "layout", "verilog") else UNITS
+    if command == "layout":
+        return _ALL
+    return ROUTED if command in ("fpga", "verilog") else UNITS
 
 
 def variants(unit: str, given: Mapping[str, Sequence[Any]]) -> list[Variant]:

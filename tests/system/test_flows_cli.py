@@ -211,6 +211,8 @@ def test_cells_writes_the_library(tmp_path: Path):
         ),
         ("area dot --load -3", "--load: must be from 0 to 1e+06 fF, not '-3'"),
         ("area dot --adders --baseline", "--adders must come without baselines"),
+        ("area dot --clock-gates --baseline", "--clock-gates must come without baselines"),
+        ("area dot --clock-gates", "--clock-gates must have a library with clock gates"),
         ("area dot --whole --modules", "--whole must come without --modules and baselines"),
         ("timing dot --whole --tile", "--tile must come without --whole"),
         ("area dot --tile --modules --baseline", "--tile must come without --modules"),

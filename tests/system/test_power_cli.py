@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.flows.asic.gated_library import built_in
 from vitruvian.cli import main
 from vitruvian.flows.asic.power import measure
 
@@ -54,6 +55,9 @@ def test_the_load_of_the_outputs_costs_energy(tmp_path: Path):
         ([*SMALL, "--cycles", "0"], "argument --cycles: must be a whole number"),
         ([*SMALL, "--driving-cell", "BUF_X3"], "driving cell must be one of"),
         (["cube"], "unit must be one of dot, intdot, element, not 'cube'"),
+        ([*SMALL, "--clock-gates"], "--clock-gates must have a library with clock gates"),
+        ([*SMALL, "--idle", "100"], "argument --idle: must be a whole number from 0 to 99"),
+        (["element", "--gated", "--pipeline", "0"], "gated must be False without registers"),
         (["--preset", "a100", "--saturate"], "no unit has all of"),
         (["element", "--mode", "bf16"], "precision must be one of fp16, int8, not 'bf16'"),
         (["dot", "--low-power", "--pipeline", "9"], "pipeline must be one of 0, 1, 2, 3"),
@@ -80,3 +84,38 @@ def test_a_netlist_that_differs_from_golden_is_an_error(
     monkeypatch.setattr(measure, "stimulus", wrong)
     assert run("power", *SMALL) == 1
     assert "d[3] of the netlist differs from golden in 1 of 41 cycles" in capsys.readouterr().err
+
+
+def test_idle_precisions_and_cycles_with_clock_gates(tmp_path: Path):
+    """The clock of registers that are not in use takes no energy, and no more results count."""
+    library = tmp_path / "gated.lib"
+    library.write_text(built_in())
+    line = ["element", "--precisions", "fp8e4m3-int8", "--preset", "ieee", "--k", "1"]
+    line += ["--pipeline", "1", "--cycles", "80", "--stimulus", "uniform", "--isolated"]
+    found = {}
+    for name, more in (
+        ("plain", ["--mode", "fp8e4m3,int8"]),
+        ("gated", ["--mode", "fp8e4m3,int8", "--gated", "--clock-gates"]),
+        ("idle", ["--mode", "int8", "--gated", "--clock-gates", "--idle", "60"]),
+        ("held", ["--mode", "int8", "--idle", "60"]),
+    ):
+        path = tmp_path / f"{name}.json"
+        options = ["--liberty", str(library), "--json", str(path)]
+        assert run("power", *line, *more, *options) == 0
+        found[name] = json.loads(path.read_text())["rows"]
+    assert all(row["idle_share"] > 0 for row in found["plain"])
+    for plain, gated in zip(found["plain"], found["gated"], strict=True):
+        assert gated["idle_share"] < 0.6 * plain["idle_share"]
+        assert gated["timed_fj"]["clock"] < 0.8 * plain["timed_fj"]["clock"]
+    idle, held = found["idle"][0], found["held"][0]
+    assert "busy_share" not in found["gated"][1]
+    assert 0.3 < idle["busy_share"] == held["busy_share"] < 0.5
+    assert idle["timed_fj"]["clock"] < 0.7 * found["gated"][1]["timed_fj"]["clock"]
+    for row in (idle, held):
+        each = row["timed_fj"]["total"] / row["macs"] / row["busy_share"] / 1000
+        assert row["pj_per_mac"] == pytest.approx(each, rel=1e-3)
+    # Without gates the clock does not stop, and an operation takes more of it.
+    assert held["timed_fj"]["clock"] == pytest.approx(
+        found["plain"][1]["timed_fj"]["clock"], rel=0.1
+    )
+    assert held["pj_per_mac"] > idle["pj_per_mac"]

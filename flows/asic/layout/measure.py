@@ -9,7 +9,7 @@ from typing import Any
 
 from vitruvian.common.errors import UserError
 from vitruvian.common.files import write_whole
-from vitruvian.flows.asic import sta
+from vitruvian.flows.asic import hold, sta
 from vitruvian.flows.asic.cells import CellLibrary
 from vitruvian.flows.asic.layout import access, compare, def_file, gds, lef, picture, process, rules
 from vitruvian.flows.asic.layout.build import RoutedLayout, Tell, lay_out
@@ -56,7 +56,8 @@ class LayoutSummary:
 
     ``delay_ps`` has the longest path without wires, with the wire-load model of the library, and
     with the wires of the layout. ``pj_per_mac`` has the energy with the latter two, if it was
-    asked for. ``seconds`` has the time of every step.
+    asked for. ``seconds`` has the time of every step. ``hold_ps`` has the least slack of a hold
+    time with the wires, if the design has clock gates.
     """
 
     variant: Variant
@@ -83,6 +84,7 @@ class LayoutSummary:
     seconds: dict[str, float]
     files: list[str]
     licence: str
+    hold_ps: float | None = None
 
     @property
     def clean(self) -> bool:
@@ -205,6 +207,11 @@ def _summary(
     inside = plan.rows * (plan.sites - len(plan.taps) * plan.tap) * site * height
     capacitance = made.wires_ff()
     delays, model_ff = delays_ps(netlist, settings, capacitance)
+    routed = sta.TimingGraph(
+        netlist, settings.library.cells, settings.recipe.driving_cell, settings.recipe.load_ff,
+        capacitance,
+    )  # fmt: skip
+    gated = any(gate >= 0 for gate in routed.gates)
     joined = sum(layout.design.terminals(n) > 1 for n in range(len(layout.design.nets)))
     return LayoutSummary(
         variant=variant, target_ps=settings.target_ps, cells=len(layout.design.names),
@@ -215,6 +222,7 @@ def _summary(
         rounds=len(made.conflicts), opens=found.opens, shorts=found.shorts, missing=found.missing,
         markers=markers, delay_ps=delays, pj_per_mac={}, seconds=seconds,
         files=files, licence=licence,
+        hold_ps=min(hold.slacks(routed).values(), default=None) if gated else None,
     )  # fmt: skip
 
 

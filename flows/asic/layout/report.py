@@ -25,6 +25,8 @@ def table(summary: LayoutSummary) -> tuple[list[str], list[list[str]]]:
     ]
     for name, delay in summary.delay_ps.items():
         lines.append([f"longest path, {name}, ns", "none" if delay is None else _ns(delay)])
+    if summary.hold_ps is not None:
+        lines.append(["least slack of a hold time, layout, ns", _ns(summary.hold_ps)])
     for name, energy in summary.pj_per_mac.items():
         lines.append([f"pJ per multiply-accumulate, {name}", f"{energy:.3f}"])
     steps = ", ".join(f"{step} {value:.0f}" for step, value in summary.seconds.items())

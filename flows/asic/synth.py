@@ -316,15 +316,30 @@ def _run(
             (folder / "adders.v").write_text(adders.MAP)
             mapper = _AdderMapper(folder, top, rtlil, recipe, _parsed(liberty.read_bytes()))
             return {target: mapper.entry(target) for target in targets_ps}
-        library = _parsed(liberty.read_bytes()) if recipe.clock_gates else None
-        gating = _gating(recipe, library) if library is not None else ()
-        text = _work(folder, top, _script(top, cells, targets_ps, recipe, gating))
-        entries = {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
-        for entry in entries.values() if library is not None else ():
-            gates.share(entry["netlist"], library, **recipe.conditions())
-            hold.mend(entry["netlist"], library, **recipe.conditions())
-            entry |= _areas(entry["netlist"], library)
-        return entries
+        if recipe.clock_gates:
+            return _run_gated(folder, top, rtlil, targets_ps, recipe, liberty)
+        text = _work(folder, top, _script(top, cells, targets_ps, recipe))
+        return {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
+
+
+def _run_gated(
+    folder: Path,
+    top: str,
+    rtlil: str,
+    targets_ps: Sequence[int],
+    recipe: SynthesisRecipe,
+    liberty: Path,
+) -> dict[int, dict[str, Any]]:
+    """Run the usual recipe with clock gates in a folder with ``design.il``."""
+    library = _parsed(liberty.read_bytes())
+    script = _script(top, folder / "cells.lib", targets_ps, recipe, _gating(recipe, library))
+    text = _work(folder, top, script)
+    entries = {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
+    for entry in entries.values():
+        gates.share(entry["netlist"], library, **recipe.conditions())
+        hold.mend(entry["netlist"], library, **recipe.conditions())
+        entry |= _areas(entry["netlist"], library)
+    return entries
 
 
 @lru_cache(maxsize=2)

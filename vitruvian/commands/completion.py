@@ -48,6 +48,12 @@ def _units() -> Iterable[str]:
     return UNITS
 
 
+def _laid_out() -> Iterable[str]:
+    from vitruvian.flows.units import known
+
+    return known("layout")
+
+
 def _powered() -> Iterable[str]:
     from vitruvian.flows.units import POWERED
 
@@ -153,7 +159,8 @@ _NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "list unit": _rows,
     "mma units": _instructions,
     **{f"{command} unit": _units for command in ("area", "timing", "bundle")},
-    **{f"{command} unit": _routed for command in ("fpga", "layout", "verilog")},
+    **{f"{command} unit": _routed for command in ("fpga", "verilog")},
+    "layout unit": _laid_out,
     **{f"{command} unit": _units for command in ("new", "units")},
     "power unit": _powered,
     "power stimulus": _stimuli,

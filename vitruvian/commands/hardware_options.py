@@ -385,8 +385,8 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
         "--idle",
         type=at_least(0, 99),
         default=0,
-        metavar="PERCENT",
-        help="Leave this share of the cycles without new operands (default: %(default)s).",
+        metavar="N",
+        help="Leave N percent of the cycles without new operands (default: %(default)s).",
     )
     add_seed(command)
     add_no_cache(command, "synthesise again")

@@ -5,19 +5,19 @@ import numpy as np
 from vitruvian.flows.asic.power.events import EventCounts
 from vitruvian.flows.asic.power.network import MappedNetwork
 
-#: Gates between a register and the multiplexer by which it can keep its value, and in that.
+#: The most gates of a path from a register to itself.
 _DEPTH = 6
 
 
 def stages(mapped: MappedNetwork) -> np.ndarray:
     """Return the stage of each net: the largest number of registers between an input and it.
 
-    A register may be behind itself if it keeps its value by a multiplexer.
+    A register may be in front of its own logic, as one is that keeps its value by a multiplexer.
 
     Raises
     ------
     ValueError
-        If another register is behind itself, so that there is no largest number.
+        If registers form a longer loop, so that there is no largest number.
     """
     network = mapped.network
     stage = np.zeros(len(network.truth), np.int64)

@@ -496,6 +496,7 @@ def test_the_sizer_sees_the_paths_of_gated_registers(tmp_path):
         netlist["cells"][name]["type"] = "GATE_X4"
     sized = SizedNetlist(deepcopy(netlist), library, **CONDITIONS)
     right = sta.analyse(netlist, library, **CONDITIONS).delay_ps
+    assert right is not None
     assert sized.late()[0] == pytest.approx(right, abs=1e-6)
     # Without the arrival of the gated clock, the path would be another one.
     sized.circuit.clock[:] = 0

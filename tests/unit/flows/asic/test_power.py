@@ -353,7 +353,10 @@ def test_the_stages_of_a_pipeline_share_the_switching():
     expected = [half * (CAP + CAP), half * LOAD_FF]
     for name in ("zero_delay_fj", "timed_fj"):
         assert [stage[name] for stage in found] == pytest.approx(expected)
-    netlist["cells"]["u0"]["connections"]["A"] = [5]
+    netlist["cells"] |= {
+        "u0": cell("INV", A=6, Y=4),
+        "f1": cell("DFF", CK=2, D=5, Q=6),
+    }
     with pytest.raises(ValueError, match="pipeline without feedback"):
         stages(network(netlist))
 

@@ -28,7 +28,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -37,6 +37,13 @@ from typing import Any
 from vitruvian.common.cache import ResultCache, digest
 from vitruvian.flows.asic import adders, gates, hold
 from vitruvian.flows.asic import liberty as liberty_format
+from vitruvian.flows.asic.recipe import (
+    SynthesisRecipe,
+    adders_script,
+    around_script,
+    gating_commands,
+    usual_script,
+)
 from vitruvian.flows.asic.sizing.fit import fit
 from vitruvian.flows.yosys import WORKER, SynthesisError
 
@@ -46,73 +53,8 @@ TIGHT_PS = 500
 _ADDERS_VERSION = 7
 #: The same of everything about clock gates.
 _GATES_VERSION = 1
-#: Modules that only pass operands or hold them at zero (``hdl.fp.parts.isolation``).
-_ISOLATION = "*isolation_*"
 #: Number of choices of the forms of full adders.
 _CHOICES = 2
-
-#: The scripts that Yosys 0.70 gives to ABC for gates and for cells, without ``&fraig``.
-_GATES = "+strash;scorr;dc2;dretime;strash;&get,-n;&dch,-f;&nf;&put"
-_CELLS = (
-    "+strash;scorr;dc2;dretime;retime,-o,{D};strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;"
-    "upsize,{D};dnsize,{D};stime,-p"
-)
-#: That for cells around full adders at a tight target: the logic is rewritten first.
-_AROUND_ADDERS = (
-    "+strash;ifraig;scorr;dc2;dc2;balance;rewrite;refactor;balance;rewrite;rewrite,-z;balance;"
-    "refactor,-z;rewrite,-z;balance;strash;&get,-n;&dch,-f;&nf,{D};&put;buffer;upsize,{D};"
-    "dnsize,{D};stime,-p"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SynthesisRecipe:
-    """The conditions under which a design is mapped.
-
-    Parameters
-    ----------
-    driving_cell : str
-        Library cell that drives every input.
-    load_ff : float
-        Load on every output, femtofarads (the unit of ABC's ``set_load``).
-    booth : bool
-        If True, run Yosys' ``booth`` before technology mapping. The published recipe does not.
-    sweep : bool
-        If False, ABC leaves out its SAT sweeping (``&fraig``), which takes minutes and more
-        on wide windows and wide multipliers and changes areas by a few per cent.
-    adders : bool
-        If True, use the library's full adders. The published recipe does not.
-    clock_gates : int
-        The least number of registers with the same enable that get a gated clock; 0 for no clock
-        gates, as in the published recipe.
-    avoid : tuple of str
-        Cells of the library that the design must not have.
-    """
-
-    driving_cell: str = "BUF_X4"
-    load_ff: float = 5.0
-    booth: bool = False
-    sweep: bool = True
-    adders: bool = False
-    clock_gates: int = 0
-    avoid: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the parameters without those that only other recipes have."""
-        usual = {"sweep": True, "adders": False, "clock_gates": 0, "avoid": ()}
-        return {k: value for k, value in asdict(self).items() if usual.get(k) != value}
-
-    def dont_use(self) -> str:
-        """Return the options of Yosys' commands that name the cells to avoid."""
-        return "".join(f" -dont_use {cell}" for cell in self.avoid)
-
-    def constraint(self) -> str:
-        """Return the text of ABC's constraint file."""
-        return f"set_driving_cell {self.driving_cell}\nset_load {self.load_ff:g}\n"
-
-    def conditions(self) -> dict[str, Any]:
-        """Return the surroundings of a design, as static timing takes them."""
-        return {"driving_cell": self.driving_cell, "load_ff": self.load_ff}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,103 +146,6 @@ def synthesize(
     return {target: Mapped(**entry) for target, entry in entries.items() if entry is not None}
 
 
-def _gating(recipe: SynthesisRecipe, library: liberty_format.Library) -> list[str]:
-    """Return the commands that insert clock gates; the second one maps inverted enables."""
-    if not recipe.clock_gates:
-        return []
-    return [gates.command(library, recipe.clock_gates), "simplemap"]
-
-
-def _apart(gating: Sequence[str]) -> list[str]:
-    """Return the command that keeps the isolation of operands apart, if clocks are gated."""
-    return [f"setattr -mod -set keep_hierarchy 1 {_ISOLATION}"] if gating else []
-
-
-def _joined(gating: Sequence[str]) -> list[str]:
-    """Return the commands that put a mapped design together again."""
-    if not gating:
-        return []
-    return [f"setattr -mod -unset keep_hierarchy {_ISOLATION}", "flatten -noscopeinfo"]
-
-
-def _script(
-    top: str,
-    liberty: Path,
-    targets_ps: Sequence[int],
-    recipe: SynthesisRecipe,
-    gating: Sequence[str] = (),
-) -> list[str]:
-    lines = ["read_rtlil design.il", f"hierarchy -check -top {top}", *_apart(gating)]
-    booth = " -booth" if recipe.booth else ""
-    if recipe.sweep:
-        lines.append(f"synth -flatten{booth} -top {top}")
-    else:
-        lines += [f"synth -flatten{booth} -noabc -top {top}", f"abc -script {_GATES}", "opt -fast"]
-    lines += gating
-    script = "" if recipe.sweep else f" -script {_CELLS}"
-    avoid = recipe.dont_use()
-    lines.append(f'dfflibmap -liberty "{liberty}"{avoid}')
-    if len(targets_ps) > 1:
-        lines.append("design -save unmapped")
-    for number, target in enumerate(targets_ps):
-        # ``abc`` replaces the design, so each further target starts from the saved one.
-        if number:
-            lines.append("design -load unmapped")
-        lines += [
-            f"log @@TARGET {target}",
-            f'abc -liberty "{liberty}" -constr constraint -D {target}{script}{avoid}',
-            *_joined(gating),
-            "opt_clean -purge",
-            f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
-            f"write_json netlist_{target}.json",
-        ]
-    return lines
-
-
-def _adders_script(top: str, liberty: Path, written: bool, gating: Sequence[str] = ()) -> list[str]:
-    """Return the commands that make gates and full adders of a design, as ``found.json``.
-
-    If ``written`` is true, they look in the gates as they were written, not after ABC.
-    """
-    return [
-        f'read_liberty -lib -ignore_miss_func "{liberty}"',
-        "read_rtlil design.il",
-        f"hierarchy -check -top {top}",
-        *_apart(gating),
-        f"synth -flatten{' -noabc' if written else ''} -top {top}",
-        *gating,
-        "extract_fa -fa",
-        "techmap -map adders.v",
-        "techmap",
-        "opt_clean",
-        *([] if written else ["abc", "opt -fast"]),
-        "clean",
-        "write_json found.json",
-    ]
-
-
-def _around_script(
-    top: str, liberty: Path, target: int, written: bool, gating: Sequence[str] = ()
-) -> list[str]:
-    """Return the commands that map everything around the full adders to cells."""
-    script = f" -script {_AROUND_ADDERS}" if written else ""
-    return [
-        "design -reset",
-        f"read_json oriented_{target}.json",
-        f"hierarchy -top {top}",
-        "opt_expr",
-        "opt_merge",
-        "opt_clean",
-        f"log @@TARGET {target}",
-        f'dfflibmap -liberty "{liberty}"',
-        f'abc -liberty "{liberty}" -constr constraint -D {target}{script}',
-        *_joined(gating),
-        "opt_clean -purge",
-        f'tee -q -o stat_{target}.json stat -json -liberty "{liberty}"',
-        f"write_json netlist_{target}.json",
-    ]
-
-
 def _run(
     rtlil: str, top: str, liberty: Path, targets_ps: Sequence[int], recipe: SynthesisRecipe
 ) -> dict[int, dict[str, Any]]:
@@ -318,7 +163,7 @@ def _run(
             return {target: mapper.entry(target) for target in targets_ps}
         if recipe.clock_gates:
             return _run_gated(folder, top, rtlil, targets_ps, recipe, liberty)
-        text = _work(folder, top, _script(top, cells, targets_ps, recipe))
+        text = _work(folder, top, usual_script(top, cells, targets_ps, recipe))
         return {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
 
 
@@ -332,7 +177,9 @@ def _run_gated(
 ) -> dict[int, dict[str, Any]]:
     """Run the usual recipe with clock gates in a folder with ``design.il``."""
     library = _parsed(liberty.read_bytes())
-    script = _script(top, folder / "cells.lib", targets_ps, recipe, _gating(recipe, library))
+    script = usual_script(
+        top, folder / "cells.lib", targets_ps, recipe, gating_commands(recipe, library)
+    )
     text = _work(folder, top, script)
     entries = {target: _collect(folder, top, target, text, rtlil) for target in targets_ps}
     for entry in entries.values():
@@ -361,7 +208,7 @@ class _AdderMapper:
     ) -> None:
         self._folder, self._top, self._rtlil = folder, top, rtlil
         self._conditions = recipe.conditions()
-        self._gating = _gating(recipe, library)
+        self._gating = gating_commands(recipe, library)
         self._library = library
         self._found: dict[bool, str] = {}
 
@@ -392,7 +239,7 @@ class _AdderMapper:
         """
         folder, top, cells = self._folder, self._top, self._folder / "cells.lib"
         if written not in self._found:
-            _work(folder, top, _adders_script(top, cells, written, self._gating))
+            _work(folder, top, adders_script(top, cells, written, self._gating))
             self._found[written] = (folder / "found.json").read_text()
         in_front: dict[tuple[str, str], float] = {}
         entries: list[dict[str, Any]] = []
@@ -400,7 +247,7 @@ class _AdderMapper:
             found = json.loads(self._found[written])
             choice = adders.orient(found["modules"][top], in_front=in_front)
             (folder / f"oriented_{target}.json").write_text(json.dumps(found))
-            log = _work(folder, top, _around_script(top, cells, target, written, self._gating))
+            log = _work(folder, top, around_script(top, cells, target, written, self._gating))
             entries.append(_collect(folder, top, target, log, self._rtlil))
             if not choice.adders:
                 break

@@ -2,9 +2,7 @@
 
 import argparse
 import textwrap
-from collections.abc import Callable
 from functools import partial
-from math import isfinite
 from typing import Any
 
 from vitruvian.commands.options import (
@@ -18,8 +16,9 @@ from vitruvian.commands.options import (
     add_svg,
     at_least,
 )
+from vitruvian.commands.quantities import delay_ps, load_ff, period_ns
 from vitruvian.common.files import output_path
-from vitruvian.common.validate import refusal, shortened
+from vitruvian.common.validate import refusal
 from vitruvian.flows.asic.gates import LEAST
 from vitruvian.flows.asic.measure import TARGETS_PS
 from vitruvian.flows.asic.power.stimulus import STIMULI
@@ -27,10 +26,6 @@ from vitruvian.flows.fpga import mapping
 from vitruvian.flows.fpga.board import board_names
 from vitruvian.flows.units import UNITS, known
 from vitruvian.hdl.catalogue.unit import Unit
-
-# A microsecond: anything slower is a mistake in the unit of the number.
-_MOST_DELAY_PS = 1_000_000
-_MOST_LOAD_FF = 1e6
 
 
 def described(unit: Unit, width: int = 96) -> str:
@@ -306,7 +301,7 @@ def _add_measure_options(command: argparse.ArgumentParser) -> None:
     add_liberty(command)
     command.add_argument(
         "--delay-target",
-        type=_whole(_MOST_DELAY_PS),
+        type=delay_ps,
         action="append",
         metavar="PS",
         help="Give ABC this delay target in ps; may be repeated "
@@ -333,7 +328,7 @@ def _add_surroundings(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--load",
-        type=_load,
+        type=load_ff,
         default=5.0,
         metavar="FF",
         help="Load every output with this capacitance in fF (default: 5).",
@@ -356,7 +351,7 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
     add_liberty(command)
     command.add_argument(
         "--delay-target",
-        type=_whole(_MOST_DELAY_PS),
+        type=delay_ps,
         action="append",
         metavar="PS",
         help=f"Give ABC this delay target in ps; may be repeated (default: {TARGETS_PS[-1]}).",
@@ -364,7 +359,7 @@ def _add_power_options(command: argparse.ArgumentParser) -> None:
     _add_surroundings(command)
     command.add_argument(
         "--period",
-        type=_period,
+        type=period_ns,
         metavar="NS",
         help="Clock the unit with this period in ns (default: its longest path).",
     )
@@ -398,7 +393,7 @@ def _add_layout_options(command: argparse.ArgumentParser) -> None:
     add_shapes(command)
     command.add_argument(
         "--delay-target",
-        type=_whole(_MOST_DELAY_PS),
+        type=delay_ps,
         action="append",
         metavar="PS",
         help=f"Give ABC this delay target in ps (default: {TARGETS_PS[-1]}).",
@@ -424,45 +419,6 @@ def _add_layout_options(command: argparse.ArgumentParser) -> None:
         help="Simulate the energy of a dot product with the wires, too.",
     )
     add_no_cache(command, "synthesise again")
-
-
-def _period(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        # Out of the range below, as a text should be.
-        value = -1.0
-    if not 0 < value <= _MOST_DELAY_PS / 1000:
-        raise argparse.ArgumentTypeError(
-            f"must be above 0 and at most {_MOST_DELAY_PS // 1000} ns, not {shortened(text)}"
-        )
-    return value
-
-
-def _whole(limit: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        # The length comes first, because Python refuses to convert thousands of digits.
-        if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= limit:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number from 1 to {limit}, not {shortened(text)}"
-            )
-        return int(text)
-
-    return read
-
-
-def _load(text: str) -> Any:
-    try:
-        value = float(text)
-    except ValueError:
-        # Out of the range below, as a text should be.
-        value = -1.0
-    # float() reads nan and inf, too.
-    if not isfinite(value) or not 0 <= value <= _MOST_LOAD_FF:
-        raise argparse.ArgumentTypeError(
-            f"must be from 0 to {_MOST_LOAD_FF:g} fF, not {shortened(text)}"
-        )
-    return value
 
 
 #: Command -> (description, arguments of an example, functions that add its options).

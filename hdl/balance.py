@@ -14,7 +14,7 @@ from typing import Any
 from amaranth.hdl import Fragment, Signal, Value
 from amaranth.hdl import _ast as ast
 from amaranth.hdl import _nir as nir
-from amaranth.hdl._ir import build_netlist
+from amaranth.hdl._ir import NetlistEmitter
 from amaranth.lib import wiring
 
 from .elaborate import elaborating
@@ -119,8 +119,7 @@ def _counted(
     enables: Collection[str],
 ) -> tuple["_Counter", dict[str, list[nir.Net]]]:
     """Return a counter for a component, and the nets of each output and each state."""
-    with elaborating():
-        netlist = build_netlist(Fragment.get(component, None), ports=list(_ports(component)))
+    netlist = _netlist(component)
     top: Any = netlist.cells[0]
     starts = {
         net: 0
@@ -137,6 +136,21 @@ def _counted(
     sinks: dict[str, list[nir.Net]] = {name: list(value) for name, value in top.ports_o.items()}
     held = _state(netlist, frozenset(state), sinks) | _named(netlist, frozenset(enables))
     return _Counter(netlist, starts, held), sinks
+
+
+def _netlist(component: wiring.Component) -> Any:
+    """Return the netlist of a component, without what only its conversion to RTLIL needs.
+
+    That are the ports of the modules in it, and a search for combinational loops: the count finds
+    those on the paths.
+    """
+    ports: Any = list(_ports(component))
+    with elaborating():
+        design = Fragment.get(component, None).prepare(ports=ports)
+        netlist: Any = nir.Netlist()
+        NetlistEmitter(netlist, design).emit_fragment(design.fragment, None)
+        netlist.resolve_all_nets()
+    return netlist
 
 
 def _ports(component: wiring.Component) -> Iterator[tuple[str, Any, None]]:
@@ -227,12 +241,14 @@ class _Counter:
 
     def _sources(self, net: nir.Net) -> list[nir.Net]:
         """Return the nets that determine a net, in this cycle or in the one before."""
-        if net.is_const or net.cell == 0 or net in self._held:
+        # A net is a number: 0 and 1 are constants, others are a cell and a bit. Nets of the top
+        # cell are inputs.
+        if net < 1 << 16 or net in self._held:
             return []
-        cell = self._cells[net.cell]
+        cell, bit = self._cells[net >> 16], net & 0xFFFF
         if self._is_register(net):
-            return [cell.data[net.bit]]
-        return [source for source, _ in cell.comb_edges_to(net.bit)]
+            return [cell.data[bit]]
+        return [source for source, _ in cell.comb_edges_to(bit)]
 
     def count(self, root: nir.Net) -> tuple[int, int] | None:
         """Return the least and the greatest number of registers in front of a net."""
@@ -247,18 +263,22 @@ class _Counter:
                 stack.pop()
                 continue
             if net not in open_:
-                open_[net] = sources = self._sources(net)
+                sources = self._sources(net)
                 if self._is_register(net):
                     registers.append(net)
                 waiting = [source for source in sources if source not in known]
-                for source in waiting:
-                    # A register that keeps its value is the last register of the path.
-                    if source in open_ and registers[-1:] != [source]:
-                        raise NotAPipeline(f"{self._name(source)} depends on itself")
-                stack += [source for source in waiting if source not in open_]
-                continue
+                if waiting:
+                    open_[net] = sources
+                    for source in waiting:
+                        # A register that keeps its value is the last register of the path.
+                        if source in open_ and registers[-1:] != [source]:
+                            raise NotAPipeline(f"{self._name(source)} depends on itself")
+                    stack += [source for source in waiting if source not in open_]
+                    continue
+            else:
+                sources = open_.pop(net)
             # All sources have been counted; a constant has no count and is in step with every beat.
-            counts = [c for c in (known.get(s) for s in open_.pop(net)) if c is not None]
+            counts = [count for source in sources if (count := known.get(source)) is not None]
             more = 0
             if self._is_register(net):
                 registers.pop()
@@ -276,4 +296,4 @@ class _Counter:
         return next(names, f"a net of cell {net.cell}")
 
     def _is_register(self, net: nir.Net) -> bool:
-        return not net.is_const and isinstance(self._cells[net.cell], nir.FlipFlop)
+        return net > 1 and type(self._cells[net >> 16]) is nir.FlipFlop

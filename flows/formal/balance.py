@@ -24,7 +24,7 @@ from vitruvian.hdl.catalogue.unit import Configuration, Unit, Variant
 from vitruvian.hdl.cube import MatrixUnit, MatrixUnitConfig
 from vitruvian.hdl.cube.grid import Grid
 from vitruvian.hdl.cube.tile import TileConfig
-from vitruvian.hdl.elaborate import only_described, state_of
+from vitruvian.hdl.elaborate import elaborating, only_described, state_of
 from vitruvian.hdl.fp.parts.pipeline import DEEP_PIPELINES, PipelineStages
 from vitruvian.hdl.mma.unit import MmaUnit
 from vitruvian.hdl.scu.col2im import Col2Im, RowAdder
@@ -318,8 +318,8 @@ def coverage(unit: Unit) -> dict[tuple[str, str], str]:
 
 def _crossings(variant: Variant) -> frozenset[str]:
     """Return the names of all crossings that have registers, without the numbers of lanes."""
-    with _losing(None) as names:
-        Fragment.get(pipeline_of(variant.build()).component, None).prepare()
+    with _losing(None) as names, elaborating():
+        Fragment.get(pipeline_of(variant.build()).component, None)
     return frozenset(re.sub(r"[0-9]+", "#", name) for name in names)
 
 

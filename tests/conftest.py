@@ -23,7 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the long tests unless the caller asks for them."""
+    """Leave out the long tests unless the caller asks for them.
+
+    The tests that take longest come first, so that no process waits for them at the end.
+    """
+    items.sort(key=lambda item: item.path.name != "test_compiled_loops.py")
     if config.getoption("--long"):
         return
     long = [item for item in items if item.get_closest_marker("long")]

@@ -421,6 +421,7 @@ def main(argv=None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sums", metavar="FILE", help="take golden.fp.dot_compiled from FILE")
     parser.add_argument("--only", choices=CASES, help="run one case")
+    parser.add_argument("--without", choices=CASES, help="run all cases but one")
     options = parser.parse_args(argv)
     if not numba.config.BOUNDSCHECK:  # type: ignore[attr-defined]
         raise SystemExit("NUMBA_BOUNDSCHECK must be 1 in the environment, not 0")
@@ -433,7 +434,7 @@ def main(argv=None) -> None:
     compiling.SMALL = 0
     np.seterr(all="ignore")
     for name, case in CASES.items():
-        if options.only in (None, name):
+        if options.only in (None, name) and name != options.without:
             start = time.process_time()
             case()
             print(f"{name}: {time.process_time() - start:.1f} s", flush=True)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.branches import branches
 from tests.support.machine_operands import KINDS, codes
 from vitruvian.common import cache
 from vitruvian.golden.fp import fused_dot
@@ -20,21 +21,20 @@ from vitruvian.golden.sums.rule import facts
 
 #: One rule of each way in which sums are computed; a kernel takes seconds to compile.
 FEW = ("a100_mma_fp16_fp32", "gaudi2_tf32_fp32", "cdna1_mfma_fp16_fp32", "wh_mvmul_e4m3_fp16_lofi")
-#: Every branch of the generator.
+#: Rules that, with these, take every branch of the generator.
 MORE = (
+    *("b200_nvf4_ue4m3_fp32", "b200_mxf8f6f4_e5m2xe2m1_fp32", "h100_mmasync_e4m3_fp16"),
+    *("gaudi1_bf16_fp32", "gaudi3_fp16_fp32", "cdna1_mfma_fp32_fp32", "cdna2_mfma_fp64_fp64"),
+    *("cdna2_mfma_bf161k_fp32", "cdna3_mfma_fp16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
+    *("arm_fdot_e4m3_fp16", "arm_bfdot_ebf0", "arm_bfdot_ebf1", "rvbna_bf16_n8_fp32"),
+    *("amx_tdpbf16ps", "wh_mvmul_tf32_bf16_hifi2", "bh_mvmul_e5m2_fp32_hifi4"),
+)
+#: Others, for the long test of a million rows.
+OTHERS = (
     *("v100_mma_fp16_fp16", "a100_mma_tf32_fp32", "h100_wgmma_e4m3_fp32", "gaudi3_e4m3_fp32"),
-    *("gaudi3_fp16_fp32", "gaudi3_fp32_fp32", "b200_mxf8f6f4_e5m2xe2m1_fp32"),
-    *("h100_mmasync_e4m3_fp16", "b200_mmasync_e4m3xe5m2_fp32", "b200_mxf4_fp32"),
-    *("b200_nvf4_ue4m3_fp32", "cdna3_mfma_fp16_fp32", "cdna3_mfma_fp8xbf8_fp32"),
-    *("arm_fdot_e4m3_fp16", "arm_bfdot_ebf0", "arm_bfdot_ebf1", "gaudi2_fp16_fp32"),
-    *("gaudi2_fp32_fp32", "gaudi2_e4m3ixe5m2_fp32", "rvbna_bf16_n8_fp32", "amx_tdpbf16ps"),
-    *("avx512_vdpbf16ps", "gaudi1_bf16_fp32", "gaudi2_fp32ieee_fp32", "cdna2_mfma_bf161k_fp32"),
-    *(
-        "cdna2_mfma_fp64_fp64",
-        "wh_mvmul_tf32_bf16_hifi2",
-        "bh_mvmul_e5m2_fp32_hifi4",
-        "bh_mvmul_fp16_fp16_hifi3",
-    ),
+    *("gaudi3_fp32_fp32", "b200_mmasync_e4m3xe5m2_fp32", "b200_mxf4_fp32", "gaudi2_fp16_fp32"),
+    *("gaudi2_fp32_fp32", "gaudi2_e4m3ixe5m2_fp32", "gaudi2_fp32ieee_fp32", "avx512_vdpbf16ps"),
+    "bh_mvmul_fp16_fp16_hifi3",
 )
 
 
@@ -107,6 +107,18 @@ def test_every_rule_for_floating_point_has_a_kernel(monkeypatch):
     assert not without
 
 
+def test_the_rules_take_every_branch_of_the_generator(monkeypatch):
+    monkeypatch.setattr(dots, "load", lambda text: SimpleNamespace(rows=text))
+
+    def taken(rules):
+        return branches(lambda rule: found(rule, rule.k or 8, False), rules)
+
+    every = taken(row.rule for row in machines().values() if row.kind != "integer")
+    assert len(every) > 1000
+    assert not every - taken(find(stem).rule for stem in FEW + MORE)
+    assert every - taken(find(stem).rule for stem in FEW)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stem", MORE)
 def test_kernels_of_every_branch_equal_the_plain_form(stem, always):
@@ -141,7 +153,7 @@ def test_every_rule_of_the_table_equals_its_plain_form(always):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("stem", FEW + MORE)
+@pytest.mark.parametrize("stem", FEW + MORE + OTHERS)
 @pytest.mark.parametrize("kind", ["normal", "codes"])
 def test_a_million_rows_equal_the_plain_form(stem, kind, always):
     rule: Any = find(stem).rule

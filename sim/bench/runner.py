@@ -142,6 +142,9 @@ def run_bench(
             SEED: str(seed),
             COUNTS: str(run.counts),
             "COCOTB_ANSI_OUTPUT": "0",
+            # cocotb lets pytest rewrite the assertions of every module that is imported, which
+            # takes longer than most benches.
+            "COCOTB_REWRITE_ASSERTION_FILES": "bench_*.py *_bench.py",
         }
         with suppress(SystemExit, RuntimeError), _quiet():  # the results or the log tell why
             need("cocotb_tools.runner").get_runner(sim).test(

@@ -33,8 +33,11 @@ def _dense() -> list[ProbedInstruction]:
         for shape in ("m16n8k16", "m16n8k32"):
             text = f"mma.sync.aligned.{shape}.row.col.s32.{a}.{b}.s32"
             found.append(instruction("mma", shape, a, b, "s32", 80, text))
-    text = "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"
-    found.append(instruction("fp64", "m8n8k4", "f64", "f64", "f64", 80, text))
+            text = f"mma.sync.aligned.{shape}.row.col.satfinite.s32.{a}.{b}.s32"
+            found.append(instruction("mma_satfinite", shape, a, b, "s32", 80, text))
+    for shape, device in (("m8n8k4", 80), *((f"m16n8k{k}", 90) for k in (4, 8, 16))):
+        text = f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64"
+        found.append(instruction("fp64", shape, "f64", "f64", "f64", device, text))
     return found
 
 
@@ -48,14 +51,19 @@ def _sparse() -> list[ProbedInstruction]:
         *((a, b, "f16", "64", 120) for a in FP8 for b in FP8),  # not on sm_89 and sm_90
         *((a, b, "s32", k, 80) for a in ("s8", "u8") for b in ("s8", "u8") for k in ("32", "64")),
     ]
-    for a, b, out, k, device in rows:
-        # PTX advises this form, as the one without ordered metadata is slow on some GPUs.
-        text = f"mma.sp::ordered_metadata.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
-        found.append(instruction("sp", f"m16n8k{k}", a, b, out, device, text))
+    # PTX advises ordered metadata, as the form without them is slow on some GPUs.
+    forms = (("sp", "mma.sp::ordered_metadata"), ("sp_unordered", "mma.sp"))
+    for (kind, name), (a, b, out, k, device) in product(forms, rows):
+        text = f"{name}.sync.aligned.m16n8k{k}.row.col.{out}.{a}.{b}.{out}"
+        found.append(instruction(kind, f"m16n8k{k}", a, b, out, device, text))
+        if out == "s32":
+            text = f"{name}.sync.aligned.m16n8k{k}.row.col.satfinite.{out}.{a}.{b}.{out}"
+            found.append(instruction(f"{kind}_satfinite", f"m16n8k{k}", a, b, out, device, text))
     return found
 
 
 def _wgmma() -> list[ProbedInstruction]:
+    found: list[ProbedInstruction] = []
     rows = [
         *(("f16", "f16", out, "16") for out in ("f32", "f16")),
         ("bf16", "bf16", "f32", "16"),
@@ -63,14 +71,16 @@ def _wgmma() -> list[ProbedInstruction]:
         *((a, b, out, "32") for a in FP8 for b in FP8 for out in ("f32", "f16")),
         *((a, b, "s32", "32") for a in ("s8", "u8") for b in ("s8", "u8")),
     ]
-    return [
-        instruction(
-            # The smallest N is 8, the rows of one core matrix of B.
-            *("wgmma", f"m64n8k{k}", a, b, out, 90),
-            f"wgmma.mma_async.sync.aligned.m64n8k{k}.{out}.{a}.{b}",
-        )
-        for a, b, out, k in rows
-    ]
+    for a, b, out, k in rows:
+        for kind, part, terms in (("wgmma", "", int(k)), ("wgmma_sp", ".sp", 2 * int(k))):
+            shape = f"m64n8k{terms}"  # the smallest N is 8, the rows of one core matrix of B
+            head = f"wgmma.mma_async{part}.sync.aligned.{shape}"
+            text = f"{head}.{out}.{a}.{b}"
+            found.append(instruction(kind, shape, a, b, out, 90, text))
+            if out == "s32":
+                text = f"{head}.{out}.{a}.{b}.satfinite"
+                found.append(instruction(f"{kind}_satfinite", shape, a, b, out, 90, text))
+    return found
 
 
 def _blackwell() -> list[ProbedInstruction]:
@@ -142,7 +152,7 @@ def program(instructions: list[ProbedInstruction]) -> dict[str, str]:
 def registers(each: ProbedInstruction) -> tuple[int, int, int]:
     """Return the registers of A, B and C that a thread holds, of 32 bits, or of 64 for fp64."""
     if each.kind == "fp64":
-        return 1, 1, 2
+        return (1, 1, 2) if each.text.count("m8n8k4") else (each.terms // 2, each.terms // 4, 4)
     # A register has 32 bits, hence two results of FP16.
     wide = 32 if each.output != "fp16" else 16
     if each.kind == "volta":
@@ -153,7 +163,12 @@ def registers(each: ProbedInstruction) -> tuple[int, int, int]:
     # 32 threads share 16 × K values of A and K × 8 of B: bits · 16 · K / (32 · 32) registers, and
     # half of that.
     b = each.terms * bits // 128
-    return terms * bits // 64, (0 if each.kind == "wgmma" else b), wide // 8
+    return terms * bits // 64, (0 if _is_wgmma(each) else b), wide // 8
+
+
+def _is_wgmma(each: ProbedInstruction) -> bool:
+    """Return True if four warps run the instruction, with B in shared memory."""
+    return each.kind.startswith("wgmma")
 
 
 def _bits(each: ProbedInstruction) -> int:
@@ -187,13 +202,16 @@ def _kernel(each: ProbedInstruction) -> str:
         tail = f", {{%{next_name}}}, {zero}, {{%{next_name + 1}}}, {zero}"
         ins += ['"r"(scale_a)', '"r"(scale_b)']
     outs = ", ".join(f'"+{letter}"(D[{i}])' for i in range(c))
-    if each.kind == "wgmma":
+    if _is_wgmma(each):
         # Only 16-bit operands may be transposed in shared memory.
         transposed = ", 0" if each.input in ("fp16", "bf16") else ""
         imm = "" if each.output == "int32" else f", 1, 1{transposed}"
-        asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, %{next_name}, 1{imm};"
+        # The descriptor follows the metadata's number, and stands before them in the text.
+        meta = f"%{next_name}, 0, " if each.sparse else ""
+        name = f"%{next_name + each.sparse}"
+        asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, {name}, {meta}1{imm};"
         ins.append('"l"(descriptor)')
-        before = "  LOAD_WGMMA_B();\n"
+        before = f"  LOAD_WGMMA_B({each.terms * bits // 8});\n"
         around = ("  WGMMA_BEGIN();\n", "  WGMMA_END();\n")
     else:
         asm = f"{each.text} {{{d_text}}}, {{{a_text}}}, {{{b_text}}}, {{{d_text}}}{tail};"
@@ -202,17 +220,19 @@ def _kernel(each: ProbedInstruction) -> str:
     operand = "double" if each.kind == "fp64" else "uint32_t"
     loads = {
         "volta": "load_volta(x, A, B, D);",
-        "fp64": "load_fp64(x, A, B, D);",
+        "fp64": f"load_fp64<{a}, {b}, {c}>(x, A, B, D);",
         "wgmma": f"load_a<{bits}, {each.terms}>(x, A); load_c<{c}>(x, D);",
+        "wgmma_sp": f"meta = load_sparse<{bits}, {each.terms}>(x, A); load_c<{c}>(x, D);",
         "sp": f"meta = load_sparse<{bits}, {each.terms}>(x, A); "
         f"load_b<{bits}, {each.terms}>(x, B); load_c<{c}>(x, D);",
     }
+    loads["sp_unordered"] = loads["sp"]
     load = loads.get(
-        each.kind,
+        each.kind.removesuffix("_satfinite"),
         f"load_a<{bits}, {each.terms}, {_shift(each.input, bits)}>(x, A); "
         f"load_b<{bits}, {each.terms}, {_shift(each.input_b, bits)}>(x, B); load_c<{c}>(x, D);",
     )
-    store = {"volta": f"store_volta<{c}>(x, D);", "fp64": "store_fp64(x, D);"}
+    store = {"volta": f"store_volta<{c}>(x, D);", "fp64": f"store_fp64<{c}>(x, D);"}
     extra = "  uint32_t meta = 0;\n" if each.sparse else ""
     if each.scale is not None:
         extra += (

@@ -203,36 +203,44 @@ __device__ inline void store_volta(const Case &x, const uint32_t *D) {
 
 __device__ inline double as_double(uint64_t code) { return __longlong_as_double((long long)code); }
 
+/* The element of C or D in a register of a thread; m8n8k4 has the first half of the rows. */
+__device__ inline int diagonal_fp64(const Case &x, int element) {
+  int at = diagonal(element);
+  return at < x.rows ? at : -1;
+}
+
+template <int COUNT_A, int COUNT_B, int COUNT_C>
 __device__ inline void load_fp64(const Case &x, double *A, double *B, double *D) {
-  int g = lane_of() >> 2, t = lane_of() & 3;
-  A[0] = as_double(factor(x, x.a, 8, g, t));
-  B[0] = as_double(factor(x, x.b, 8, g, t));
-  for (int i = 0; i < 2; i++) {
-    int at = 2 * t + i == g ? 8 * (int)blockIdx.x + g : -1;
-    D[i] = at >= 0 && at < x.rows ? as_double(code_at(x.c, at, 8)) : 0.0;
+  const int rows = COUNT_C / 2, g = lane_of() >> 2, t = lane_of() & 3;
+  for (int i = 0; i < COUNT_A; i++)
+    A[i] = as_double(factor(x, x.a, 8, g + 8 * (i % rows), t + 4 * (i / rows)));
+  for (int i = 0; i < COUNT_B; i++) B[i] = as_double(factor(x, x.b, 8, g, t + 4 * i));
+  for (int i = 0; i < COUNT_C; i++) {
+    int at = diagonal_fp64(x, i);
+    D[i] = at >= 0 ? as_double(code_at(x.c, at, 8)) : 0.0;
   }
 }
 
+template <int COUNT>
 __device__ inline void store_fp64(const Case &x, const double *D) {
-  int g = lane_of() >> 2, t = lane_of() & 3;
-  for (int i = 0; i < 2; i++)
-    if (2 * t + i == g) keep(x, 8 * (int)blockIdx.x + g, (uint64_t)__double_as_longlong(D[i]));
+  for (int i = 0; i < COUNT; i++)
+    keep(x, diagonal_fp64(x, i), (uint64_t)__double_as_longlong(D[i]));
 }
 
-/* wgmma reads B from shared memory: two core matrices of eight rows of 16 bytes, one for each half
-   of k, without a swizzle. Their distance along k is 128 bytes; there is only one along n. */
-#define LOAD_WGMMA_B()                                                                   \
-  __shared__ alignas(128) uint8_t shared_b[256];                                             \
-  for (int i = threadIdx.x; i < 256; i += 128) {                                             \
+/* wgmma reads B from shared memory: core matrices of eight rows of 16 bytes, one after the other
+   along k, without a swizzle. Their distance is 128 bytes; there is only one along n. */
+#define LOAD_WGMMA_B(BYTES)                                                                  \
+  __shared__ alignas(128) uint8_t shared_b[8 * BYTES];                                       \
+  for (int i = threadIdx.x; i < 8 * BYTES; i += 128) {                                       \
     int n = i % 128 / 16, byte = i / 128 * 16 + i % 16;                                      \
     int row = 8 * blockIdx.x + n;                                                            \
-    shared_b[i] = row < x.rows ? x.b[(size_t)row * 32 + byte] : 0;                           \
+    shared_b[i] = row < x.rows ? x.b[(size_t)row * BYTES + byte] : 0;                        \
   }                                                                                          \
   asm volatile("fence.proxy.async;" ::: "memory");                                           \
   __syncthreads();                                                                           \
   uint64_t descriptor = (uint64_t)__cvta_generic_to_shared(shared_b);                        \
   descriptor = (descriptor & 0x3FFFF) >> 4;                                                  \
-  descriptor |= (uint64_t)(128 >> 4) << 16 | (uint64_t)(256 >> 4) << 32
+  descriptor |= (uint64_t)(128 >> 4) << 16 | (uint64_t)(128 >> 4) << 32
 struct Entry {
   const char *name;
   int device;

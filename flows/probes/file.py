@@ -39,7 +39,13 @@ from vitruvian.golden.fp.formats import (
     IntFormat,
 )
 from vitruvian.golden.fp.scales import SCALES
-from vitruvian.golden.machines.probe import KIT_VERSION, Cases, Results, with_results
+from vitruvian.golden.machines.probe import (
+    KIT_VERSION,
+    Cases,
+    Results,
+    kept_terms,
+    with_results,
+)
 
 _MAGIC = b"VTPROBE\0"
 _HEADER = struct.Struct("<8sIIQQ32s64s")
@@ -206,6 +212,7 @@ def _format(name: str) -> FloatFormat | IntFormat:
 
 
 def results_of(section: ProbeSection) -> Results:
-    """Return the results of a section that has run."""
-    assert isinstance(section.cases, Results)
-    return section.cases
+    """Return the results of a section that has run; of a sparse instruction, the terms it adds."""
+    data = kept_terms(section.cases) if "sp" in section.name.split("_") else section.cases
+    assert isinstance(data, Results)
+    return data

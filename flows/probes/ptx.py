@@ -52,7 +52,7 @@ def instruction(
         kind=kind,
         text=text,
         device=device,
-        sparse=kind == "sp",
+        sparse="sp" in kind.split("_"),
         **more,  # pyright: ignore
     )
 

@@ -122,17 +122,30 @@ def compute(
         x, y = (check_codes(codes, 8, name) for codes, name in ((a, "a"), (b, "b")))
         return int_phase_dot(x, y, check_codes(c, 32, "c"), rule)[()]
     if isinstance(rule, IntDotSpec):
-        return np.asarray(
+        return _integers(rule, *(_unsigned(x) for x in (a, b, c)))
+    function: Any = chain_dot if isinstance(rule, ChainSpec) else phase_dot
+    x, y, z, lead = _flattened(a, b, c, rule.input, rule.input_b, rule.output)
+    return function(x, y, z, rule).reshape(lead)[()]
+
+
+def _integers(rule: IntDotSpec, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return the codes of the sums; only a step that saturates differs from one long step."""
+    terms = a.shape[-1] if a.ndim else 0
+    step = rule.k if rule.saturate and b.ndim and b.shape[-1] == terms else max(terms, 1)
+    d = c
+    for first in range(0, max(terms, 1), step):
+        chosen = (..., slice(first, first + step)) if terms else ()
+        d = np.asarray(
             int_dot(
-                *(_unsigned(x) for x in (a, b, c)),
+                a[chosen],
+                b[chosen],
+                d,
                 signed_a=rule.signed_a,
                 signed_b=rule.signed_b,
                 saturate=rule.saturate,
             )
-        ).view(np.uint32)
-    function: Any = chain_dot if isinstance(rule, ChainSpec) else phase_dot
-    x, y, z, lead = _flattened(a, b, c, rule.input, rule.input_b, rule.output)
-    return function(x, y, z, rule).reshape(lead)[()]
+        )
+    return d.view(np.uint32)
 
 
 def _widened(codes: ArrayLike, exponents: ArrayLike | None, bits: int, name: str) -> np.ndarray:

@@ -51,7 +51,9 @@ def summary(rule: Rule) -> str:
     'K 8, F 24 magnitude, RZ, floor -132'
     """
     if isinstance(rule, IntDotSpec):
-        return f"K {rule.k}, exact modulo 2^32"
+        return (
+            f"K {rule.k}, exact, saturating" if rule.saturate else f"K {rule.k}, exact modulo 2^32"
+        )
     if isinstance(rule, ChainSpec):
         how = "rounded products in pairs" if rule.products == "rounded" else "chain of FMAs"
         if rule.accumulators > 1:

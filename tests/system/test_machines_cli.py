@@ -17,7 +17,7 @@ from vitruvian.common.errors import UserError
         ("MI300X", "cdna3", 9),
         ("l40s", "ada", 12),
         ("l40s_mma", "ada", 12),
-        ("h100-wgmma", "h100", 12),
+        ("h100-wgmma", "h100", 20),
         ("h100_wgmma_e4m3_fp32", "h100", 1),
     ],
 )

@@ -127,6 +127,7 @@ def _write(options: argparse.Namespace) -> int:
 
 
 def _read(options: argparse.Namespace) -> int:
+    from vitruvian.flows.probes.file import results_of
     from vitruvian.golden.machines.probe import infer, machine_file, name
 
     for option in ("target", "instruction"):
@@ -143,7 +144,7 @@ def _read(options: argparse.Namespace) -> int:
     with Progress("infer", total, after_s=2.0) as progress:
         for path, device, sections in found:
             for section in sections:
-                results: Results = section.cases  # pyright: ignore
+                results = results_of(section)
                 progress(section.name, len(records), total)
                 step = partial(_show_step, progress)
                 matches = name(results)

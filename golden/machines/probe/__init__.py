@@ -5,7 +5,14 @@ that return the same results, and ``infer`` finds the parameters of a rule that 
 runs a function on such operands.
 """
 
-from vitruvian.golden.machines.probe.cases import KIT_VERSION, Cases, Results, cases, with_results
+from vitruvian.golden.machines.probe.cases import (
+    KIT_VERSION,
+    Cases,
+    Results,
+    cases,
+    kept_terms,
+    with_results,
+)
 from vitruvian.golden.machines.probe.equality import canonical, equal_rules
 from vitruvian.golden.machines.probe.infer import Inferred, infer
 from vitruvian.golden.machines.probe.machine_file import machine_file
@@ -23,6 +30,7 @@ __all__ = [
     "equal_rules",
     "format_of",
     "infer",
+    "kept_terms",
     "machine_file",
     "measure",
     "name",

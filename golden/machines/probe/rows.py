@@ -115,7 +115,8 @@ class Rows:
         index = np.arange(len(part["c"]))
         part["a"][index, target] = part["a"][index, source]
         codes = part["b"][index, source]
-        mask = np.where(codes == 0, self.b.negative_zero, self.b.sign_mask).astype(codes.dtype)
+        masks = np.array([self.b.sign_mask, self.b.negative_zero], codes.dtype)
+        mask = masks[(codes == 0).astype(int)]
         part["b"][index, target] = codes ^ mask
 
     def add(

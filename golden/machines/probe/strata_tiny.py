@@ -124,7 +124,8 @@ def subnormals(rows: Rows) -> None:
     part = rows.new(32)
     rows.add(part, rows.out.emin - rows.rng.integers(0, rows.out.fraction_bits, 32))
     later = np.arange(rows.terms) >= rows.rng.integers(0, rows.terms + 1, (16, 1))
-    part["a"][16:] = np.where(later, rows.a.negative_zero, 0)  # products of −0 after those of +0
+    signs = np.array([0, rows.a.negative_zero], part["a"].dtype)
+    part["a"][16:] = signs[later.astype(int)]  # products of −0 after those of +0
     for near in (2, 30):
         part = rows.new(n)
         for position in range(2):

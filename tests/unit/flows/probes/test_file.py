@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from tests.support import measured
 from tests.support.probes import answered, probe_file
 from vitruvian.common.errors import UserError
 from vitruvian.flows.probes import kit
-from vitruvian.flows.probes.file import ProbeSection, pack, read
+from vitruvian.flows.probes.file import ProbeSection, pack, read, results_of
 from vitruvian.flows.probes.npz import read_npz
 from vitruvian.golden.fp.formats import FORMATS
-from vitruvian.golden.machines.probe import Results, cases
+from vitruvian.golden.machines.probe import Results, cases, name
 
 CASES = cases(FORMATS["fp16"], FORMATS["fp32"], 4)
 
@@ -27,6 +28,18 @@ def test_operands_and_results_come_back(tmp_path):
     for name in "abc":
         np.testing.assert_array_equal(getattr(sections[0].cases, name), getattr(CASES, name))
     np.testing.assert_array_equal(sections[0].cases.d, d)
+
+
+def test_sparse_results_have_the_terms_that_are_kept(tmp_path):
+    each = next(i for i in kit.TARGETS["cuda"] if i.name == "wgmma_sp_m64n8k32_f16_f32")
+    d = measured.results(each.name)
+    path = tmp_path / "outputs.bin"
+    path.write_bytes(answered(pack([ProbeSection(each.name, each.cases(1))], 1), [d.tobytes()]))
+    (section,) = read(path)[1]
+    found = results_of(section)
+    assert found.terms == each.terms // 2 == 16
+    machines = {match.machine.stem for match in name(found) if not match.wrong}
+    assert {"h100_wgmma_fp16_fp32", "h200_wgmmasp_fp16_fp32"} <= machines
 
 
 def test_scaled_operands_come_back(tmp_path):

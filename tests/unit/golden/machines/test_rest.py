@@ -138,3 +138,15 @@ def test_an_instruction_without_a_rule_is_listed_and_refused(capsys):
     assert "wmma" in text and "nothing is public" in text
     assert main(["machines", "rdna35_wmma"]) == 2
     assert "not rdna35_wmma: a public model" in capsys.readouterr().err
+
+
+def test_an_integer_step_saturates_before_the_next_one():
+    a = np.full((1, 64), 127, np.uint8)
+    b = np.where(np.arange(64) < 32, 127, 0x80).astype(np.uint8)[None]  # 127 · 127, then 127 · −128
+    c = np.array([0x7FFFFFFF], np.uint32)
+    first = 32 * 127 * 127
+    saturated = machines.run("h200_wgmma_int8_int32_satfinite", a, b, c)
+    assert saturated.view(np.int32)[0] == 0x7FFFFFFF - 32 * 127 * 128
+    assert machines.run("h200_wgmma_int8_int32", a, b, c)[0] == c[0] + first - 32 * 127 * 128
+    with pytest.raises(ValueError, match="with the same K"):
+        machines.run("h200_mma_int8_int32_satfinite", a, b[:, :32], c)

@@ -25,8 +25,9 @@ def test_operands_and_results_come_back(tmp_path):
     device, sections = read(path)
     assert device == "a device" and [s.name for s in sections] == ["one"]
     assert isinstance(sections[0].cases, Results)
-    for name in "abc":
-        np.testing.assert_array_equal(getattr(sections[0].cases, name), getattr(CASES, name))
+    for operand in "abc":
+        found, given = getattr(sections[0].cases, operand), getattr(CASES, operand)
+        np.testing.assert_array_equal(found, given)
     np.testing.assert_array_equal(sections[0].cases.d, d)
 
 

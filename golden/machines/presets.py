@@ -28,16 +28,15 @@ class Preset:
     The rules of a machine are rows of ``golden.machines``: those of one instruction with truncated
     sums. Their ``emax_floor`` depends on the generation and on the output format; ``zero`` is
     "positive". They were compared with measured results of V100, A100, A2, L40S (Ada), H100, H200
-    and B200, including fp16 results. The sign of zero, the floors (except for one measured H100
-    vector) and these rows are known only from an executed model:
+    and B200, including fp16 results. For ``h100``, an H200 confirms them with the sign of zero and
+    the floors; its fp8 is that of the ``wgmma`` instruction. Other signs of zero and floors, and
+    this row, are known only from an executed model:
 
-    - fp8 of ``h100`` is that of its ``wgmma`` instruction. It was measured with C = 0 and fp32
-      results; the fp16 results were not measured.
     - fp8 of ``b200`` is that of its ``tcgen05`` instruction: 25 fraction bits and a full fp32
       result, instead of Hopper's 13.
 
-    The fp8 ``mma.sync`` of Hopper with fp16 results and that of Blackwell, which adds C last and
-    rounds once more, and all other machines have no preset.
+    The fp8 ``mma.sync`` of Hopper and of Blackwell, which adds C last and rounds once more, and all
+    other machines have no preset.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _PAIRS = (("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e4m3"))
 def draw(number: int) -> dict[str, object]:
     """Return a random call: operands as bytes, and the options of both functions."""
     rng = np.random.default_rng(number)
-    m, n, k = int(rng.integers(1, 48)), 16 * int(rng.integers(1, 24)), 16 * int(rng.integers(1, 160))
+    m, (n, k) = int(rng.integers(1, 48)), (16 * int(rng.integers(1, most)) for most in (24, 160))
     pair = _PAIRS[int(rng.choice(3, p=(0.6, 0.2, 0.2)))]
     operands = []
     for name, shape in zip(pair, ((m, k), (n, k)), strict=True):
@@ -121,7 +121,11 @@ def speed(size: int) -> None:
         torch.from_numpy(rng.standard_normal((size, size))).to(torch.float8_e4m3fn) for _ in "ab"
     ]
     call = {
-        **{"operands": operands, "pair": _PAIRS[0], "k": size, "slices": 1, "output": "bf16"},
+        "operands": operands,
+        "pair": _PAIRS[0],
+        "k": size,
+        "slices": 1,
+        "output": "bf16",
         "scales": np.ones(2, np.float32),
     }
     for fast in (False, True):

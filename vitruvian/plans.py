@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vitruvian.golden.plans import (
-        Call,
+        LibraryCall,
         Plan,
         contiguous,
         find,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         scaled_mm,
     )
 
-__all__ = ["Call", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]
+__all__ = ["LibraryCall", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]
 
 
 def __getattr__(name: str) -> Any:

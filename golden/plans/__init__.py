@@ -2,6 +2,6 @@
 
 from vitruvian.golden.plans.plan import Plan, contiguous, scaled_mm
 from vitruvian.golden.plans.product import multiply
-from vitruvian.golden.plans.recorded import Call, find, recorded
+from vitruvian.golden.plans.recorded import LibraryCall, find, recorded
 
-__all__ = ["Call", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]
+__all__ = ["LibraryCall", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]

@@ -16,7 +16,7 @@ GPUS = ("h200",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
+class LibraryCall:
     """A call of PyTorch whose kernel a library chooses.
 
     Attributes
@@ -60,7 +60,7 @@ class Call:
 
 
 @lru_cache
-def recorded(gpu: str = "h200") -> Mapping[Call, Plan]:
+def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
     """Return the plans of all calls that were recorded on a GPU.
 
     Raises
@@ -71,14 +71,14 @@ def recorded(gpu: str = "h200") -> Mapping[Call, Plan]:
     Examples
     --------
     >>> len(recorded("h200"))
-    932
+    959
     """
     if gpu not in GPUS:
         raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
     found = {}
     text = files("vitruvian.golden.plans").joinpath(f"cublas_{gpu}.csv").read_text()
     for row in csv.DictReader(text.splitlines()):
-        call = Call(
+        call = LibraryCall(
             op=row["op"],
             a=row["a"],
             b=row["b"],
@@ -108,7 +108,7 @@ def recorded(gpu: str = "h200") -> Mapping[Call, Plan]:
     return MappingProxyType(found)
 
 
-def find(call: Call, gpu: str = "h200") -> Plan:
+def find(call: LibraryCall, gpu: str = "h200") -> Plan:
     """Return the plan of a call that was recorded.
 
     Raises
@@ -119,7 +119,7 @@ def find(call: Call, gpu: str = "h200") -> Plan:
 
     Examples
     --------
-    >>> call = Call(op="mm", a="fp16", b="fp16", m=512, k=512, n=512, output="fp16")
+    >>> call = LibraryCall(op="mm", a="fp16", b="fp16", m=512, k=512, n=512, output="fp16")
     >>> print(find(call))
     h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
     """
@@ -127,7 +127,7 @@ def find(call: Call, gpu: str = "h200") -> Plan:
     if call in plans:
         return plans[call]
 
-    def far(other: Call) -> tuple[int, float]:
+    def far(other: LibraryCall) -> tuple[int, float]:
         names = ("op", "a", "b", "layout", "output", "fast", "scales", "bias")
         ratio = sum(
             max(p, q) / max(min(p, q), 1)

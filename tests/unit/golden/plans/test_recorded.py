@@ -1,0 +1,112 @@
+"""Plans against results of calls that an H200 returned, on operands they were not fitted to."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.library_plans import record, samples
+from vitruvian.flows.probes import library_operands
+from vitruvian.golden.plans import LibraryCall, Plan, multiply, recorded
+
+CALLS = record()["calls"]
+_FORMATS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
+#: Terms of a chain of fused multiply-adds, and of other sums, that a quick test computes.
+_MOST_FMA, _MOST = 128, 4096
+
+
+def _call(number: int) -> LibraryCall:
+    call = CALLS[number]
+    return LibraryCall(
+        **{name: call[name] for name in ("op", "a", "b", "m", "k", "n", "layout")},
+        batch=call.get("batch", 1),
+        output=_FORMATS[call["result"]],
+        fast=bool(call.get("fast")),
+        scales=call.get("scales") or "",
+        bias=bool(call.get("bias")),
+    )
+
+
+PLANNED = [number for number, call in enumerate(CALLS) if call["plan"]]
+QUICK = [
+    n
+    for n in PLANNED
+    if CALLS[n]["k"] <= (_MOST_FMA if "fma" in recorded()[_call(n)].rule else _MOST)
+]
+
+
+def differences(number: int, count: int, plan: Plan) -> int:
+    """Return how many of ``count`` sampled results of each kind of operands differ."""
+    call, wrong = _call(number), 0
+    rows, columns = library_operands.sampled(number, call.m, call.n, 192)
+    rows, columns = rows[:count], columns[:count]
+    for kind, measured in samples(CALLS[number]).items():
+        a = library_operands.rows(call.a, rows, call.k, kind, "a")
+        b = library_operands.rows(call.b, columns, call.k, kind, "b")
+        if call.a == "tf32":  # values of FP32, which the product rounds if it is in TF32
+            a, b = (x.astype(np.uint32).view(np.float32) for x in (a, b))
+        for i in range(count):
+            found = multiply(
+                a[i : i + 1], b[i : i + 1].T, plan=plan, **_more(call, rows[i], columns[i])
+            )
+            wrong += int(found.view(measured.dtype)[0, 0] != measured[i])
+    return wrong
+
+
+def _more(call: LibraryCall, row: int, column: int) -> dict[str, np.ndarray]:
+    """Return the factors and the bias of an element."""
+    more = {}
+    if call.scales == "block":
+        blocks = np.arange(call.k // 128)
+        first, second = row * len(blocks) + blocks, blocks * (call.n // 128) + column // 128
+        more["scale_a"] = library_operands.scales(first, "scale_a")[None]
+        more["scale_b"] = library_operands.scales(second, "scale_b")[:, None]
+    elif call.scales:
+        own = call.scales == "row"
+        more["scale_a"] = library_operands.scales(np.array([row * own]), "scale_a")
+        more["scale_b"] = library_operands.scales(np.array([column * own]), "scale_b")
+    if call.bias:
+        name = "tf32" if call.a == "tf32" else call.output
+        bias = library_operands.rows(name, np.array([0]), call.n, "narrow", "bias")[0]
+        more["bias"] = bias[[column]]
+    return more
+
+
+def _name(number: int) -> str:
+    return f"{number} {_call(number)}"
+
+
+@pytest.mark.parametrize("number", QUICK[::23], ids=_name)
+def test_a_plan_returns_what_the_library_did(number):
+    assert differences(number, 3, recorded()[_call(number)]) == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", QUICK, ids=_name)
+def test_every_plan_returns_what_the_library_did(number):
+    assert differences(number, 8, recorded()[_call(number)]) == 0
+
+
+def test_every_call_with_a_plan_is_in_the_file():
+    assert {_call(number) for number in PLANNED} == set(recorded())
+
+
+@pytest.mark.parametrize(
+    "change", [{"restart": 64}, {"restart": 0}, {"step": 16}, {"starts": (0, 512, 1024, 1536)}]
+)
+def test_another_plan_is_noticed(change):
+    call = LibraryCall(
+        op="scaled",
+        a="e4m3",
+        b="e4m3",
+        m=128,
+        k=2048,
+        n=512,
+        layout="nt",
+        output="fp32",
+        scales="tensor",
+    )
+    (number,) = [n for n in PLANNED if _call(n) == call]
+    plan = recorded()[call]
+    assert differences(number, 16, plan) == 0
+    assert differences(number, 48, replace(plan, **change)) > 0

@@ -10,6 +10,7 @@ import pytest
 
 from vitruvian.cli import main
 from vitruvian.common.errors import UserError
+from vitruvian.golden.fp import DotSpec
 from vitruvian.golden.machines import Machine, find, machines, run
 from vitruvian.golden.machines.c_source import CSource, c_source, function_name
 
@@ -54,12 +55,18 @@ def _codes(rng, format, shape):
     return codes.astype(f"u{format.storage_bits // 8}")
 
 
+def _rule(row: Machine) -> DotSpec:
+    assert isinstance(row.rule, DotSpec)
+    return row.rule
+
+
 def _operands(row: Machine, many: int):
     """Return codes of a, b and c, and of the scales by their names."""
-    rng, spec = np.random.default_rng(1), row.rule
+    rng, spec = np.random.default_rng(1), _rule(row)
     a, b = (_codes(rng, f, (many, spec.k)) for f in (spec.input, spec.input_b))
     scales = {}
     if spec.scales is not None:
+        assert spec.scales.block is not None
         f, shape = spec.scales.format, (many, spec.k // spec.scales.block)
         for name in ("scale_a", "scale_b"):
             near = (f.bias << f.fraction_bits) + rng.integers(-6, 7, shape)
@@ -76,8 +83,8 @@ def _compiled(source: CSource, row: Machine, folder: Path):
     command = [os.environ.get("CXX", "g++"), *flags, "-shared", "-fPIC", "-o", str(library)]
     subprocess.run([*command, str(folder / f"{row.stem}.c")], check=True)
     function = getattr(ctypes.CDLL(str(library)), function_name(row))
-    function.restype = code = getattr(ctypes, f"c_uint{row.rule.output.storage_bits}")
-    scales = 2 if row.rule.scales is not None else 0
+    function.restype = code = getattr(ctypes, f"c_uint{_rule(row).output.storage_bits}")
+    scales = 2 if _rule(row).scales is not None else 0
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, code, *[ctypes.c_void_p] * scales]
     return function
 

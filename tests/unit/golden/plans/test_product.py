@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,7 @@ from vitruvian.golden.plans import Plan, contiguous, multiply, scaled_mm
 _RULE = {"fp16": "h100_mma_fp16_fp32", "e4m3": "h100_wgmma_e4m3_fp32"}
 
 
-def _operands(k, dtype=np.float16, seed=1):
+def _operands(k: int, dtype: Any = np.float16, seed: int = 1):
     rng = np.random.default_rng(seed)
     a, b = (
         rng.normal(size=shape) * 2.0 ** rng.integers(-6, 6, shape) for shape in ((5, k), (k, 7))
@@ -22,11 +23,11 @@ def _operands(k, dtype=np.float16, seed=1):
     return a.astype(dtype), b.astype(dtype)
 
 
-def _written_out(a, b, rule, slices, restart):
+def _written_out(a: Any, b: Any, rule: str, slices: Any, restart: int) -> np.ndarray:
     """Return the sum of the sums of slices, each of which adds its parts in FP32."""
-    total = None
+    total: Any = None
     for places in slices:
-        own = None
+        own: Any = None
         for first in range(0, len(places), restart or len(places)):
             some = places[first : first + (restart or len(places))]
             part = by_instruction(np.ascontiguousarray(a[:, some]), b[some], machine=rule)

@@ -1,18 +1,18 @@
-"""Results of recorded library calls, computed by a plan: steps, slices, restarts, epilogue."""
+"""Library calls that were recorded on an H200: results, plans, and what a kernel tells of them."""
 
 import json
 import re
+from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
 
 from tests.support.measured import FOLDER
 from vitruvian.flows.probes import library_operands
-from vitruvian.golden.fp import convert, fused_dot
-from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines import find
-from vitruvian.golden.machines.spec import fma_step
+from vitruvian.golden.plans import LibraryCall
 
+#: Terms of a step of wgmma in FP8.
+_FP8_STEP = 32
 _NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 
 
@@ -39,98 +39,42 @@ def samples(call: dict) -> dict[str, np.ndarray]:
     }
 
 
-def rule(call: dict) -> DotSpec:
-    """Return the rule of one step."""
-    a, b, step = call["a"], call["b"], call["plan"]["step"]
-    if a == "tf32" and step == 1:
-        a = "fp32"  # the library did not use TF32, though it was allowed
+def call_of(call: dict) -> LibraryCall:
+    """Return a recorded call as ``golden.plans`` names it."""
+    return LibraryCall(
+        **{name: call[name] for name in ("op", "a", "b", "m", "k", "n", "layout")},
+        batch=call.get("batch", 1),
+        output=_NAMES[call["result"]],
+        fast=bool(call.get("fast")),
+        scales=call.get("scales") or "",
+        bias=bool(call.get("bias")),
+    )
+
+
+def table_row(call: dict) -> dict[str, str]:
+    """Return the row of a call with a plan in golden/plans/cublas_h200.csv."""
+    fields = {
+        name: int(x) if isinstance(x, bool) else x for name, x in asdict(call_of(call)).items()
+    }
+    plan, a, b = call["plan"], call["a"], call["b"]
+    step: object = plan["step"]
     if a in ("e4m3", "e5m2"):
-        found = find(f"h200_wgmma_{a if a == b else f'{a}x{b}'}_fp32").rule
-    elif a in ("fp32", "fp64"):
-        found = fma_step(a, a)
+        rule = f"h200_wgmma_{a if a == b else f'{a}x{b}'}_fp32"
+        step = "" if step == _FP8_STEP else step
+    elif a in ("fp32", "fp64") or (a == "tf32" and step == 1):  # TF32 was allowed, and not used
+        rule, step = f"fma_{'fp64' if a == 'fp64' else 'fp32'}", ""
     else:
-        found = find(f"h200_mma_{a}_fp32").rule
-    assert isinstance(found, DotSpec)
-    return found.replace(k=step) if a in ("fp16", "bf16", "tf32") else found
-
-
-def to_tf32(codes: np.ndarray) -> np.ndarray:
-    """Return fp32 codes rounded to nearest even, as the libraries do before a TF32 step."""
-    wide = codes.astype(np.uint64)
-    return (wide + 0xFFF + (wide >> 13 & 1) & 0xFFFFE000).astype(np.uint32)
-
-
-def operands(call: dict, number: int, kind: str, count: int) -> tuple[np.ndarray, ...]:
-    """Return the rows and columns of some samples, and the operands' codes."""
-    rows, columns = library_operands.sampled(number, call["m"], call["n"], 192)
-    rows, columns = rows[:count], columns[:count]
-    a = library_operands.rows(call["a"], rows, call["k"], kind, "a")
-    b = library_operands.rows(call["b"], columns, call["k"], kind, "b")
-    rounded = call["a"] == "tf32" and call["plan"]["step"] > 1
-    return (rows, columns, *((to_tf32(a), to_tf32(b)) if rounded else (a, b)))
-
-
-def _chain(a: np.ndarray, b: np.ndarray, step: DotSpec, c: np.ndarray | None = None) -> np.ndarray:
-    """Return the codes of the sum of some terms, step by step; missing terms are zero."""
-    fill = -a.shape[1] % step.k
-    a, b = (np.pad(x, ((0, 0), (0, fill))) for x in (a, b))
-    start = np.zeros(len(a), np.uint64 if step.output.name == "fp64" else np.uint32)
-    return np.asarray(fused_dot(a, b, start if c is None else c, step))
-
-
-def _values(codes: np.ndarray) -> np.ndarray:
-    return codes.view(np.float64 if codes.itemsize == 8 else np.float32)
-
-
-def slices(plan: dict, terms: int) -> list[list[np.ndarray]]:
-    """Return the places of K that each slice adds, in parts that begin a new step."""
-    place = np.arange(terms)
-    if "cyclic" in plan:
-        tile, count = plan["cyclic"]
-        parts = [place[place // tile % count == s] for s in range(count)]
-        return [[part] for part in parts if len(part)]
-    found = []
-    for first, last in zip(plan["starts"], [*plan["starts"][1:], terms], strict=True):
-        part = place[first:last]
-        rest = len(part) % plan.get("remainder_first", len(part) or 1)
-        found.append([x for x in (part[:rest], part[rest:]) if len(x)])
-    return found
-
-
-def sums(call: dict, a: np.ndarray, b: np.ndarray, scale=None) -> np.ndarray:
-    """Return the sum before the epilogue: slices are added in their order, in fp32 or fp64.
-
-    Parameters
-    ----------
-    scale : callable, optional
-        Function of a number of a restart that returns the factors of its partial sums; then they
-        are added by fused multiply-adds.
-    """
-    plan, step = call["plan"], rule(call)
-    total = None
-    for parts in slices(plan, call["k"]):
-        if plan["restart"] or scale is not None:
-            own, length = None, plan["restart"] or 128
-            (part,) = parts
-            for first in range(0, len(part), length):
-                some = part[first : first + length]
-                x = _values(_chain(a[:, some], b[:, some], step))
-                if scale is not None:
-                    factor = scale(some[0] // length).astype(np.float64)
-                    exact = x.astype(np.float64) * factor + (0 if own is None else own)
-                    own = exact.astype(np.float32)
-                else:
-                    own = x if own is None else own + x
-        else:
-            codes = None
-            for part in parts:
-                codes = _chain(a[:, part], b[:, part], step, codes)
-            assert codes is not None
-            own = _values(codes)
-        assert own is not None
-        total = own if total is None else total + own
-    assert total is not None
-    return total
+        rule = f"h200_mma_{a}_fp32"
+    starts = plan.get("starts") or [0]
+    more = {
+        "rule": rule,
+        "step": step,
+        "restart": plan["restart"] or "",
+        "starts": " ".join(map(str, starts)) if starts != [0] else "",
+        "cyclic": " ".join(map(str, plan.get("cyclic", ()))),
+        "remainder_first": plan.get("remainder_first") or "",
+    }
+    return {name: str(value) for name, value in (fields | more).items()}
 
 
 def nvjet_slices(name: str, grid: list[int], m: int, n: int, k: int) -> int:
@@ -151,29 +95,3 @@ def nvjet_slices(name: str, grid: list[int], m: int, n: int, k: int) -> int:
 
 def _multiple(value: int, of: int) -> int:
     return -(-value // of) * of
-
-
-def results(call: dict, number: int, kind: str, count: int) -> np.ndarray:
-    """Return the codes of some samples of a call by its plan."""
-    rows, columns, a, b = operands(call, number, kind, count)
-    n, k = call["n"], call["k"]
-
-    def scale(block: int) -> np.ndarray:
-        first = library_operands.scales(rows * (k // 128) + block, "scale_a")
-        place = block * (n // 128) + columns // 128
-        return first * library_operands.scales(place, "scale_b")
-
-    with np.errstate(all="ignore"):
-        x = sums(call, a, b, scale if call.get("scales") == "block" else None)
-        if call.get("scales") in ("tensor", "row"):
-            row, column = (rows, columns) if call["scales"] == "row" else (rows * 0, columns * 0)
-            first = library_operands.scales(row, "scale_a")
-            x = x * (first * library_operands.scales(column, "scale_b"))
-        if call.get("bias"):
-            format = _NAMES[call["result"]]
-            name = "tf32" if call["a"] == "tf32" else format
-            codes = library_operands.rows(name, np.array([0]), n, "narrow", "bias")[0][columns]
-            x = x + np.asarray(convert(codes, format, "fp32")).view(np.float32)
-    if x.dtype == np.float64:
-        return x.view(np.uint64)
-    return np.asarray(convert(x.view(np.uint32), "fp32", _NAMES[call["result"]]))

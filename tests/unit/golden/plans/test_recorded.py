@@ -1,31 +1,27 @@
 """Plans against results of calls that an H200 returned, on operands they were not fitted to."""
 
+import csv
+import sys
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.library_plans import record, samples
+from tests.support.library_plans import call_of, record, samples, table_row
 from vitruvian.flows.probes import library_operands
 from vitruvian.golden.plans import LibraryCall, Plan, multiply, recorded
 
 CALLS = record()["calls"]
-_FORMATS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
+PLANS = Path(str(files("vitruvian.golden.plans"))) / "cublas_h200.csv"
 #: Terms of a chain of fused multiply-adds, and of other sums, that a quick test computes.
 _MOST_FMA, _MOST = 128, 4096
 
 
 def _call(number: int) -> LibraryCall:
-    call = CALLS[number]
-    return LibraryCall(
-        **{name: call[name] for name in ("op", "a", "b", "m", "k", "n", "layout")},
-        batch=call.get("batch", 1),
-        output=_FORMATS[call["result"]],
-        fast=bool(call.get("fast")),
-        scales=call.get("scales") or "",
-        bias=bool(call.get("bias")),
-    )
+    return call_of(CALLS[number])
 
 
 PLANNED = [number for number, call in enumerate(CALLS) if call["plan"]]
@@ -36,7 +32,7 @@ QUICK = [
 ]
 
 
-def differences(number: int, count: int, plan: Plan) -> int:
+def differences(number: int, count: int, plan: Plan, cut: bool = False) -> int:
     """Return how many of ``count`` sampled results of each kind of operands differ."""
     call, wrong = _call(number), 0
     rows, columns = library_operands.sampled(number, call.m, call.n, 192)
@@ -45,7 +41,10 @@ def differences(number: int, count: int, plan: Plan) -> int:
         a = library_operands.rows(call.a, rows, call.k, kind, "a")
         b = library_operands.rows(call.b, columns, call.k, kind, "b")
         if call.a == "tf32":  # values of FP32, which the product rounds if it is in TF32
-            a, b = (x.astype(np.uint32).view(np.float32) for x in (a, b))
+            a, b = (x.astype(np.uint32) for x in (a, b))
+            if cut:
+                a, b = (x & np.uint32(0xFFFFE000) for x in (a, b))
+            a, b = (x.view(np.float32) for x in (a, b))
         for i in range(count):
             found = multiply(
                 a[i : i + 1], b[i : i + 1].T, plan=plan, **_more(call, rows[i], columns[i])
@@ -88,8 +87,28 @@ def test_every_plan_returns_what_the_library_did(number):
     assert differences(number, 8, recorded()[_call(number)]) == 0
 
 
-def test_every_call_with_a_plan_is_in_the_file():
+def test_the_file_has_what_was_recorded(tmp_path):
+    """``python -m tests.unit.golden.plans.test_recorded FILE`` writes it."""
+    write(tmp_path / "plans.csv")
+    assert (tmp_path / "plans.csv").read_text() == PLANS.read_text()
     assert {_call(number) for number in PLANNED} == set(recorded())
+
+
+def write(path: Path) -> None:
+    """Write the table of plans."""
+    rows = sorted((table_row(CALLS[n]) for n in PLANNED), key=lambda row: list(row.values()))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_operands_of_tf32_are_rounded():
+    """Results differ if the 13 lowest bits are cut instead."""
+    call = next(c for c in recorded() if (c.op, c.a, c.k) == ("mm", "tf32", 512))
+    number = next(n for n in PLANNED if _call(n) == call)
+    assert differences(number, 8, recorded()[call]) == 0
+    assert differences(number, 8, recorded()[call], cut=True) > 20
 
 
 @pytest.mark.parametrize(
@@ -119,3 +138,7 @@ def test_another_plan_is_noticed(fast, change):
     plan = recorded()[call]
     assert differences(number, 16, plan) == 0
     assert differences(number, 32, replace(plan, **change)) > 0
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -248,6 +248,6 @@ PARTS = (
             specs={name: PRESETS["a100"].spec(name) for name in ("fp16", "bf16", "tf32")},
             int8_k=16,
         ),
-        optional=frozenset({"precision", "precision_b"}),
+        optional=frozenset({"precision", "precision_b", "valid"}),
     ),
 )

@@ -96,6 +96,9 @@ class IntDotProduct(PipelinedUnit):
         If the pipeline depth or the multiplier is unknown.
     """
 
+    #: Ports that only some configurations have.
+    optional = frozenset({"used"})
+
     if TYPE_CHECKING:
         a: data.View
         b: data.View

@@ -178,9 +178,9 @@ def multiply(
 
 
 def product_of_rule(
-    a: np.ndarray, b: np.ndarray, c: np.ndarray | None, rule: Rule, threads: int | None
+    a: np.ndarray, b: np.ndarray, c: np.ndarray | None, rule: DotSpec, threads: int | None
 ) -> np.ndarray:
-    """Return the codes of C + A·B by a rule without scales.
+    """Return the codes of C + A·B by a rule of dot products without scales.
 
     Parameters
     ----------

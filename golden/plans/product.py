@@ -124,7 +124,7 @@ def _factors(
         "row": ((rows,), (columns,)),
         "block": ((rows, blocks), (blocks, -(-columns // BLOCK))),
     }[plan.scales]
-    found = []
+    found: list[np.ndarray] = []
     for name, value, shape in zip(("scale_a", "scale_b"), (scale_a, scale_b), shapes, strict=True):
         array = np.asarray(value, np.float32)
         if array.size != int(np.prod(shape)):

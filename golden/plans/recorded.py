@@ -75,7 +75,7 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
     """
     if gpu not in GPUS:
         raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
-    found = {}
+    found: dict[LibraryCall, Plan] = {}
     text = files("vitruvian.golden.plans").joinpath(f"cublas_{gpu}.csv").read_text()
     for row in csv.DictReader(text.splitlines()):
         call = LibraryCall(

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from vitruvian.golden.cube import mmad_any
 from vitruvian.golden.cube.shapes import check_addend, check_factors
-from vitruvian.golden.fp import number_dtype
+from vitruvian.golden.fp import DotSpec, number_dtype
 from vitruvian.golden.m3xu.precision import Precision, as_precision
 
 
@@ -104,6 +104,18 @@ def gemm(
     check_addend(c, shape)
     if not precision.is_complex:
         return mmad_any(_codes(a), _codes(b), _codes(c), spec=spec).view(dtype)
+    return complex_product(a, b, c, spec)
+
+
+def complex_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: DotSpec) -> np.ndarray:
+    """Return D = C + A·B of complex numbers whose parts are sums by a rule.
+
+    Parameters
+    ----------
+    a, b, c : (..., M, K), (..., K, N), (..., M, N) ndarray of complex64
+    spec : DotSpec
+        The rule of a part of D, in FP32. A block of it has half as many elements as terms.
+    """
     # A complex block of K becomes real blocks of 2K with the parts of the elements interleaved.
     (a_r, a_i), (b_r, b_i), (c_r, c_i) = ((np.real(x), np.imag(x)) for x in (a, b, c))
     # Re D = Σ a_r·b_r + (−a_i)·b_i and Im D = Σ a_r·b_i + a_i·b_r; a change of sign is exact.
@@ -113,7 +125,7 @@ def gemm(
         mmad_any(_codes(x), _codes(y), _codes(z), spec=spec).view(np.float32)
         for x, y, z in zip(left, right, (c_r, c_i), strict=True)
     ]
-    return np.stack(parts, axis=-1).view(dtype)[..., 0]
+    return np.stack(parts, axis=-1).view(np.complex64)[..., 0]
 
 
 def _checked(values: ArrayLike, dtype: np.dtype, name: str) -> np.ndarray:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube import mmad
 from vitruvian.golden.fp import DotSpec, IntDotSpec, to_float
+from vitruvian.golden.m3xu.gemm import complex_product
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci.isa.instruction import Instruction
@@ -68,7 +68,9 @@ class SpecProduct:
         """Return the codes of D; see ``Product``."""
         spec = self._spec_of(dtype_a, dtype_b, dtype_c)
         if dtype_a == "fp32c":
-            return _complex_product(a, b, c, spec)
+            left, right = _filled(a, spec.k // 2, 1), _filled(b, spec.k // 2, 0)
+            numbers = (np.ascontiguousarray(x).view(np.complex64) for x in (left, right, c))
+            return complex_product(*numbers, spec).view(c.dtype)
         result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
         return np.asarray(result).astype(c.dtype)
 
@@ -108,28 +110,6 @@ class SemiringProduct:
         return d.view(np.uint32)
 
 
-def _complex_product(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: Any) -> np.ndarray:
-    """Return the codes of C + A·B of complex numbers, whose real parts are their low words.
-
-    A block has half as many elements as the sum of a part has terms: Re D = Σ Re a·Re b +
-    (−Im a)·Im b and Im D = Σ Re a·Im b + Im a·Re b, where a change of sign is exact.
-    """
-    k = spec.k // 2
-    a, b = (
-        np.ascontiguousarray(_filled(x, k, axis)).view(np.uint32)
-        for x, axis in ((a, 1), (b.T.copy(), 1))
-    )
-    sums = np.ascontiguousarray(c).view(np.uint32)
-    conjugate = a.copy()
-    conjugate[:, 1::2] ^= np.uint32(1 << 31)
-    crossed = np.ascontiguousarray(b.reshape(*b.shape[:-1], -1, 2)[..., ::-1]).reshape(b.shape)
-    result = np.empty_like(sums)
-    for part, left, right in ((0, conjugate, b), (1, a, crossed)):
-        start = np.ascontiguousarray(sums[:, part::2])
-        result[:, part::2] = mmad(left, np.ascontiguousarray(right.T), start, spec=spec)
-    return result.view(np.uint64)
-
-
 def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
     short = -x.shape[axis] % k
     if not short:
@@ -138,7 +118,7 @@ def _filled(x: np.ndarray, k: int, axis: int) -> np.ndarray:
 
 
 def fast_product(a, b, c, dtype_a, dtype_b, dtype_c):
-    """Return C + A·B, computed by BLAS in FP32, FP64 for itself, or float64 for integers, exactly.
+    """Return C + A·B by BLAS, in FP32 or FP64; for integers in float64, which is exact.
 
     The error of each sum of K products is at most (K + 1)·2⁻²⁴·(|C| + Σ|A·B|) in any order of
     additions. D in FP16 is rounded once more.

@@ -70,35 +70,52 @@ def multiply(
     added = _bias(plan, bias, columns)
     values = x.dtype.kind not in "iu"
     x, y = codes_of(x, spec.input, "a"), codes_of(y, spec.input_b, "b")
-    number, total = number_dtype(spec.output), None
-
-    def chain(places: np.ndarray) -> np.ndarray:
-        """Return the sum of some terms, from zero."""
-        codes = None
-        for some in _steps(plan, places):
-            codes = product_of_rule(x[:, some], y[some], codes, spec, threads)
-        assert codes is not None
-        return codes.view(number)
-
     with np.errstate(all="ignore"):
-        for places in plan.slices(terms):
-            own = None
-            for part in plan.parts(places):
-                sum_of_part = chain(part)
-                if plan.scales == "block":
-                    block = part[0] // BLOCK
-                    factor = first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns]
-                    own = _fused(sum_of_part, factor, own)
-                else:
-                    own = sum_of_part if own is None else own + sum_of_part
-            total = own if total is None else total + own
-        if total is None:  # no terms
-            total = np.zeros((rows, columns), number)
+        total = _sum(x, y, plan, first, second, threads)
         if plan.scales in ("tensor", "row"):
             total = total * (first[:, None] * second[None, :])
         if added is not None:
             total = total + added
     return _rounded(total, plan, values)
+
+
+def _sum(
+    x: np.ndarray,
+    y: np.ndarray,
+    plan: Plan,
+    first: np.ndarray,
+    second: np.ndarray,
+    threads: int | None,
+) -> np.ndarray:
+    """Return the values of the sums before the epilogue: parts make slices, slices the total."""
+    columns = y.shape[1]
+    total: np.ndarray | None = None
+    for places in plan.slices(x.shape[1]):
+        own: np.ndarray | None = None
+        for part in plan.parts(places):
+            sum_of_part = _chain(x, y, plan, part, threads)
+            if plan.scales == "block":
+                block = part[0] // BLOCK
+                factor = first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns]
+                own = _fused(sum_of_part, factor, own)
+            else:
+                own = sum_of_part if own is None else own + sum_of_part
+        assert own is not None
+        total = own if total is None else total + own
+    if total is None:  # no terms
+        return np.zeros((x.shape[0], columns), number_dtype(plan.spec.output))
+    return total
+
+
+def _chain(
+    x: np.ndarray, y: np.ndarray, plan: Plan, places: np.ndarray, threads: int | None
+) -> np.ndarray:
+    """Return the values of the sum of some terms, from zero."""
+    codes = None
+    for some in _steps(plan, places):
+        codes = product_of_rule(x[:, some], y[some], codes, plan.spec, threads)
+    assert codes is not None
+    return codes.view(number_dtype(plan.spec.output))
 
 
 def _steps(plan: Plan, places: np.ndarray) -> list[np.ndarray]:

@@ -69,8 +69,8 @@ class SpecProduct:
         spec = self._spec_of(dtype_a, dtype_b, dtype_c)
         if dtype_a == "fp32c":
             left, right = _filled(a, spec.k // 2, 1), _filled(b, spec.k // 2, 0)
-            numbers = (np.ascontiguousarray(x).view(np.complex64) for x in (left, right, c))
-            return complex_product(*numbers, spec).view(c.dtype)
+            x, y, z = (np.ascontiguousarray(v).view(np.complex64) for v in (left, right, c))
+            return complex_product(x, y, z, spec).view(c.dtype)
         result = mmad(_filled(a, spec.k, 1), _filled(b, spec.k, 0), c, spec=spec)
         return np.asarray(result).astype(c.dtype)
 

@@ -68,6 +68,7 @@ class SpecProduct:
         """Return the codes of D; see ``Product``."""
         spec = self._spec_of(dtype_a, dtype_b, dtype_c)
         if dtype_a == "fp32c":
+            assert isinstance(spec, DotSpec)
             left, right = _filled(a, spec.k // 2, 1), _filled(b, spec.k // 2, 0)
             x, y, z = (np.ascontiguousarray(v).view(np.complex64) for v in (left, right, c))
             return complex_product(x, y, z, spec).view(c.dtype)

@@ -21,8 +21,18 @@ HEADINGS = ["Theory of operation", "Ports", "Timing", "Programmer's view", "Veri
 
 #: Pages of models, simulators and kernels, which have the parts that exist, in this order.
 MODELS = (
-    *("cce", "convolution", "cubefx", "davinci", "davinci_kernels", "formats", "kselection"),
-    *("machines", "plans", "pooling", "probe", "roofline", "selbknn", "series", "sparse_algebra"),
+    *("ascendc", "cce", "convolution", "cubefx", "davinci", "davinci_kernels", "formats"),
+    *(
+        "kselection",
+        "machines",
+        "plans",
+        "pooling",
+        "probe",
+        "roofline",
+        "selbknn",
+        "series",
+        "sparse_algebra",
+    ),
     *("silicon", "simd2", "simd2/contract", "simd2/cycles", "simd2/graph", "simd2/machine"),
     *("sparse_machine", "studies"),
 )

@@ -309,6 +309,22 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        # Without permission, nothing is compiled: the fuzzer runs no native code.
+        ("vitruvian", "ascendc"),
+        (_inputs("good.cce", "junk.bin", "missing"),),
+        ("--arg=x=zeros:128",),
+        {
+            "--kernel": ("scale", "zzz"),
+            "--headers": _FOLDERS,
+            "--chip": _CHIPS,
+            "--blocks": _NUMBERS,
+            "--seconds": _NUMBERS,
+            "--kind": ("vector", "all", "zzz"),
+            "--out": _OUTPUTS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
         ("vitruvian", "assemble"),
         (_inputs("good.cce", "nested.cce", "bomb.cce", "nokernel.cce", "junk.bin"),),
         ("--arg=x=zeros:128", "--out=program"),

@@ -1,6 +1,6 @@
 """Turn a kernel and its arguments into a program for the cores of a chip."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.program.program import Program
 
 from ..semantics import Functional, Product
-from .kernel import LIMIT, CceKernel, check_names
+from .kernel import LIMIT, CceKernel, KernelParameter, check_names
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items() if name != "bf16"}
 
@@ -73,7 +73,7 @@ def build(
     """
     program = Program(chip, kernel.name, blocks=blocks)
     program.sources |= kernel.sources
-    values = _values(program, kernel, arguments)
+    values = place_arguments(program, kernel.parameters, arguments)
     functional = Functional(program, cube) if execute else None
     scheduler, tasks = Scheduler(), []
     # In rounds, the next block finds the buffers of its core as new; without rounds they stay
@@ -134,7 +134,7 @@ def build_mixed(
     program = Program(chip, first.name, blocks=blocks)
     for kernel in kernels.values():
         program.sources |= kernel.sources
-    values = _values(program, first, arguments)
+    values = place_arguments(program, first.parameters, arguments)
     # These results only steer the control flow of the kernels; ``simulate`` computes those that
     # count.
     functional = Functional(program, "fast")
@@ -169,14 +169,20 @@ def _run(
     sink.core.position = None
 
 
-def _values(
-    program: Program, kernel: CceKernel, arguments: Mapping[str, Any]
+def place_arguments(
+    program: Program, parameters: Sequence[KernelParameter], arguments: Mapping[str, Any]
 ) -> dict[str, int | float]:
-    """Return the kernel's arguments: the address of a new tensor for an array, else the number."""
-    names = [p.name for p in kernel.parameters]
+    """Return the kernel's arguments: the address of a new tensor for an array, else the number.
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not fit the parameters.
+    """
+    names = [p.name for p in parameters]
     check_names(arguments, names)
     values: dict[str, int | float] = {}
-    for parameter in kernel.parameters:
+    for parameter in parameters:
         value = arguments[parameter.name]
         if not parameter.is_pointer:
             values[parameter.name] = value

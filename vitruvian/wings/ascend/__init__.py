@@ -14,6 +14,7 @@ WING = Wing(
     commands={
         "kernel": _command("davinci", "run a kernel on simulated DaVinci cores", main=True),
         "cce": _command("davinci", "run a kernel in CCE C", main=True),
+        "ascendc": _command("ascendc", "compile, run and check a kernel in AscendC"),
         "roofline": _command(
             "roofline", "say which component bounds a DaVinci kernel, and what to do", main=True
         ),

@@ -48,7 +48,7 @@ def add_cce_options(parser: argparse.ArgumentParser) -> None:
         help="Compute the matrix products by golden, rtl or fast (default: %(default)s).",
     )
     add_seed(parser, default=0)
-    _add_expectations(parser)
+    add_expectations(parser)
 
 
 def add_kernel_options(parser: Any) -> None:
@@ -58,6 +58,11 @@ def add_kernel_options(parser: Any) -> None:
         metavar="NAME",
         help="Run this function (default: the only __global__ one, or the only function).",
     )
+    add_launch_options(parser)
+
+
+def add_launch_options(parser: Any) -> None:
+    """Add the options of the chip, of the launch and of the preprocessor."""
     add_chip(parser)
     parser.add_argument(
         "--blocks",
@@ -110,7 +115,7 @@ def add_kernel_options(parser: Any) -> None:
     )
 
 
-def _add_expectations(parser: argparse.ArgumentParser) -> None:
+def add_expectations(parser: argparse.ArgumentParser) -> None:
     """Add the options that compare the kernel's results with files."""
     parser.add_argument(
         "--expect",

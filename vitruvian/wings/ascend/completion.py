@@ -98,6 +98,8 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "cube": lambda: ("golden", "rtl", "fast", "none"),
     "cce cube": lambda: ("golden", "rtl", "fast"),
     "cce kind": _kinds,
+    "ascendc cube": lambda: ("golden", "rtl", "fast"),
+    "ascendc kind": _kinds,
     "assemble cube": lambda: ("golden", "rtl", "fast"),
     "assemble kind": _kinds,
     "host kind": _kinds,

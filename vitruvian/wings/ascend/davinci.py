@@ -4,6 +4,7 @@ import argparse
 import gzip
 import io
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
@@ -96,18 +97,23 @@ def _register_trace(commands: Any) -> None:
 def _register_cce(commands: Any) -> None:
     parser = commands.add_parser("cce", description=DESCRIPTION, epilog=EXAMPLE)
     add_cce_options(parser)
+    add_arrays(parser)
+    add_strict(parser)
+    add_core(parser)
+    add_feed(parser)
+    add_pictures(parser)
+    add_json(parser, "the figures")
+    parser.set_defaults(run=_cce, no_checks=False)
+
+
+def add_arrays(parser: argparse.ArgumentParser) -> None:
+    """Add the option ``--out`` of a kernel's arrays."""
     parser.add_argument(
         "--out",
         type=output_path(".npz"),
         metavar="FILE",
         help="Write the arrays that the kernel has written to this file (.npz).",
     )
-    _add_strict(parser)
-    add_core(parser)
-    add_feed(parser)
-    _add_pictures(parser)
-    add_json(parser, "the figures")
-    parser.set_defaults(run=_cce, no_checks=False)
 
 
 def add_options(
@@ -146,9 +152,9 @@ def add_options(
         action="store_true",
         help="Do not look for races, addresses out of bounds and reads of unwritten memory.",
     )
-    _add_strict(group)
+    add_strict(group)
     add_core(group)
-    _add_pictures(group, timeline=timeline)
+    add_pictures(group, timeline=timeline)
 
 
 def _add_tiling(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +167,7 @@ def _add_tiling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_strict(group: Any) -> None:
+def add_strict(group: Any) -> None:
     """Add the option ``--strict`` to a parser or an argument group."""
     group.add_argument(
         "--strict",
@@ -178,8 +184,8 @@ def _add_strict(group: Any) -> None:
     )
 
 
-def _add_pictures(group: Any, *, timeline: str = "--trace") -> None:
-    """Add the options of the files that ``_output`` writes to a parser or an argument group."""
+def add_pictures(group: Any, *, timeline: str = "--trace") -> None:
+    """Add the options of the files that a report is written to to a parser or an argument group."""
     group.add_argument(
         timeline,
         dest="trace",
@@ -408,15 +414,36 @@ def _show_prints(console: "Console", program: Any) -> None:
 
 
 def _cce(options: argparse.Namespace) -> int:
+    one_of("--cube", options.cube, CUBES[:3])
+    check_feed(options)
+    return run_text(options, cce_program)
+
+
+def run_text(
+    options: argparse.Namespace,
+    build: "Callable[[argparse.Namespace], tuple[Program, list[ExpectedArray]]]",
+) -> int:
+    """Run the kernel of a source file, print its report, and return the exit code.
+
+    Parameters
+    ----------
+    options : Namespace
+        Those of the command ``cce``.
+    build : callable
+        Function that returns the program of the kernel, and the arrays that it is compared with.
+
+    Raises
+    ------
+    UserError
+        If the kernel or an option is wrong, or the program deadlocks.
+    """
     import numpy as np
 
     from vitruvian.sim.davinci import Deadlock
 
-    one_of("--cube", options.cube, CUBES[:3])
     check_outputs(options)
-    check_feed(options)
     tell_compiling()
-    program, expected = cce_program(options)
+    program, expected = build(options)
     try:
         report = _simulated(options, program)
     except (ValueError, Deadlock) as error:

@@ -9,7 +9,7 @@ from vitruvian.sim.davinci.cce.compile.values import cast
 from vitruvian.sim.davinci.cce.intrinsics.packed_args import unpack
 from vitruvian.sim.davinci.cce.intrinsics.runtime import CceMachine, IntrinsicCall
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, bind, select
-from vitruvian.sim.davinci.cce.intrinsics.table import PIPES, intrinsic_table
+from vitruvian.sim.davinci.cce.intrinsics.table import intrinsic_table, pipe_name
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import PRIVATE, UINT64, VOID, Pointer, Scalar, Type
 
@@ -101,7 +101,7 @@ def _issue(
     arguments = dict(bound)
     for parameter in signature.parameters:
         if parameter.kind == "pipe_t":
-            arguments[parameter.name] = _pipe(name, arguments[parameter.name], position)
+            arguments[parameter.name] = pipe_name(name, arguments[parameter.name], position)
         elif parameter.kind == "OWN":
             start = arguments[parameter.name].address
             count = 4 if parameter.name == "lists" else 8
@@ -112,10 +112,3 @@ def _issue(
     if name.startswith("set_") and "config" in arguments:
         machine.registers[name] = arguments["config"]
     machine.sink.issue(IntrinsicCall(name, pipe, arguments, position))
-
-
-def _pipe(name: str, number: int, position: SourcePosition) -> str:
-    if number not in PIPES or (PIPES[number] == "ALL" and name != "pipe_barrier"):
-        allowed = ", ".join(f"PIPE_{p}" for p in PIPES.values() if p != "ALL")
-        raise CceError(position, f"{name}: a pipe must be one of {allowed}, not {number!r}")
-    return PIPES[number]

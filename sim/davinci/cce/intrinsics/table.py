@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from vitruvian.sim.davinci.cce.intrinsics.signature import Intrinsic, intrinsic
 from vitruvian.sim.davinci.cce.intrinsics.vector import vector_rows
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 
 #: Names of the pipes by their numbers.
 PIPES = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 6: "ALL", 10: "FIX"}
@@ -234,3 +235,17 @@ def intrinsic_table() -> Mapping[str, tuple[Intrinsic, ...]]:
             # arguments.
             table.setdefault(name, []).append(intrinsic(name, *rest))
     return MappingProxyType({name: tuple(signatures) for name, signatures in table.items()})
+
+
+def pipe_name(name: str, number: int, position: SourcePosition) -> str:
+    """Return the name of a pipe that an intrinsic has as a number.
+
+    Raises
+    ------
+    CceError
+        If no pipe has this number, or the intrinsic takes one pipe and not all.
+    """
+    if number not in PIPES or (PIPES[number] == "ALL" and name != "pipe_barrier"):
+        allowed = ", ".join(f"PIPE_{p}" for p in PIPES.values() if p != "ALL")
+        raise CceError(position, f"{name}: a pipe must be one of {allowed}, not {number!r}")
+    return PIPES[number]

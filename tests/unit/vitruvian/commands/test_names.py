@@ -22,6 +22,7 @@ FROM_INPUT = {
     *("new name", "cce entry", "assemble entry", "host entry", "graph weight", "sparse weight"),
     *("area driving_cell", "timing driving_cell", "power driving_cell", "roofline step"),
     "layout driving_cell",
+    "ascendc kernel",
 }
 #: Options that a command needs before it reads the word, by command or by option.
 NEEDED = {
@@ -40,7 +41,7 @@ NEEDED = {
 #: Options whose words are read only behind a file, which the test does not have.
 BEHIND_A_FILE = {
     "silicon input", "silicon preset", "cce chip", "cce kind", "host precision", "probe input",
-    "assemble chip", "assemble kind", "host chip", "host kind",
+    "assemble chip", "assemble kind", "host chip", "host kind", "ascendc chip", "ascendc kind",
 }  # fmt: skip
 
 

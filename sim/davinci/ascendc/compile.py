@@ -1,0 +1,285 @@
+"""Compilation of a kernel in AscendC to a program that records its intrinsics."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vitruvian.common.cache import digest, entry
+from vitruvian.common.errors import UserError
+from vitruvian.common.files import read_whole
+from vitruvian.common.validate import listed, nearest, printable, shortened
+from vitruvian.sim.davinci.cce.kernel import KernelParameter
+from vitruvian.sim.davinci.chip.model import Chip
+
+from .header import intrinsics_header
+from .kernels import Declared, declared_kernels, refuse_other_chips
+
+_INCLUDE = Path(__file__).parent / "include"
+
+#: Folders below ``--headers`` that the library's own files include from, where they exist.
+_LIBRARY = ("", "include", "include/basic_api", "include/utils", "impl", "impl/basic_api")
+_LIBRARY += ("impl/utils", "include/adv_api", "include/adv_api/tiling", "include/utils/tiling")
+_LIBRARY += ("ascendc/include/basic_api/interface", "ascendc/include/basic_api", "asc/include")
+
+#: Macros of the device's compiler by chip and by kind of core.
+_CHIPS = {
+    "ascend910b": {"__NPU_ARCH__": "2201", "__CCE_AICORE__": "220"},
+    "ascend910": {"__NPU_ARCH__": "1001", "__CCE_AICORE__": "100"},
+}
+_KINDS = {
+    "cube": {"__DAV_C220_CUBE__": "1", "__DAV_CUBE__": "1"},
+    "vector": {"__DAV_C220_VEC__": "1", "__DAV_VEC__": "1"},
+    "aicore": {"__DAV_C100__": "1"},
+}
+
+_OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie -fpermissive
+    -fno-stack-protector -fcf-protection=none -fno-optimize-sibling-calls
+    -Wl,-Ttext-segment=0x10000000""".split()
+
+#: Bounds of g++: seconds of CPU, and kilobytes of memory and of an output file.
+_LIMITS = "ulimit -t 120; ulimit -v 6000000; ulimit -f 2000000; ulimit -c 0; "
+
+_ERROR = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.M
+)
+_LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>\s*\(", re.S)
+_NO_FILE = re.compile(r"(\S+): No such file or directory")
+
+
+@dataclass(frozen=True)
+class NativeKernel:
+    """A compiled kernel.
+
+    Attributes
+    ----------
+    name : str
+        The name of the kernel.
+    file : str
+        The source file as the user named it.
+    kind : str
+        The kind of core that it is compiled for.
+    program : Path
+        The compiled program, which records its intrinsics.
+    declared : Declared
+        What the source says about the kernel's parameters.
+    sources : mapping of str to str
+        The text of the source file by its name in messages.
+    libraries : tuple of Path
+        Folders of headers that are not the user's.
+    """
+
+    name: str
+    file: str
+    kind: str
+    program: Path
+    declared: Declared
+    sources: Mapping[str, str]
+    libraries: tuple[Path, ...]
+
+    @property
+    def shown(self) -> Mapping[Path, str]:
+        """The name in messages of each of the user's files."""
+        return {Path(self.file).resolve(): self.file}
+
+    @property
+    def parameters(self) -> tuple[KernelParameter, ...]:
+        """The kernel's parameters."""
+        return self.declared.parameters
+
+
+def compile_kernel(
+    file: str,
+    chip: Chip,
+    *,
+    kernel: str | None = None,
+    kind: str | None = None,
+    headers: str | None = None,
+    defines: Mapping[str, str] | None = None,
+    include_path: Sequence[str | Path] = (),
+) -> NativeKernel:
+    """Compile a kernel.
+
+    The program is kept in the project's cache, under the hash of the preprocessed text.
+
+    Parameters
+    ----------
+    file : str
+        The source file.
+    chip : Chip
+        The chip, whose macros are defined.
+    kernel : str, optional
+        The name of the kernel, with template arguments if it has any; by default the only
+        ``__global__`` function.
+    kind : str, optional
+        The kind of core, by default the first one of the chip with a vector unit.
+    headers : str, optional
+        A folder with the headers of AscendC, such as a clone of asc-devkit; by default the few
+        functions of this project's own ``kernel_operator.h``.
+    defines : mapping of str to str, optional
+        Further macros.
+    include_path : sequence of path, optional
+        Folders of files that the kernel may include.
+
+    Raises
+    ------
+    UserError
+        If the file, the kernel or the headers cannot be used, or g++ finds a mistake.
+    """
+    if chip.name not in _CHIPS:
+        raise UserError(f"--chip must be one of {listed(_CHIPS)} for AscendC, not {chip.name!r}")
+    path = Path(file).resolve()
+    text = read_whole(file, 1 << 24).decode(errors="replace")
+    refuse_other_chips(text, file)
+    declared = _chosen(declared_kernels(text), kernel, file)
+    libraries = _libraries(headers)
+    kind = chip.kind(kind or _kind(chip, declared)).name
+    macros = _CHIPS[chip.name] | _KINDS[kind] | dict(defines or {})
+    options = [f"-D{name}={value}" for name, value in macros.items()]
+    for folder in (path.parent, *map(Path, include_path), *libraries):
+        options.append(f"-I{folder}")
+    unit = (
+        f'#define main vitruvian_host_main\n#include "{path}"\n#undef main\n'
+        f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
+    )
+    compiler = _compiler()
+    names = _Names({str(path): file}, headers)
+
+    def build(folder: Path) -> dict[str, Any]:
+        (folder / "unit.ii").write_text(ready)
+        command = [compiler[0], *_OPTIONS, "unit.ii", "-o", "kernel"]
+        _run(command, folder, names)
+        (folder / "unit.ii").unlink()
+        return {}
+
+    # The generated header is no file, so that it is a part of the unit's text.
+    lead = '#include "vitruvian_device.h"\n'
+    whole = _run([compiler[0], *_OPTIONS, *options, "-E", "-x", "c++", "-"], path.parent, names,
+                 lead + unit)  # fmt: skip
+    ready = _with_launches(whole)
+    folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, ready), build)
+    return NativeKernel(
+        declared.name, file, kind, folder / "kernel", declared, {file: text}, tuple(libraries)
+    )
+
+
+def _chosen(kernels: Mapping[str, Declared], name: str | None, file: str) -> Declared:
+    if not kernels:
+        raise UserError(f"{file} must have a __global__ function")
+    if name is None:
+        if len(kernels) > 1:
+            raise UserError(f"--kernel must name one of {listed(kernels)}")
+        name = next(iter(kernels))
+    bare = name.partition("<")[0]
+    if bare not in kernels:
+        hint = nearest(bare, kernels)
+        raise UserError(f"--kernel must be one of {listed(kernels)}, not {shortened(name)}{hint}")
+    found = kernels[bare]
+    if found.is_template and "<" not in name:
+        raise UserError(f"--kernel must have template arguments, as in {bare}<half>")
+    return found.instance(name)
+
+
+def _kind(chip: Chip, declared: Declared) -> str:
+    """Return the kind of core that a kernel asks for, by default one with a vector unit."""
+    if "cube" in chip.kinds and "__cube__" in declared.attributes:
+        return "cube"
+    return next(name for name, kind in chip.kinds.items() if "UB" in kind.buffers)
+
+
+def _libraries(headers: str | None) -> list[Path]:
+    own = [_INCLUDE / "device", _generated()]
+    if headers is None:
+        return [*own, _INCLUDE / "ascendc"]
+    folder = Path(headers)
+    found = [folder / name for name in _LIBRARY if (folder / name).is_dir()]
+    if not any((each / "kernel_operator.h").is_file() for each in found):
+        raise UserError(
+            "--headers must be a folder with AscendC's kernel_operator.h, such as a clone of "
+            f"asc-devkit, not {headers!r}"
+        )
+    return [*own, *(each.resolve() for each in found), _INCLUDE / "host"]
+
+
+@cache
+def _generated() -> Path:
+    """Return the folder of the generated header, which the cache keeps."""
+    text = intrinsics_header()
+
+    def build(folder: Path) -> dict[str, Any]:
+        (folder / "vitruvian_intrinsics.h").write_text(text)
+        return {}
+
+    return entry("ascendc-headers", digest(text), build)[0]
+
+
+@cache
+def _compiler() -> tuple[str, str]:
+    """Return g++ and its version."""
+    for program in ("g++", "addr2line", "sh"):
+        if shutil.which(program) is None:
+            raise UserError(f"{program} must be installed to compile AscendC (Debian: g++)")
+    done = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=False)
+    machine = subprocess.run(["g++", "-dumpmachine"], capture_output=True, text=True, check=False)
+    if not machine.stdout.startswith("x86_64"):
+        raise UserError("AscendC must be compiled on x86-64, whose scalar accesses are decoded")
+    return "g++", done.stdout.partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class _Names:
+    """How messages name the user's file, and the option of the headers."""
+
+    shown: Mapping[str, str]
+    headers: str | None
+
+    def error(self, output: str) -> UserError:
+        """Return the first error of g++ as one line."""
+        match = _ERROR.search(output)
+        if match is None:
+            lines = [line for line in output.splitlines() if line.strip()]
+            return UserError(f"g++ failed: {printable(lines[-1] if lines else 'no message')[:300]}")
+        file = self.shown.get(match["file"], match["file"])
+        text = match["text"][:400]
+        if absent := _NO_FILE.match(text):
+            which = "the folder of --headers" if self.headers else "this project's own headers"
+            text = f"{absent[1]} is not in {which}"
+            if not self.headers:
+                text += "; give --headers with a clone of asc-devkit, or -I"
+        # Columns are those of the text without macros, which the user does not see.
+        return UserError(printable(f"{file}:{match['line']}: {text}"))
+
+
+def _run(command: list[str], folder: Path, names: _Names, text: str = "") -> str:
+    """Run g++ within its limits and return its output."""
+    done = subprocess.run(
+        ["sh", "-c", f'{_LIMITS}exec "$@"', "sh", *command],
+        cwd=folder,
+        input=text,
+        env=os.environ | {"LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise names.error(done.stderr)
+    return done.stdout
+
+
+def _with_launches(text: str) -> str:
+    """Replace ``kernel<<<blocks, ...>>>(`` of a host by a call that C++ knows."""
+    if "<<<" not in text:
+        return text
+
+    def call(match: re.Match[str]) -> str:
+        blocks = match[2].partition(",")[0]
+        lines = "\n" * match[0].count("\n")
+        return f"vitruvian::launch({blocks}, [&](auto... a) {{ {match[1]}(a...); }})({lines}"
+
+    return _LAUNCH.sub(call, text)

@@ -1,0 +1,100 @@
+// What the device's compiler knows before the first line of a kernel: qualifiers, types, queries.
+#pragma once
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#define __aicore__
+#define __gm__
+#define __ubuf__
+#define __cbuf__
+#define __ca__
+#define __cb__
+#define __cc__
+#define __fbuf__
+#define __biasbuf__
+#define __ssbuf__
+#define __global__
+#define __vector__
+#define __cube__
+#define __mix__(...)
+#define __aicpu__
+#define __host_aicore__
+#define __sync_alias__
+#define __sync_noalias__
+#define __sync_in__
+#define __sync_out__
+#define __check_sync_alias__
+#define __inout_pipe__(...)
+#define __in_pipe__(...)
+#define __out_pipe__(...)
+#define __kfc_workspace__
+#define __launch_bounds__(...)
+
+using half = _Float16;
+
+// The upper half of FP32, rounded to nearest, ties to even.
+struct bfloat16_t {
+    uint16_t bits = 0;
+    bfloat16_t() = default;
+    bfloat16_t(float value) {
+        uint32_t word;
+        __builtin_memcpy(&word, &value, 4);
+        bool nan = (word & 0x7FFFFFFF) > 0x7F800000;
+        bits = static_cast<uint16_t>(nan ? word >> 16 | 64 : (word + 0x7FFF + (word >> 16 & 1)) >> 16);
+    }
+    template <class T> explicit bfloat16_t(T value) : bfloat16_t(static_cast<float>(value)) {}
+    operator float() const {
+        uint32_t word = static_cast<uint32_t>(bits) << 16;
+        float value;
+        __builtin_memcpy(&value, &word, 4);
+        return value;
+    }
+};
+#define __bf16 bfloat16_t
+
+#include "vitruvian_recorder.h"
+#include "vitruvian_faults.h"
+#include "vitruvian_intrinsics.h"
+
+static int64_t block_idx, block_num = 1;
+
+inline int64_t get_block_idx() { return static_cast<int64_t>(vitruvian::state.block); }
+inline int64_t get_block_num() { return static_cast<int64_t>(vitruvian::state.blocks); }
+inline int64_t get_coreid() { return get_block_idx(); }
+inline int64_t get_subblockid() { return static_cast<int64_t>(vitruvian::state.sub); }
+inline int64_t get_subblockdim() { return static_cast<int64_t>(vitruvian::state.subs); }
+inline int64_t get_task_ration() { return get_subblockdim(); }
+inline uint64_t get_ctrl() { return vitruvian::state.registers[0]; }
+inline uint64_t get_fpc() { return vitruvian::state.registers[1]; }
+inline uint64_t get_status() { return 0; }
+inline uint64_t get_overflow_status() { return 0; }
+inline int64_t get_st_atomic_cfg() { return 0; }
+inline int64_t get_sys_cnt() { return 0; }
+template <class T> inline T get_imm(T value) { return value; }
+
+inline int64_t bcnt1(uint64_t x) { return __builtin_popcountll(x); }
+inline int64_t bcnt0(uint64_t x) { return 64 - __builtin_popcountll(x); }
+inline int64_t clz(uint64_t x) { return x ? __builtin_clzll(x) : 64; }
+inline int64_t sff0(uint64_t x) { return ~x ? __builtin_ctzll(~x) : -1; }
+inline int64_t sff1(uint64_t x) { return x ? __builtin_ctzll(x) : -1; }
+inline uint64_t sbitset0(uint64_t x, int64_t bit) { return x & ~(1ull << bit); }
+inline uint64_t sbitset1(uint64_t x, int64_t bit) { return x | 1ull << bit; }
+inline int64_t sflbits(int64_t x) { return x == 0 || x == -1 ? 63 : __builtin_clzll(x < 0 ? ~x : x) - 1; }
+
+inline int64_t conv_f322s32r(float x) { return static_cast<int64_t>(nearbyintf(x)); }
+inline int64_t conv_f322s32a(float x) { return static_cast<int64_t>(roundf(x)); }
+inline int64_t conv_f322s32f(float x) { return static_cast<int64_t>(floorf(x)); }
+inline int64_t conv_f322s32c(float x) { return static_cast<int64_t>(ceilf(x)); }
+inline int64_t conv_f322s32z(float x) { return static_cast<int64_t>(truncf(x)); }
+
+namespace vitruvian {
+
+template <class... A> __attribute__((noinline)) inline void print_text(const char *format, A... a) {
+    char text[4001];
+    if constexpr (sizeof...(A) == 0) snprintf(text, sizeof text, "%s", format);
+    else snprintf(text, sizeof text, format, promoted(a)...);
+    print(text);
+}
+
+}  // namespace vitruvian

@@ -1,0 +1,130 @@
+"""What the text of a source says about its kernels: names and parameters."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from vitruvian.common.errors import UserError
+from vitruvian.sim.davinci.cce.kernel import KernelParameter
+from vitruvian.sim.davinci.cce.language.types import NAMED, Scalar
+
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+_KERNEL = re.compile(
+    r"\b__global__\b([^;{}()]*?(?:__mix__\([^)]*\)[^;{}()]*?)?)\b([A-Za-z_]\w*)\s*\("
+)
+_TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*>\s*(?:extern\s+\"C\"\s*)?$")
+_NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*\{|[{}]")
+
+#: Words of the 950's programming models, which the simulator does not have.
+_OTHER_CHIP = re.compile(r"\b(__simd_vf__|__simt_vf__|__VEC_SCOPE__|RegTensor|asc_vf_call)\b")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A kernel as its source declares it.
+
+    Attributes
+    ----------
+    name : str
+        The name without namespace.
+    call : str
+        The expression that names the function.
+    parameters : tuple of KernelParameter
+        The parameters; the dtype of a type that the text does not explain is uint8.
+    is_template : bool
+        If True, the function is a template.
+    attributes : str
+        The words between ``__global__`` and the name.
+    """
+
+    name: str
+    call: str
+    parameters: tuple[KernelParameter, ...]
+    is_template: bool = False
+    attributes: str = ""
+
+    def instance(self, name: str) -> "Declared":
+        """Return the kernel with the template arguments of a name."""
+        return replace(self, name=name, call=self.call + name[len(self.name) :])
+
+
+def _bare(text: str) -> str:
+    """Return a source without comments and strings, with its lines at their places."""
+    return _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
+
+
+def refuse_other_chips(text: str, file: str) -> None:
+    """Raise UserError if a source is written for the Ascend 950."""
+    bare = _bare(text)
+    if match := _OTHER_CHIP.search(bare):
+        line = bare.count("\n", 0, match.start()) + 1
+        raise UserError(
+            f"{file}:{line}: {match[1]} is of the Ascend 950; the simulator has the 910 and 910B"
+        )
+
+
+def declared_kernels(text: str) -> Mapping[str, Declared]:
+    """Return the ``__global__`` functions of a source by name.
+
+    Examples
+    --------
+    >>> kernels = declared_kernels("__global__ void k(__gm__ half *x, int32_t n) {}")
+    >>> [(p.name, p.dtype, p.is_pointer) for p in kernels["k"].parameters]
+    [('x', 'fp16', True), ('n', 'int32', False)]
+    """
+    bare = _bare(text)
+    found: dict[str, Declared] = {}
+    for match in _KERNEL.finditer(bare):
+        start, depth = match.end(), 1
+        end = start
+        while end < len(bare) and depth:
+            depth += {"(": 1, ")": -1}.get(bare[end], 0)
+            end += 1
+        words = _split(bare[start : end - 1])
+        parameters = tuple(_parameter(each, index) for index, each in enumerate(words))
+        before = bare[: match.start()].rstrip()
+        before = re.sub(r"\bextern\s*$", "", before).rstrip()
+        name = match[2]
+        scope = _scope(bare[: match.start()])
+        is_template = bool(_TEMPLATE.search(before))
+        found[name] = Declared(name, f"{scope}{name}", parameters, is_template, match[1])
+    return found
+
+
+def _scope(text: str) -> str:
+    """Return the namespaces that are open at the end of a text, as a prefix of a name."""
+    stack: list[str] = []
+    for match in _NAMESPACE.finditer(text):
+        if match[0] == "}":
+            if stack:
+                stack.pop()
+        else:
+            stack.append(f"{match[1]}::" if match[1] else "")
+    return "".join(stack)
+
+
+def _split(text: str) -> list[str]:
+    """Return the parameters of a list, which commas separate outside of brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"<": 1, "(": 1, "[": 1, ">": -1, ")": -1, "]": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [p.strip() for p in parts if p.strip() and p.strip() != "void"]
+
+
+def _parameter(text: str, index: int) -> KernelParameter:
+    declared = text.partition("=")[0].strip()
+    words = re.findall(r"[A-Za-z_]\w*", declared)
+    name = words[-1] if len(words) > 1 else f"arg{index}"
+    is_pointer = "*" in declared or "GM_ADDR" in words
+    dtype = "uint8" if is_pointer else "int64"
+    for word in words[:-1]:
+        type = NAMED.get(word)
+        if isinstance(type, Scalar):
+            dtype = type.dtype
+    if not is_pointer and {"int", "unsigned"} & set(words[:-1]):
+        dtype = "uint32" if "unsigned" in words else "int32"
+    return KernelParameter(name, dtype, is_pointer)

@@ -1,0 +1,98 @@
+"""The lines of a source that places in a compiled program come from."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from vitruvian.sim.davinci.cce.language.errors import SourcePosition
+
+#: The most characters of a path or a function that are kept.
+_LONGEST = 500
+
+
+class Places:
+    """The positions of code addresses in a program, by binutils' addr2line.
+
+    Parameters
+    ----------
+    program : Path
+        The compiled program with its line table.
+    shown : mapping of str to str
+        Names in messages of the user's files, by their absolute paths.
+    libraries : sequence of Path
+        Folders of headers that are not the user's.
+    """
+
+    def __init__(self, program: Path, shown: dict[str, str], libraries: Sequence[Path]):
+        self.shown = shown
+        self._foreign = tuple(f"{folder.resolve()}/" for folder in libraries)
+        self._program = program
+        self._reader: subprocess.Popen[str] | None = None
+        self._frames: dict[int, tuple[str, str, int]] = {}
+        self._positions: dict[bytes, SourcePosition] = {}
+        self._other = SourcePosition(next(iter(shown.values())), 1)
+
+    def position(self, chain: bytes) -> SourcePosition:
+        """Return the innermost place of a chain of calls that is in the user's own files.
+
+        Parameters
+        ----------
+        chain : bytes
+            Code addresses of 64 bits, the innermost first.
+        """
+        known = self._positions.get(chain)
+        if known is None:
+            known = self._positions[chain] = self._position(chain)
+        return known
+
+    def calls(self, chain: bytes) -> list[str]:
+        """Return the chain as text, the innermost call first: ``function (file:line)``."""
+        frames = (self._frame(place) for place in _places(chain))
+        return [
+            f"{function} ({self.shown.get(file, Path(file).name)}:{line})"
+            for function, file, line in frames
+            if not Path(file).name.startswith("vitruvian_")
+        ]
+
+    def close(self) -> None:
+        """End the process that reads the program."""
+        if self._reader is not None:
+            self._reader.kill()
+            self._reader.communicate()
+            self._reader = None
+
+    def _position(self, chain: bytes) -> SourcePosition:
+        for place in _places(chain):
+            _, file, line = self._frame(place)
+            if line and not file.startswith(self._foreign) and file.startswith("/"):
+                return SourcePosition(self.shown.get(file, file), line)
+        return self._other
+
+    def _frame(self, place: int) -> tuple[str, str, int]:
+        frame = self._frames.get(place)
+        if frame is None:
+            frame = self._frames[place] = self._read(place)
+        return frame
+
+    def _read(self, place: int) -> tuple[str, str, int]:
+        if self._reader is None:
+            self._reader = subprocess.Popen(
+                ["addr2line", "-f", "-C", "-e", str(self._program)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+            )
+        reader = self._reader
+        assert reader.stdin is not None and reader.stdout is not None  # both are pipes
+        reader.stdin.write(f"{place:#x}\n")
+        reader.stdin.flush()
+        function, where = reader.stdout.readline(), reader.stdout.readline()
+        file, _, line = where.strip().partition(" (")[0].rpartition(":")
+        number = int(line) if line.isdecimal() else 0
+        return function.strip()[:_LONGEST], str(Path(file[:_LONGEST]).resolve()), number
+
+
+def _places(chain: bytes) -> list[int]:
+    return [int.from_bytes(chain[i : i + 8], "little") for i in range(0, len(chain), 8)]

@@ -1,0 +1,229 @@
+"""One core's kernel: its process is started, and its records go to the sink."""
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from vitruvian.common.errors import UserError
+from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Address
+from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
+from vitruvian.sim.davinci.cce.language.types import Scalar, encode
+from vitruvian.sim.davinci.cce.sink.context import GM_BASE
+from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+from vitruvian.sim.davinci.chip.model import GM
+
+from .calls import call_of
+from .compile import NativeKernel
+from .header import TYPES
+from .places import Places
+from .process import KernelProcess, ending
+from .records import Reader, RecordError
+
+_DUMPED = {"G": GM, "U": "UB", "1": "L1", "C": "L0C"}
+
+#: The most elements of a DumpTensor.
+_MOST_DUMPED = 1 << 16
+
+
+class Recording:
+    """The kernel of one core while it runs.
+
+    Parameters
+    ----------
+    kernel : NativeKernel
+        The compiled kernel.
+    sink : ProgramSink
+        The receiver of its work.
+    places : Places
+        The lines of the program's places.
+    limit : int
+        The most intrinsics and scalar accesses.
+    seconds : int
+        The most seconds of CPU time.
+    """
+
+    def __init__(
+        self, kernel: NativeKernel, sink: ProgramSink, places: Places, limit: int, seconds: int
+    ):
+        self.kernel, self.sink, self.places = kernel, sink, places
+        self.limit, self.seconds = limit, seconds
+        self.issued = 0
+        self.printed = 0
+        self.gm_bytes = 0
+        self.last = SourcePosition(kernel.file, 1)
+
+    def run(self, ids: tuple[int, ...], values: Mapping[str, Any]) -> None:
+        """Run the kernel to its end.
+
+        Parameters
+        ----------
+        ids : tuple of int
+            The block, the number of blocks, the core in its group, the cores of a group, and the
+            bytes of global memory.
+        values : mapping of str to number
+            The arguments by parameter name; a pointer is an address.
+
+        Raises
+        ------
+        CceError
+            If the kernel makes a mistake, or does not end.
+        """
+        self.gm_bytes = ids[4]
+        process = KernelProcess(self.kernel.program, self.gm_bytes, self.seconds)
+        try:
+            self._start(process, ids, values)
+            while (record := process.next()) is not None:
+                if record.kind == "E":
+                    record.chain()
+                    return
+                self._take(record, process)
+            why = ending(process.end())
+            raise CceError(self.last, f"the kernel broke off after this line: {why}")
+        except RecordError as error:
+            raise CceError(self.last, f"the kernel damaged its records: {error}") from None
+        except TimeoutError:
+            message = f"the kernel must go on within {2 * self.seconds} s; it hangs after this line"
+            raise CceError(self.last, message) from None
+        finally:
+            process.end()
+
+    def _start(
+        self, process: KernelProcess, ids: tuple[int, ...], values: Mapping[str, Any]
+    ) -> None:
+        """Check the compiled parameters and send the arguments."""
+        record = process.next()
+        if record is None or record.kind != "H":
+            raise CceError(self.last, f"the kernel did not start: {ending(process.end())}")
+        count = record.take("B")
+        parameters = self.kernel.parameters
+        if count != len(parameters):
+            raise UserError(
+                f"{self.kernel.file}: {self.kernel.name} has {count} parameters, "
+                f"but its text shows {len(parameters)}"
+            )
+        reply = [struct.pack("<5Q", *ids)]
+        for parameter in parameters:
+            tag, type, size = chr(record.take("B")), record.take("B"), record.take("I")
+            data = _encoded(parameter.name, values[parameter.name], tag, type, size)
+            reply.append(struct.pack("<I", size) + data)
+        record.chain()
+        process.reply(b"".join(reply))
+
+    def _take(self, record: Reader, process: KernelProcess) -> None:
+        kind = record.kind
+        if kind == "I":
+            name, arguments = record.intrinsic()
+            position = self._at(record)
+            self._count(position)
+            self.sink.issue(call_of(name, arguments, self.gm_bytes, position))
+        elif kind in "LS":
+            self._access(record, process, store=kind == "S")
+        elif kind == "P":
+            text = record.text()
+            position = self._at(record)
+            room = TEXT_LIMIT - self.printed
+            self.printed += len(text)
+            if room > 0:
+                self.sink.print(text[:room], position)
+        elif kind == "D":
+            self._dump(record)
+        else:
+            self._stop(record)
+
+    def _at(self, record: Reader) -> SourcePosition:
+        self.last = self.places.position(record.chain())
+        return self.last
+
+    def _count(self, position: SourcePosition) -> None:
+        self.issued += 1
+        if self.issued > self.limit:
+            message = f"the kernel must end within {self.limit} intrinsics and scalar accesses"
+            raise CceError(position, f"{message}; it is here (--steps or limit= allows more)")
+
+    def _access(self, record: Reader, process: KernelProcess, *, store: bool) -> None:
+        """Carry out a scalar access, in words of at most 8 bytes."""
+        address, size = record.take("Q"), record.take("B")
+        if size not in (1, 2, 4, 8, 16, 32, 64):
+            raise RecordError("a scalar access has a wrong size")
+        data = record.take_bytes(size) if store else b""
+        position = self._at(record)
+        self._count(position)
+        space = GM if address >= GM_BASE else "UB"
+        self._check(space, address, size, position)
+        word = min(size, 8)
+        dtype = f"uint{8 * word}"
+        loaded = b""
+        for at in range(0, size, word):
+            place = Address(space, address + at, dtype)
+            if store:
+                value = int.from_bytes(data[at : at + word], "little")
+                self.sink.store(place, value, position)
+            else:
+                loaded += int(self.sink.load(place, position)).to_bytes(word, "little")
+        if not store:
+            process.reply(loaded)
+
+    def _check(self, space: str, address: int, size: int, position: SourcePosition) -> None:
+        buffers = self.sink.core.kind.buffers
+        if space != GM and space not in buffers:
+            raise CceError(
+                position,
+                f"a scalar access to address {address:#x}: {self.sink.core} has no {space}",
+            )
+        base, end = (GM_BASE, self.gm_bytes) if space == GM else (0, buffers[space].nbytes)
+        if not base <= address <= base + end - size:
+            message = f"a scalar access of {size} bytes reaches outside {space}: {address:#x}"
+            raise CceError(position, message)
+
+    def _dump(self, record: Reader) -> None:
+        space, type = _DUMPED.get(chr(record.take("B"))), record.take("B")
+        address, number, count = record.take("Q"), record.take("I"), record.take("I")
+        position = self._at(record)
+        element = TYPES[type] if type < len(TYPES) else None
+        if space is None or not isinstance(element, Scalar) or count > _MOST_DUMPED:
+            raise CceError(
+                position, f"DumpTensor must be of 1 to {_MOST_DUMPED} numbers, not {count}"
+            )
+        self._check(space, address, element.size * count, position)
+        values = self.sink.peek(Address(space, address, element.dtype), count, position)
+        shown = ", ".join(f"{v:f}" if element.is_float else str(v) for v in values)
+        self.sink.print(f"DumpTensor: desc={number}, position={space}\n[{shown}]\n", position)
+
+    def _stop(self, record: Reader) -> None:
+        """Raise the error of a record with which the kernel ends."""
+        kind = record.kind
+        if kind in "MA":
+            text = record.text()
+            position = self._at(record)
+            if kind == "M":
+                raise CceError(position, f"{text}: the simulator does not have this intrinsic")
+            raise CceError(position, f"the assertion {text} failed")
+        if kind not in "FUXB":
+            raise RecordError("a record is of an unknown kind")
+        address = record.take("Q")
+        position = self._at(record)
+        if kind == "X":
+            message = f"the kernel must end within {self.seconds} s of CPU time; it is here"
+            raise CceError(position, f"{message} (--seconds allows more)")
+        where = f"the address {address:#x}" if address < 1 << 48 else "the address"
+        messages = {
+            "F": f"segmentation fault: {where} is in no memory of the kernel",
+            "U": f"the scalar access to {where} has a form that is not known here",
+            "B": "the kernel aborts here (SIGABRT, SIGFPE or SIGILL)",
+        }
+        raise CceError(position, messages[kind])
+
+
+def _encoded(name: str, value: Any, tag: str, type: int, size: int) -> bytes:
+    """Return an argument as bytes of a compiled parameter."""
+    if tag == "p" and size == 8:
+        return struct.pack("<Q", value)
+    element = TYPES[type] if type < len(TYPES) else None
+    if tag in "if" and isinstance(element, Scalar) and element.size == size:
+        if tag == "f":
+            return encode(element, float(value))
+        bits = 8 * size
+        if not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits:
+            raise UserError(f"--arg {name} must be an integer of {bits} bits, not {value!r}")
+        return (value % (1 << bits)).to_bytes(size, "little")
+    raise UserError(f"{name} must be a pointer or a number; structures by value are not supported")

@@ -1,0 +1,49 @@
+"""vitruvian ascendc: permission, findings by line, repairs, and results compared."""
+
+import platform
+import shutil
+
+import numpy as np
+import pytest
+
+from vitruvian.cli import main
+
+ARGUMENTS = [
+    w for n in "xyz" for w in ("--arg", f"{n}={'zeros' if n == 'z' else 'normal'}:fp16:1024")
+]
+ARGUMENTS += ["--arg", "n=1024"]
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None or platform.machine() != "x86_64",
+    reason="AscendC is compiled by g++ on x86-64",
+)
+
+
+def test_native_code_needs_permission(capsys, monkeypatch, root):
+    """Nothing is compiled before the user has allowed it."""
+    monkeypatch.delenv("VITRUVIAN_RUN_NATIVE", raising=False)
+    assert main(["ascendc", str(root / "examples" / "ascendc_add.cpp"), *ARGUMENTS]) == 2
+    assert "--run-native must be given, because" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_a_missing_barrier_is_found_and_repaired(capsys, monkeypatch, tmp_path, root):
+    """The finding names both lines; the compiler's barrier and the user's own repair it."""
+    x, y = (np.arange(1024, dtype=np.float16) for _ in range(2))
+    for name, array in (("x", x), ("y", y), ("z", x + y + y)):
+        np.save(tmp_path / f"{name}.npy", array)
+    given = [w for n in "xy" for w in ("--arg", f"{n}={tmp_path}/{n}.npy")]
+    given += ["--arg", "z=zeros:fp16:1024", "--arg", "n=1024", "--expect", f"z={tmp_path}/z.npy"]
+    monkeypatch.setenv("VITRUVIAN_RUN_NATIVE", "1")
+    file = root / "examples" / "ascendc_add.cpp"
+    bad = ["ascendc", str(file), *given, "-D", "TWICE"]
+    lines = file.read_text().splitlines()
+    first = next(i for i, line in enumerate(lines, 1) if "Add(z, a, b" in line)
+    second = next(i for i, line in enumerate(lines, 1) if "Add(z, z, b" in line)
+    assert main(bad) == 1
+    out = capsys.readouterr().out
+    assert "hazard: vadd" in out and "pipe_barrier(V) between them is missing" in out
+    assert f"ascendc_add.cpp:{first} on V" in out and f"ascendc_add.cpp:{second} on V" in out
+    assert "z: all 1,024 elements equal" in out
+    assert main([*bad, "--auto-sync"]) == 0
+    assert main([*bad, "-D", "BARRIER"]) == 0

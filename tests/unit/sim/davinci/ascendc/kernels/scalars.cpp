@@ -1,0 +1,56 @@
+// Scalar accesses of every size, in UB and in global memory, and loops that depend on data.
+#include "kernel_operator.h"
+using namespace AscendC;
+
+struct Tiling {
+    uint32_t rows, columns;
+    uint64_t wide;
+    int8_t small[20];
+    float scale;
+};
+
+template <class T> static void twice(__gm__ T *x, LocalTensor<T> a) {
+    a.SetValue(0, x[0]);
+    T value = a.GetValue(0);
+    a.SetValue(1, value + value);
+    x[1] = a.GetValue(1);
+    x[2] += x[1];
+    x[3]++;
+    const T *from = a.GetPhyAddr();
+    x[4] = from[x[3] > T(0) ? 1 : 0] * T(3);
+}
+
+extern "C" __global__ __aicore__ void sizes(__gm__ int8_t *b, __gm__ uint16_t *s, __gm__ int32_t *w,
+                                            __gm__ uint64_t *l, __gm__ half *h, __gm__ float *f) {
+    twice(b, LocalTensor<int8_t>(TPosition::VECCALC, 0, 32));
+    twice(s, LocalTensor<uint16_t>(TPosition::VECCALC, 64, 32));
+    twice(w, LocalTensor<int32_t>(TPosition::VECCALC, 128, 32));
+    twice(l, LocalTensor<uint64_t>(TPosition::VECCALC, 256, 32));
+    twice(h, LocalTensor<half>(TPosition::VECCALC, 512, 32));
+    twice(f, LocalTensor<float>(TPosition::VECCALC, 1024, 32));
+}
+
+// Sum the elements before the first that is not positive, after the vector unit has doubled them.
+extern "C" __global__ __aicore__ void loop(__gm__ half *x, __gm__ float *out, __gm__ uint8_t *words) {
+    Tiling tiling = *reinterpret_cast<__gm__ Tiling *>(words);
+    LocalTensor<half> a(TPosition::VECCALC, 0, 128);
+    GlobalTensor<half> gm;
+    gm.SetGlobalBuffer(x, 128);
+    DataCopy(a, gm, 128);
+    SetFlag<HardEvent::MTE2_V>(0);
+    WaitFlag<HardEvent::MTE2_V>(0);
+    Add(a, a, a, 128);
+#ifndef WITHOUT_FLAG
+    SetFlag<HardEvent::V_S>(0);
+    WaitFlag<HardEvent::V_S>(0);
+#endif
+    float sum = 0;
+    for (int i = 0; i < 128 && a.GetValue(i) > half(0); i++) sum += float(a.GetValue(i));
+    *out = sum * tiling.scale + tiling.rows * 1000 + tiling.small[19] + tiling.wide;
+    PRINTF("rows %u, scale %g, half %g\n", tiling.rows, tiling.scale, a.GetValue(0));
+    DumpTensor(a, 5, 4);
+}
+
+template <class T, int n> __global__ __aicore__ void filled(__gm__ T *x) {
+    for (int i = 0; i < n; i++) x[i] = T(GetBlockIdx() * 10 + i);
+}

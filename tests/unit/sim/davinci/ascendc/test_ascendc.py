@@ -1,0 +1,154 @@
+"""AscendC, compiled: scalar accesses, eager execution, findings by line, and hostile kernels."""
+
+import platform
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitruvian.common.errors import UserError
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.ascendc import build, compile_kernel
+from vitruvian.sim.davinci.cce import CceError
+
+KERNELS = Path(__file__).parent / "kernels"
+CHIP = load_chip("ascend910b")
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or platform.machine() != "x86_64",
+    reason="AscendC is compiled by g++ on x86-64",
+)
+
+
+def run(source, arguments, *, kernel=None, blocks=1, defines=None, **limits):
+    compiled = compile_kernel(str(KERNELS / source), CHIP, kernel=kernel, defines=defines)
+    return build({compiled.kind: compiled}, CHIP, arguments, blocks=blocks, **limits)
+
+
+def line_of(source, text):
+    lines = (KERNELS / source).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_scalar_accesses_of_every_type():
+    """Loads, stores and updates in place see and change UB and global memory."""
+    dtypes = (np.int8, np.uint16, np.int32, np.uint64, np.float16, np.float32)
+    arrays = {n: np.array([7, 0, 5, 1, 0], d) for n, d in zip("bswlhf", dtypes, strict=True)}
+    program, functional = run("scalars.cpp", arrays, kernel="sizes")
+    for name in arrays:
+        assert functional.read(name).tolist() == [7, 14, 19, 2, 42]
+    ops = [i.op for core in program for i in core.instructions]
+    # Each of the six kernels loads 8 times and stores 6 times.
+    assert (ops.count("scalar_load"), ops.count("scalar_store")) == (48, 36)
+    assert {i.position.line for core in program for i in core.instructions} <= set(range(12, 24))
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_a_loop_on_data(flag):
+    """The kernel sees what the vector unit wrote; without the flag, a race is found at the line."""
+    x = np.linspace(1, -1, 128).astype(np.float16)
+    words = np.zeros(48, np.uint8)
+    words[0], words[8], words[16 + 19] = 3, 5, 9
+    words[36:40].view(np.float32)[0] = 0.5
+    arguments = {"x": x, "out": np.zeros(1, np.float32), "words": words}
+    program, functional = run(
+        "scalars.cpp", arguments, kernel="loop", defines={} if flag else {"WITHOUT_FLAG": "1"}
+    )
+    doubled = (x + x).astype(np.float32)
+    expected = np.float32(doubled[doubled > 0].sum() * 0.5 + 3 * 1000 + 9 + 5)
+    assert functional.read("out")[0] == expected
+    assert [text for _, text in program.prints] == [
+        "rows 3, scale 0.5, half 2\n",
+        "DumpTensor: desc=5, position=UB\n[2.000000, 1.968750, 1.936523, 1.905273]\n",
+    ]
+    found = simulate(program).findings
+    line = line_of("scalars.cpp", "sum +=")
+    assert (not found) == flag
+    assert flag or any(f.check == "race" and f"scalars.cpp:{line} on S" in f.message for f in found)
+
+
+def test_template_arguments_and_blocks():
+    """A kernel's template arguments are a part of its name."""
+    _, functional = run(
+        "scalars.cpp", {"x": np.zeros(4, np.float32)}, kernel="filled<float, 4>", blocks=3
+    )
+    assert functional.read("x").tolist() == [20, 21, 22, 23]
+    with pytest.raises(UserError, match=r"--kernel must have template arguments, as in filled<h"):
+        compile_kernel(str(KERNELS / "scalars.cpp"), CHIP, kernel="filled")
+
+
+#: Modes of hostile.cpp, and what the error says.
+MISTAKES = {
+    0: "must end within 1 s of CPU time; it is here",
+    1: "segmentation fault: the address 0xdead0000 is in no memory",
+    2: "segmentation fault: the address 0x10000000040 is in no memory",
+    3: "a scalar access of 4 bytes reaches outside UB: 0x80000",
+    4: "copy_gm_to_ubuf: src must point into an array of the kernel, not to 0x10000400000",
+    5: "the kernel must end within 300 intrinsics and scalar accesses",
+    6: "vadd: repeat must be 0 to 255, not 300",
+    7: "segmentation fault",
+    8: "the kernel aborts here",
+    9: "mad_sp: the simulator does not have this intrinsic",
+    10: "the assertion one == 2 failed",
+    11: "the kernel broke off after this line: it ended with exit code 7",
+    12: "damaged its records: a record must have at most 6000 bytes, not 4294967295",
+    13: "damaged its records: a record names no intrinsic",
+    14: "segmentation fault: the address is in no memory",
+    15: "copy_gm_to_ubuf: dst must be a pointer to UB, not a GM int32_t*",
+    16: "vadd must have 4, 10, 11 or 12 arguments, not 9",
+    17: "the kernel broke off after this line",
+    19: "segmentation fault: the address 0x400000 is in no memory",
+}
+
+
+@pytest.mark.parametrize("mode", MISTAKES)
+def test_a_mistake_is_one_line(mode):
+    """A kernel that loops, crashes or writes false records ends with a line that says where."""
+    arguments = {"x": np.zeros(16, np.int32), "mode": mode}
+    with pytest.raises(CceError) as caught:
+        run("hostile.cpp", arguments, limit=300, seconds=1)
+    assert MISTAKES[mode] in str(caught.value)
+    assert "\n" not in str(caught.value)
+    if mode not in (7, 11, 12, 13, 17):
+        assert caught.value.position.line == line_of("hostile.cpp", f"case {mode}:")
+
+
+def test_an_operand_outside_of_its_buffer():
+    """An instruction beyond the end of UB is refused with its line."""
+    with pytest.raises(ValueError, match=rf"hostile.cpp:{line_of('hostile.cpp', 'case 20:')}.*UB"):
+        run("hostile.cpp", {"x": np.zeros(16, np.int32), "mode": 20})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("void k() {}", "must have a __global__ function"),
+        ("__global__ void k() { x = 1; }", r"k.cpp:1: 'x' was not declared"),
+        ('#include "no.h"\n__global__ void k() {}', "k.cpp:1: no.h is not in this project's"),
+        (
+            "__global__ void k() {}\n__simd_vf__ void f();",
+            "k.cpp:2: __simd_vf__ is of the Ascend 9",
+        ),
+        ("__global__ void a() {}\n__global__ void b() {}", "--kernel must name one of a, b"),
+        ("#error no\n__global__ void k() {}", "k.cpp:1: #error no"),
+    ],
+)
+def test_a_source_that_cannot_be_compiled(tmp_path, text, message):
+    """g++ writes pages; the user sees the first error."""
+    (tmp_path / "k.cpp").write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        compile_kernel(str(tmp_path / "k.cpp"), CHIP)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_headers(tmp_path):
+    """The line says what the folder must have."""
+    with pytest.raises(UserError, match=r"--headers must be a folder with AscendC's kernel_oper"):
+        compile_kernel(str(KERNELS / "scalars.cpp"), CHIP, kernel="loop", headers=str(tmp_path))
+
+
+def test_other_chips_are_refused():
+    """The macros of the device's compiler are known for two chips."""
+    with pytest.raises(UserError, match="--chip must be one of ascend910b, ascend910 for AscendC"):
+        compile_kernel(str(KERNELS / "scalars.cpp"), load_chip("ascend310"), kernel="loop")

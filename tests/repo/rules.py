@@ -25,6 +25,7 @@ FACE = (
     "vitruvian.ops",
     "vitruvian.plans",
     "vitruvian.products",
+    "vitruvian.reductions",
     "vitruvian.sparse",
     "vitruvian.torch",
     "vitruvian.triton",

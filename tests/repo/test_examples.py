@@ -15,7 +15,7 @@ from benchmarks import house
 from tests.repo.rules import modules
 
 FACES = ("vitruvian", "vitruvian.formats", "vitruvian.machines", "vitruvian.ops")
-FACES += ("vitruvian.plans", "vitruvian.sparse")
+FACES += ("vitruvian.plans", "vitruvian.reductions", "vitruvian.sparse")
 
 #: Functions that users type and that no face has.
 MORE = (

@@ -115,7 +115,7 @@ class _Product(interpreter.TensorHandle):
         self.value = value
 
 
-class arithmetic:  # noqa: N801 (a context that reads as a function)
+def arithmetic(machine: str, *, num_warps: int = 4, assume: bool = False) -> "KernelArithmetic":
     """Compute the dots of Triton's kernels as a machine does, within a ``with`` statement.
 
     The context returns a dictionary, which then has each kind of dot (``golden.triton.Dot``, with
@@ -138,8 +138,13 @@ class arithmetic:  # noqa: N801 (a context that reads as a function)
         If Triton has no dots for the machine, if this version's interpreter is not as expected, or
         within the context, if a dot has no known rule.
     """
+    return KernelArithmetic(machine, num_warps, assume)
 
-    def __init__(self, machine: str, *, num_warps: int = 4, assume: bool = False) -> None:
+
+class KernelArithmetic:
+    """The context of ``arithmetic``."""
+
+    def __init__(self, machine: str, num_warps: int, assume: bool) -> None:
         lower(machine, "fp16", (64, 64, 64))  # the machine is known
         check_int("num_warps", num_warps, 1)
         self._machine, self._warps, self._assume = machine, num_warps, assume
@@ -321,13 +326,6 @@ def wrap(array: np.ndarray) -> Any:
     ------
     TypeError
         If Triton has no such element type.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from vitruvian.triton import wrap
-    >>> wrap(np.zeros(3, np.float16)).dtype
-    'fp16'
     """
     name = array.dtype.name
     if name not in _TYPES:

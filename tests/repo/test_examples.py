@@ -80,7 +80,7 @@ def test_the_example_of_a_function_runs(name):
     assert failures(name, FUNCTIONS[name]) == 0
 
 
-@pytest.mark.parametrize("face", ["formats", "machines", "plans", "sparse"])
+@pytest.mark.parametrize("face", ["formats", "machines", "plans", "reductions", "sparse"])
 def test_the_example_of_a_face_runs(face):
     assert failures(face, importlib.import_module(f"vitruvian.{face}")) == 0
 

@@ -2,6 +2,7 @@
 
 from vitruvian.golden.plans.plan import Plan, contiguous, scaled_mm
 from vitruvian.golden.plans.product import multiply
-from vitruvian.golden.plans.recorded import LibraryCall, find, recorded
+from vitruvian.golden.plans.recorded import LibraryCall, recorded
+from vitruvian.golden.plans.search import find
 
 __all__ = ["LibraryCall", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]

@@ -15,7 +15,7 @@ from vitruvian.golden.machines.table import find
 #: 128 terms (of a row of A, and of 128 columns of B).
 SCALES = ("", "tensor", "row", "block")
 #: How a plan is known.
-EVIDENCE = ("measured", "vendor", "published", "assumed")
+EVIDENCE = ("measured", "derived", "vendor", "published", "assumed")
 #: Terms of a block that has factors of its own.
 BLOCK = 128
 #: Instructions of general cores, by the name that a rule has in a plan.
@@ -54,7 +54,8 @@ class Plan:
         A bias of the output format is added in FP32, an element for each column.
     output : str
         The format of the result: fp32, fp16, bf16 or fp64.
-    evidence : {"measured", "vendor", "published", "assumed"}
+    evidence : {"measured", "derived", "vendor", "published", "assumed"}
+        Derived is a plan whose kernel was recorded, and whose results were not.
 
     Raises
     ------

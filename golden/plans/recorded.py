@@ -59,6 +59,18 @@ class LibraryCall:
         return " ".join((self.op, formats, size, self.layout, "to", self.output, *more))
 
 
+def check_gpu(gpu: str) -> None:
+    """Raise an error if no calls were recorded on a GPU.
+
+    Raises
+    ------
+    UserError
+        With those that there are.
+    """
+    if gpu not in GPUS:
+        raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
+
+
 @lru_cache
 def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
     """Return the plans of all calls that were recorded on a GPU.
@@ -73,8 +85,7 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
     >>> len(recorded("h200"))
     959
     """
-    if gpu not in GPUS:
-        raise UserError(f"gpu must be one of {', '.join(GPUS)}, not {gpu!r}")
+    check_gpu(gpu)
     found: dict[LibraryCall, Plan] = {}
     text = files("vitruvian.golden.plans").joinpath(f"cublas_{gpu}.csv").read_text()
     for row in csv.DictReader(text.splitlines()):
@@ -107,35 +118,3 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
         )
     return MappingProxyType(found)
 
-
-def find(call: LibraryCall, gpu: str = "h200") -> Plan:
-    """Return the plan of a call that was recorded.
-
-    Raises
-    ------
-    UserError
-        If this call was not recorded on the GPU: a library may compute it in another way than
-        calls of other shapes. The message names the recorded call that is nearest in size.
-
-    Examples
-    --------
-    >>> call = LibraryCall(op="mm", a="fp16", b="fp16", m=512, k=512, n=512, output="fp16")
-    >>> print(find(call))
-    h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
-    """
-    plans = recorded(gpu)
-    if call in plans:
-        return plans[call]
-
-    def far(other: LibraryCall) -> tuple[int, float]:
-        names = ("op", "a", "b", "layout", "output", "fast", "scales", "bias")
-        ratio = sum(
-            max(p, q) / max(min(p, q), 1)
-            for p, q in ((call.m, other.m), (call.k, other.k), (call.n, other.n))
-        )
-        return sum(getattr(call, name) != getattr(other, name) for name in names), ratio
-
-    raise UserError(
-        f"call must be one that was recorded on the {gpu.upper()}, such as "
-        f"{min(plans, key=far)}, not {call}"
-    )

@@ -1,9 +1,12 @@
 """Library calls that were recorded on an H200: results, plans, and what a kernel tells of them."""
 
+import csv
 import json
 import re
+import sys
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
@@ -95,3 +98,78 @@ def nvjet_slices(name: str, grid: list[int], m: int, n: int, k: int) -> int:
 
 def _multiple(value: int, of: int) -> int:
     return -(-value // of) * of
+
+
+#: Kernels of one slice each, by the beginnings of their names, and of several if another follows.
+_XMMA = re.compile(r"sm(80|90)_xmma_gemm_f32f32_(f32f32|tf32f32)_f32_")
+
+
+def kernel_slices(
+    kernels: list[tuple[str, list[int]]], m: int, n: int, k: int, *, tf32: bool = False
+) -> str | None:
+    """Return the slices of K that the kernels of a call make, as ``golden.plans`` writes them.
+
+    None if the family of kernels does not tell: its measured calls have several plans, or none.
+    """
+    (name, grid), *more = [each for each in kernels if not each[0].startswith("Memset")]
+    cleared = len(kernels) > 1 + len(more)  # memory that blocks tell each other by
+    if name.startswith("nvjet"):
+        # The grid is that of all cores, or slices end at other tiles than here.
+        if "splitK" in name and (cleared or "blk128" in name):
+            return None
+        count = nvjet_slices(name, grid, m, n, k)
+        depth = re.search(r"nvjet_sm90_\w+?_\d+x\d+_(\d+)x", name)
+        assert depth is not None
+        return "1" if count == 1 else f"{count} × {depth[1]}"
+    if not _XMMA.match(name) or cleared or "segment_k" in name or ("_ffma_" in name and tf32):
+        return None
+    if not more:
+        return "1"
+    return f"{grid[2]} cyclic 8" if "_ffma_" in name and grid[2] > 1 else None
+
+
+@lru_cache
+def shapes() -> dict:
+    """Return the record of the kernels of further calls."""
+    with np.load(FOLDER / "shapes.npz") as file:
+        return json.loads(str(file["record"]))
+
+
+def shapes_table() -> list[dict[str, str]]:
+    """Return the rows of golden/plans/cublas_h200_shapes.csv: slices for each kind of call."""
+    rows: dict[tuple[int, int, int], dict[str, str]] = {}
+    kinds: dict[str, None] = {}
+    for values in shapes()["rows"]:
+        call = dict(zip(shapes()["columns"], values, strict=True))
+        output = call["out"] or ("fp32" if call["a"] == "tf32" else call["a"])
+        more = ["fast"] if call["fast"] else []
+        more += [call["scales"]] if call["scales"] else []
+        more += ["bias"] if call["bias"] else []
+        kind = " ".join((call["op"], call["a"], call["layout"], output, *more))
+        kernels = [(shapes()["names"][number], grid) for number, grid in call["kernels"]]
+        m, n, k = call["m"], call["n"], call["k"]
+        slices = kernel_slices(kernels, m, n, k, tf32=call["a"] == "tf32")
+        kinds[kind] = None
+        rows.setdefault((m, n, k), {})[kind] = slices or ""
+    names = ("m", "n", "k")
+    return [
+        {**dict(zip(names, map(str, key), strict=True)), **{x: rows[key].get(x, "") for x in kinds}}
+        for key in sorted(rows)
+    ]
+
+
+def write(folder: Path) -> None:
+    """Write the tables of golden/plans into a folder."""
+    rows = sorted(
+        (table_row(call) for call in record()["calls"] if call["plan"]),
+        key=lambda row: list(row.values()),
+    )
+    for name, table in (("cublas_h200", rows), ("cublas_h200_shapes", shapes_table())):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

@@ -1,7 +1,5 @@
 """Plans against results of calls that an H200 returned, on operands they were not fitted to."""
 
-import csv
-import sys
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.library_plans import call_of, record, samples, table_row
+from tests.support.library_plans import call_of, record, samples, write
 from vitruvian.flows.probes import library_operands
 from vitruvian.golden.plans import LibraryCall, Plan, multiply, recorded
 
@@ -88,19 +86,10 @@ def test_every_plan_returns_what_the_library_did(number):
 
 
 def test_the_file_has_what_was_recorded(tmp_path):
-    """``python -m tests.unit.golden.plans.test_recorded FILE`` writes it."""
-    write(tmp_path / "plans.csv")
-    assert (tmp_path / "plans.csv").read_text() == PLANS.read_text()
+    """``python -m tests.support.library_plans FOLDER`` writes it."""
+    write(tmp_path)
+    assert (tmp_path / PLANS.name).read_text() == PLANS.read_text()
     assert {_call(number) for number in PLANNED} == set(recorded())
-
-
-def write(path: Path) -> None:
-    """Write the table of plans."""
-    rows = sorted((table_row(CALLS[n]) for n in PLANNED), key=lambda row: list(row.values()))
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def test_operands_of_tf32_are_rounded():
@@ -138,7 +127,3 @@ def test_another_plan_is_noticed(fast, change):
     plan = recorded()[call]
     assert differences(number, 16, plan) == 0
     assert differences(number, 32, replace(plan, **change)) > 0
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

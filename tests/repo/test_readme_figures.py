@@ -65,7 +65,7 @@ def _area(folder: Path) -> tuple[str, str]:
     page = "results/area.md"
     (row,) = page_rows(folder, page, "`a100`", "8", "3")
     (gemmini,) = page_match(
-        folder, page, r"Gemmini, whose Verilog must be generated, has (\d+) µm²"
+        folder, page, r"must be generated, has (\d+) µm²"
     )
     units = [
         row for many in (4, 8) for row in page_rows(folder, page, f"Vortex TFR, {many} products")

@@ -3,7 +3,8 @@
 ``arithmetic`` is a context in which linear layers, convolutions, attention and matrix products are
 computed as an instruction of a machine computes them, block after block along K; the operator
 ``torch.ops.vitruvian.gemm`` is one such product. A library on that machine may order and split its
-sums otherwise. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
+sums otherwise: ``library`` is a context with the bits of cuBLAS' own products on a GPU, where the
+plan of a call is known. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU.
 
 >>> import torch
 >>> from vitruvian.torch import arithmetic
@@ -18,7 +19,6 @@ sums otherwise. Needs the extra ``vitruvian[torch]``. Tensors must be on the CPU
 
 from collections.abc import Callable, Iterable
 from inspect import signature
-from math import prod
 from types import FunctionType
 from typing import Any
 
@@ -30,9 +30,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.machines import Arithmetic
-from vitruvian.torch_operators import MEANINGS, REFUSED, classify, whole
+from vitruvian.torch_convolution import convolution
+from vitruvian.torch_library import library
+from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers, whole
 
-__all__ = ["arithmetic", "gemm"]
+__all__ = ["arithmetic", "gemm", "library"]
 
 _ROLES = {"f": "forward", "b": "backward"}
 
@@ -129,7 +131,7 @@ class _Guard(TorchDispatchMode):
             if parts is not NotImplemented:
                 return parts
         name = func._schema.name
-        if kind in REFUSED and name not in self._allow and _has_numbers(args, kwargs):
+        if kind in REFUSED and name not in self._allow and has_numbers(args, kwargs):
             raise _Refusal(name, MEANINGS[kind])
         return func(*args, **kwargs)
 
@@ -247,18 +249,6 @@ def _is_floating(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return False
 
 
-def _has_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return True if a tensor or object holds numbers that matrix units multiply.
-
-    Integers of more than 8 bits are left to PyTorch, which multiplies them exactly.
-    """
-    leaves = torch.utils._pytree.tree_leaves((args, kwargs))
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-    wide = (torch.int16, torch.int32, torch.int64, torch.bool)
-    others = any(isinstance(leaf, torch.ScriptObject) for leaf in leaves)
-    return others or any(tensor.dtype not in wide for tensor in tensors)
-
-
 def _takes(function: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return True if a replacement has these parameters."""
     try:
@@ -317,47 +307,6 @@ def _addmm(
     d = product(mat1, mat2)
     d = d if alpha == 1 else alpha * d
     return d if beta == 0 else d + (input if beta == 1 else beta * input)
-
-
-def _convolution(dimensions: int) -> Callable[..., Tensor]:
-    """Return a convolution as a product of a matrix of patches and the weights."""
-
-    def every(value: Any) -> list[Any]:
-        return list(value) if isinstance(value, (list, tuple)) else [value] * dimensions
-
-    def convolve(
-        product: Product,
-        input: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Tensor:
-        x = input if input.ndim == dimensions + 2 else input[None]
-        sizes, steps, gaps = weight.shape[2:], every(stride), every(dilation)
-        if padding == "same":
-            total = [gap * (size - 1) for size, gap in zip(sizes, gaps, strict=True)]
-            sides = [(t // 2, t - t // 2) for t in total]
-        else:
-            sides = [(p, p) for p in every(0 if padding == "valid" else padding)]
-        x = functional.pad(x, [p for side in reversed(sides) for p in side])
-        for axis, (size, step, gap) in enumerate(zip(sizes, steps, gaps, strict=True), 2):
-            x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
-        out = x.shape[2 : 2 + dimensions]
-        # (N, groups, C / groups, out…, size…) to (groups, N · out, C / groups · size)
-        patches = x.reshape(len(x), groups, -1, prod(out), prod(sizes)).permute(1, 0, 3, 2, 4)
-        patches = patches.reshape(groups, len(x) * prod(out), -1)
-        filters = weight.reshape(groups, len(weight) // groups, -1)
-        d = product(patches, filters.mT)  # (groups, N · out, O / groups)
-        d = d.reshape(groups, len(x), prod(out), -1).permute(1, 0, 3, 2)
-        d = d.reshape(len(x), len(weight), *out)
-        if bias is not None:
-            d = d + bias.reshape(-1, *[1] * dimensions)
-        return d if input.ndim == dimensions + 2 else d[0]
-
-    return convolve
 
 
 def _attention(
@@ -424,8 +373,8 @@ _REPLACED: dict[Any, Callable[..., Tensor]] = {
     Tensor.addmm: _addmm,
     torch.baddbmm: _addmm,
     Tensor.baddbmm: _addmm,
-    torch.conv1d: _convolution(1),
-    torch.conv2d: _convolution(2),
-    torch.conv3d: _convolution(3),
+    torch.conv1d: convolution(1),
+    torch.conv2d: convolution(2),
+    torch.conv3d: convolution(3),
     functional.scaled_dot_product_attention: _attention,
 }

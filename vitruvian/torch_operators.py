@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
 #: Namespaces of operators without products: primitives, annotations, sums over processes.
 _PLAIN = (
@@ -77,10 +78,10 @@ _ELEMENTWISE = frozenset(
     bincount histogram _histogramdd_bin_edges _histogramdd_from_bin_cts
     _histogramdd_from_bin_tensors
     block_diag cat stack _stack _chunk_cat copy copy_sparse_to_sparse _copy_from
-    _copy_from_and_resize resize_as resize_as_sparse set _has_same_storage_numel
+    _copy_from_and_resize resize_as resize_as_sparse set _has_same_storage_numel shallow_copy_data
     _new_zeros_with_same_feature_meta linspace logspace lu_unpack
     bernoulli binomial randint_like _dirichlet_grad _standard_gamma_grad _philox_normal
-    _philox_uniform
+    _philox_uniform _philox_key_fold_in
     _convert_indices_from_csr_to_coo _validate_compressed_sparse_indices sparse_compressed_tensor
     _sparse_coo_tensor_with_dims_and_tensors sparse_mask _sparse_mask_projection _sparse_sum
     _spdiags _sparse_semi_structured_apply _sparse_semi_structured_apply_dense
@@ -201,3 +202,15 @@ def _tensors(operator: Any) -> int:
         if "Tensor" in kind or "__torch__" in kind:
             many += 2 if "List" in kind or "__torch__" in kind else 1
     return many
+
+
+def has_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return True if a tensor or object holds numbers that matrix units multiply.
+
+    Integers of more than 8 bits are left to PyTorch, which multiplies them exactly.
+    """
+    leaves = torch.utils._pytree.tree_leaves((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    wide = (torch.int16, torch.int32, torch.int64, torch.bool)
+    others = any(isinstance(leaf, torch.ScriptObject) for leaf in leaves)
+    return others or any(tensor.dtype not in wide for tensor in tensors)

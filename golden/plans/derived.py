@@ -18,16 +18,16 @@ from .recorded import LibraryCall, check_gpu
 _RESTART = 128
 
 
-def rule_of(call: LibraryCall) -> str:
+def rule_of(call: LibraryCall, gpu: str = "h200") -> str:
     """Return the rule by which the matrix unit, or for FP32 and FP64 the cores, add the terms."""
     if call.op == "scaled":
-        return f"h200_wgmma_{call.a if call.a == call.b else f'{call.a}x{call.b}'}_fp32"
+        return f"{gpu}_wgmma_{call.a if call.a == call.b else f'{call.a}x{call.b}'}_fp32"
     if call.a in ("fp32", "fp64"):
         return f"fma_{call.a}"
-    return f"h200_mma_{call.a}_fp32"
+    return f"{gpu}_mma_{call.a}_fp32"
 
 
-def of_slices(call: LibraryCall, slices: str, evidence: str) -> Plan:
+def of_slices(call: LibraryCall, slices: str, evidence: str, gpu: str = "h200") -> Plan:
     """Return the plan of a call in slices.
 
     Parameters
@@ -38,6 +38,8 @@ def of_slices(call: LibraryCall, slices: str, evidence: str) -> Plan:
         tiles belong to them in turn; "1" for one.
     evidence : str
         As that of ``Plan``.
+    gpu : str
+        Whose rules add the terms.
     """
     count, *more = slices.split()
     cyclic = starts = None
@@ -47,7 +49,7 @@ def of_slices(call: LibraryCall, slices: str, evidence: str) -> Plan:
         starts = contiguous(call.k, int(count), int(more[1]))
     restarts = call.op == "scaled" and (not call.fast or call.scales == "block")
     return Plan(
-        rule=rule_of(call),
+        rule=rule_of(call, gpu),
         # Instructions of FP16 and BF16 have 16 terms, and those of TF32 eight.
         step={"fp16": 16, "bf16": 16, "tf32": 8}.get(call.a),
         restart=_RESTART if restarts else 0,

@@ -117,4 +117,3 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
             evidence="measured",
         )
     return MappingProxyType(found)
-

@@ -4,7 +4,8 @@ from vitruvian.common.errors import UserError
 
 from .derived import of_slices, shapes
 from .plan import Plan
-from .recorded import LibraryCall, recorded
+from .published import published
+from .recorded import GPUS, LibraryCall, recorded
 
 #: What two calls must have in common before their sizes are compared, the most important first.
 _NAMES = ("op", "a", "b", "output", "scales", "fast", "bias", "layout", "batch")
@@ -16,7 +17,9 @@ def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
     Parameters
     ----------
     call : LibraryCall
-    gpu : {"h200"}
+    gpu : {"h200", "h100"}
+        Of the H100, calls of ``_scaled_mm`` with factors by tensor are known, if the package
+        mmaemu is installed, which recorded their slices.
     assume : bool
         Whether a call that was not recorded has the slices of the nearest one that was. Such a
         plan has the evidence "assumed".
@@ -34,6 +37,10 @@ def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
     >>> print(find(call))
     h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
     """
+    if gpu == "h100":
+        return published(call)
+    if gpu not in GPUS:
+        raise UserError(f"gpu must be one of {', '.join(GPUS)}, h100, not {gpu!r}")
     plans, kernels = recorded(gpu), shapes(gpu)
     if call in plans:
         return plans[call]

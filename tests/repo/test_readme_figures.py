@@ -64,9 +64,7 @@ def page_facts(folder: Path) -> list[tuple[str, str]]:
 def _area(folder: Path) -> tuple[str, str]:
     page = "results/area.md"
     (row,) = page_rows(folder, page, "`a100`", "8", "3")
-    (gemmini,) = page_match(
-        folder, page, r"must be generated, has (\d+) µm²"
-    )
+    (gemmini,) = page_match(folder, page, r"must be generated, has (\d+) µm²")
     units = [
         row for many in (4, 8) for row in page_rows(folder, page, f"Vortex TFR, {many} products")
     ]

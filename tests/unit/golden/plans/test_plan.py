@@ -46,7 +46,7 @@ def test_slices_are_those_of_cublas():
         ({"restart": -1}, "restart must be"),
         ({"restart": 128, "remainder_first": 64}, "remainder_first must be 0 with restarts"),
         ({"scales": "column"}, "scales must be one of"),
-        ({"evidence": "guessed"}, "evidence must be one of measured, vendor, published, assumed"),
+        ({"evidence": "guessed"}, "evidence must be one of measured, derived, vendor"),
         ({"output": "fp64"}, "output of h100_mma_fp16_fp32 must be as wide as its sums, not fp64"),
         ({"output": "e4m3"}, "output must be one of"),
         ({"rule": "amx_tdpbssd"}, "rule must be one of floating-point sums, not 'amx_tdpbssd'"),

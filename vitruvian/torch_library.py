@@ -1,0 +1,510 @@
+"""Products of PyTorch as cuBLAS computes them on a GPU: each call by its plan."""
+
+# PyTorch is optional, and its types are unknown where it is not installed.
+# pyright: basic, reportMissingImports=false
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from vitruvian.common.errors import UserError
+from vitruvian.golden.plans import LibraryCall, Plan, find, multiply
+from vitruvian.torch_convolution import convolution
+from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
+
+_FORMATS = {
+    torch.float16: "fp16",
+    torch.bfloat16: "bf16",
+    torch.float32: "fp32",
+    torch.float64: "fp64",
+    torch.float8_e4m3fn: "e4m3",
+    torch.float8_e5m2: "e5m2",
+}
+_DTYPES = {name: dtype for dtype, name in _FORMATS.items()}
+#: Integers of the same width, in which PyTorch's tensors pass to and from NumPy.
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+#: What is not known of a plan, by its evidence.
+_UNCERTAIN = {
+    "derived": "its results were not recorded, only its kernel",
+    "published": "measured by others",
+    "assumed": "the call was not recorded: its slices are those of the nearest that was",
+}
+_ADDED = "how cuBLAS adds a matrix, or multiplies by alpha and beta"
+#: Why products are refused that could be thought to be replaced.
+_WHY = {
+    "aten::mv": "cuBLAS computes it by kernels whose order of sums is not known",
+    "aten::dot": "cuBLAS computes it by kernels whose order of sums is not known",
+    "aten::convolution": "cuDNN's order of sums is not known; assume=True takes that of a product",
+    "attention": "fused attention is not known; take "
+    "torch.nn.attention.sdpa_kernel(SDPBackend.MATH), whose products are",
+}
+
+
+@dataclass(frozen=True)
+class ExplainedCall:
+    """A call that was replaced.
+
+    Attributes
+    ----------
+    operator : str
+        Its name in PyTorch.
+    call, plan : str
+        What was computed, and how.
+    evidence : str
+        As that of ``vitruvian.plans.Plan``, or "exact" if the result has no rounding.
+    uncertain : tuple of str
+        What is not known; nothing if it was measured.
+    """
+
+    operator: str
+    call: str
+    plan: str
+    evidence: str
+    uncertain: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        doubt = f"; uncertain: {'; '.join(self.uncertain)}" if self.uncertain else ""
+        return f"{self.operator}: {self.call}: {self.plan}{doubt}"
+
+
+class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a function)
+    """A context in which PyTorch's matrix products have the bits that cuBLAS gives on a GPU.
+
+    Replaced, wherever they are called from, also by gradients: ``mm``, ``addmm``, ``bmm``,
+    ``baddbmm``, ``_scaled_mm``, ``_scaled_mm_v2`` and ``_int_mm``, and so ``linear``, ``matmul``,
+    ``einsum`` and what else PyTorch makes of them. All other products are refused by name.
+    Everything else is computed by PyTorch on the CPU, whose sums and functions may have other bits
+    than those of a GPU. FP32 is computed in TF32 if ``torch.backends.cuda.matmul.allow_tf32``.
+
+    Parameters
+    ----------
+    gpu : {"h200", "h100"}
+        Of an H100, ``_scaled_mm`` alone is known; the slices of its calls are read from the
+        package mmaemu.
+    assume : bool
+        Whether calls that were not recorded are computed like the nearest ones that were, products
+        with an added matrix in FP32, and convolutions as products of patches.
+    explain : bool
+        Whether a report is printed at the end, to standard error.
+    allow : iterable of str
+        Names of operators that PyTorch computes even though they are refused otherwise.
+
+    Attributes
+    ----------
+    calls : Counter of ExplainedCall
+        Each call that was replaced, and how often.
+    others : Counter of str
+        Operators with floating-point results that PyTorch computed, but for views.
+
+    Raises
+    ------
+    UserError
+        If there is no such GPU; in the context, for a product that is refused.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x, w = (torch.ones(128, 128, dtype=torch.float16) for _ in "xw")
+    >>> with library(gpu="h200") as context:
+    ...     y = x @ w.t()
+    >>> for call in context.calls:
+    ...     print(call.call, "|", call.plan)
+    mm fp16 128×128×128 nt to fp16 | h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
+    """
+
+    def __init__(
+        self,
+        *,
+        gpu: str = "h200",
+        assume: bool = False,
+        explain: bool = False,
+        allow: Iterable[str] = (),
+    ) -> None:
+        super().__init__()
+        if gpu not in ("h200", "h100"):
+            raise UserError(f"gpu must be one of h200, h100, not {gpu!r}")
+        self.gpu, self.assume, self._explain = gpu, assume, explain
+        self._allow = frozenset((allow,) if isinstance(allow, str) else allow)
+        self.calls: Counter[ExplainedCall] = Counter()
+        self.others: Counter[str] = Counter()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        if self._explain:
+            print(self.report(), file=sys.stderr)
+
+    def report(self) -> str:
+        """Return a line for each distinct call, with its plan, evidence and doubts."""
+        lines = [f"{call}{f' ({n} times)' if n > 1 else ''}" for call, n in self.calls.items()]
+        if self.others:
+            lines.append(f"computed by PyTorch on the CPU: {', '.join(sorted(self.others))}")
+        return "\n".join(lines)
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        name, kind = func._schema.name, classify(func)
+        if kind == "parts":  # PyTorch has not taken it apart, as in inference mode
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+        if kind in REFUSED and name not in self._allow and has_numbers(args, kwargs):
+            product = PRODUCTS.get(name)
+            if product is None:
+                raise _refusal(name, MEANINGS[kind])
+            out = kwargs.pop("out", None)
+            d = product(self, *args, **kwargs)
+            return d if out is None else out.resize_(d.shape).copy_(d)
+        result = func(*args, **kwargs)
+        if kind not in ("view", "constant", "plain") and _is_floating(result):
+            self.others[name] += 1
+        return result
+
+    def plan(self, call: LibraryCall) -> Plan:
+        """Return the plan of a call on this GPU."""
+        return _plan(call, self.gpu, self.assume)
+
+    def note(self, operator: str, call: object, plan: object, *doubts: str) -> None:
+        """Keep a call for the report."""
+        evidence = plan.evidence if isinstance(plan, Plan) else "exact"
+        known = (_UNCERTAIN[evidence],) if evidence in _UNCERTAIN else ()
+        self.calls[
+            ExplainedCall(f"aten::{operator}", str(call), str(plan), evidence, (*known, *doubts))
+        ] += 1
+
+
+@lru_cache(4096)
+def _plan(call: LibraryCall, gpu: str, assume: bool) -> Plan:
+    return find(call, gpu, assume)
+
+
+def _refusal(name: str, why: str) -> UserError:
+    why = _WHY.get("attention" if "attention" in name else name, why)
+    return UserError(
+        f"products must be those that cuBLAS computes by a known plan, not {name}: {why}"
+    )
+
+
+def _is_floating(result: Any) -> bool:
+    several = result if isinstance(result, (list, tuple)) else (result,)
+    return any(isinstance(value, Tensor) and value.is_floating_point() for value in several)
+
+
+def _format(x: Tensor, name: str) -> str:
+    if x.device.type != "cpu" or x.layout != torch.strided:
+        raise UserError(f"operands must be dense and on the CPU, not {x.layout} on {x.device}")
+    if x.dtype not in _FORMATS:
+        raise UserError(f"operands of {name} must be one of {', '.join(_DTYPES)}, not {x.dtype}")
+    found = _FORMATS[x.dtype]
+    return "tf32" if found == "fp32" and torch.backends.cuda.matmul.allow_tf32 else found
+
+
+def _orientation(x: Tensor) -> str:
+    """Return "n" for rows of adjacent elements, which PyTorch makes of everything but columns."""
+    rows, columns = x.shape[-2:]
+    row, column = x.stride()[-2:]
+    if column == 1 and row >= max(1, columns):
+        return "n"
+    return "t" if row == 1 and column >= max(1, rows) else "n"
+
+
+def _array(x: Tensor) -> np.ndarray:
+    """Return values of FP32 and FP64, and codes of others."""
+    x = x.detach().contiguous()
+    if x.dtype in (torch.float32, torch.float64):
+        return x.numpy()
+    size = x.element_size()
+    return x.view(_INTEGERS[size]).numpy().view(f"u{size}")
+
+
+def _tensor(d: np.ndarray, output: str) -> Tensor:
+    dtype = _DTYPES[output]
+    integers = torch.from_numpy(np.ascontiguousarray(d).view(f"i{d.itemsize}"))
+    return integers.view(dtype)
+
+
+def _product(
+    context: library,
+    operator: str,
+    a: Tensor,
+    b: Tensor,
+    output: str | None = None,
+    bias: Tensor | None = None,
+    op: str = "",
+    doubts: Sequence[str] | None = None,
+) -> Tensor:
+    """Return A·B of matrices, or of stacks of as many, with a bias by columns if there is one.
+
+    With doubts, which are noted, the result is the sum before it is rounded to the output.
+    """
+    names = [_format(x, operator) for x in (a, b)]
+    if names[0] != names[1]:
+        raise UserError(f"operands of {operator} must have one type, not {a.dtype} and {b.dtype}")
+    native = "fp32" if names[0] == "tf32" else names[0]
+    output = output or native
+    call = LibraryCall(
+        op=op or ("mm" if output == native else "mm32"),
+        a=names[0],
+        b=names[1],
+        m=a.shape[-2],
+        k=a.shape[-1],
+        n=b.shape[-1],
+        batch=a.shape[0] if a.ndim == 3 else 1,
+        layout=_orientation(a) + _orientation(b),
+        output=output,
+        bias=bias is not None,
+    )
+    if 0 in (call.m, call.k, call.n, call.batch):
+        empty = a.new_zeros((*a.shape[:-1], call.n), dtype=_DTYPES[output])
+        return empty if bias is None else empty + bias
+    plan = context.plan(call)
+    if doubts is not None:
+        plan = replace(plan, output=plan.spec.output.name)
+    context.note(operator, call, plan, *(doubts or ()))
+    added = None if bias is None else _array(bias)
+    stacks = [(x,) if x.ndim == 2 else x.unbind() for x in (a, b)]
+    parts = [
+        _tensor(_values(x, y, plan, bias=added), plan.output) for x, y in zip(*stacks, strict=True)
+    ]
+    return parts[0] if a.ndim == 2 else torch.stack(parts)
+
+
+def _values(x: Tensor, y: Tensor, plan: Plan, **more: Any) -> np.ndarray:
+    return np.asarray(multiply(_array(x), _array(y), plan=plan, **more))
+
+
+def _mm(context: library, a: Tensor, b: Tensor, out_dtype: Any = None) -> Tensor:
+    return _product(context, "mm", a, b, _output(out_dtype))
+
+
+def _bmm(context: library, a: Tensor, b: Tensor, out_dtype: Any = None) -> Tensor:
+    return _product(context, "bmm", a, b, _output(out_dtype), op="bmm")
+
+
+def _output(dtype: Any) -> str | None:
+    return None if dtype is None else _FORMATS[dtype]
+
+
+def _addmm(
+    context: library,
+    c: Tensor,
+    a: Tensor,
+    b: Tensor,
+    out_dtype: Any = None,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Tensor:
+    if c.shape == (b.shape[1],) and beta == alpha == 1 and min(*b.shape) > 1:
+        return _product(context, "addmm", a, b, _output(out_dtype), c, op="linear")
+    return _added(context, "addmm", (c, a, b), (beta, alpha), _output(out_dtype))
+
+
+def _baddbmm(
+    context: library,
+    c: Tensor,
+    a: Tensor,
+    b: Tensor,
+    out_dtype: Any = None,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Tensor:
+    return _added(context, "baddbmm", (c, a, b), (beta, alpha), _output(out_dtype))
+
+
+def _added(
+    context: library,
+    operator: str,
+    operands: tuple[Tensor, Tensor, Tensor],
+    factors: tuple[float, float],
+    output: str | None,
+) -> Tensor:
+    """Return alpha·A·B + beta·C, in the type of the sums and rounded once."""
+    c, a, b = operands
+    beta, alpha = factors
+    op = "bmm" if a.ndim == 3 else ""
+    if alpha == 1 and beta == 0:
+        return _product(context, operator, a, b, output, op=op)
+    if not context.assume:
+        raise _refusal(f"aten::{operator} with a matrix C", f"{_ADDED} is not known")
+    d = _product(context, operator, a, b, output, op=op, doubts=(_ADDED,))
+    total = alpha * d if beta == 0 else alpha * d + beta * c.to(d.dtype)
+    return total.to(_DTYPES[output] if output else a.dtype)
+
+
+def _int_mm(context: library, a: Tensor, b: Tensor) -> Tensor:
+    context.note("_int_mm", f"{a.shape[0]}×{a.shape[1]}×{b.shape[1]}", "exact in any order")
+    return torch.mm(a.to(torch.int32), b.to(torch.int32))
+
+
+def _scaled_mm(
+    context: library,
+    a: Tensor,
+    b: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: Any = None,
+    use_fast_accum: bool = False,
+) -> Tensor:
+    if scale_a.numel() == scale_b.numel() == 1:
+        scales = "tensor"
+    elif scale_a.shape == (a.shape[0], 1) and scale_b.shape == (1, b.shape[1]):
+        scales = "row"
+    else:
+        scales = "block"
+    if scale_result is not None:
+        raise UserError("scale_result of _scaled_mm must be None: results of FP8 are not known")
+    return _scaled(context, (a, b), (scale_a, scale_b), scales, bias, out_dtype, use_fast_accum)
+
+
+def _scaled_mm_v2(
+    context: library,
+    a: Tensor,
+    b: Tensor,
+    scale_a: list[Tensor],
+    recipe_a: list[int],
+    swizzle_a: list[int],
+    scale_b: list[Tensor],
+    recipe_b: list[int],
+    swizzle_b: list[int],
+    bias: Tensor | None = None,
+    out_dtype: Any = None,
+    contraction_dim: Any = (),
+    use_fast_accum: bool = False,
+) -> Tensor:
+    recipes = {((0,), (0,)): "tensor", ((1,), (1,)): "row", ((4,), (5,)): "block"}
+    scales = recipes.get((tuple(recipe_a), tuple(recipe_b)))
+    if scales is None or any((*swizzle_a, *swizzle_b, *contraction_dim)):
+        raise UserError(
+            "factors of _scaled_mm_v2 must be by tensor, by row, or by 1×128 and 128×128 blocks, "
+            f"without swizzle, not recipes {recipe_a} and {recipe_b}"
+        )
+    return _scaled(
+        context, (a, b), (scale_a[0], scale_b[0]), scales, bias, out_dtype, use_fast_accum
+    )
+
+
+def _scaled(
+    context: library,
+    operands: tuple[Tensor, Tensor],
+    factors: tuple[Tensor, Tensor],
+    scales: str,
+    bias: Tensor | None,
+    out_dtype: Any,
+    fast: bool,
+) -> Tensor:
+    a, b = operands
+    output = _checked_output(operands, factors, scales, bias, out_dtype)
+    call = LibraryCall(
+        op="scaled",
+        a=_format(a, "_scaled_mm"),
+        b=_format(b, "_scaled_mm"),
+        m=a.shape[0],
+        k=a.shape[1],
+        n=b.shape[1],
+        layout="nt",
+        output=output,
+        fast=fast and scales != "block",
+        scales=scales,
+        bias=bias is not None,
+    )
+    plan = context.plan(call)
+    context.note("_scaled_mm", call, plan)
+    first, second = (x.detach().contiguous().numpy() for x in factors)
+    more = {"scale_a": first, "scale_b": second}
+    return _tensor(_values(a, b, plan, bias=None if bias is None else _array(bias), **more), output)
+
+
+def _checked_output(
+    operands: tuple[Tensor, Tensor],
+    factors: tuple[Tensor, Tensor],
+    scales: str,
+    bias: Tensor | None,
+    out_dtype: Any,
+) -> str:
+    """Return the format of the results of a call that PyTorch and cuBLAS take.
+
+    Raises
+    ------
+    UserError
+        With what they reject.
+    """
+    a, b = operands
+    (m, k), n = a.shape, b.shape[-1]
+    output = _FORMATS.get(out_dtype or torch.bfloat16, str(out_dtype))
+    blocks = ((m, -(-k // 128)), (-(-k // 128), -(-n // 128)))
+    allowed = {
+        "operands must be of 8 bits, and not both e5m2": {_FORMATS.get(x.dtype) for x in operands}
+        in ({"e4m3"}, {"e4m3", "e5m2"}),
+        "A must have rows, and B columns, of adjacent elements": (
+            a.stride(1) == 1 and b.stride(0) == 1 and a.shape[1] == b.shape[0]
+        ),
+        "K and N must be multiples of 16": k % 16 == 0 == n % 16 and min(m, k, n) > 0,
+        "out_dtype must be bf16, fp16 or fp32": output in ("bf16", "fp16", "fp32"),
+        "out_dtype must be bf16 with factors by row": scales != "row" or output == "bf16",
+        "factors must be float32": all(x.dtype == torch.float32 for x in factors),
+        "factors must be one each, (M, 1) and (1, N), or (M, K/128) and (K/128, N/128)": (
+            scales != "block" or tuple(tuple(x.shape) for x in factors) == blocks
+        ),
+        "bias must have N elements of the type of the results, and they 16 bits": bias is None
+        or (bias.shape == (n,) and _FORMATS.get(bias.dtype) == output and output != "fp32"),
+    }
+    for what, fits in allowed.items():
+        if not fits:
+            raise UserError(f"{what} in _scaled_mm")
+    return output
+
+
+def _convolution(
+    context: library,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+) -> Tensor:
+    if not context.assume:
+        raise _refusal("aten::convolution", "")
+    if transposed or any(output_padding):
+        raise _refusal("a transposed convolution", "it is no product of patches")
+
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        return torch.stack(
+            [_product(context, "convolution", p, q) for p, q in zip(a, b, strict=True)]
+        )
+
+    return convolution(len(stride))(product, x, weight, bias, stride, padding, dilation, groups)
+
+
+#: The products that have plans, by their names in PyTorch.
+PRODUCTS: dict[str, Callable[..., Tensor]] = {
+    "aten::mm": _mm,
+    "aten::bmm": _bmm,
+    "aten::addmm": _addmm,
+    "aten::baddbmm": _baddbmm,
+    "aten::_int_mm": _int_mm,
+    "aten::_scaled_mm": _scaled_mm,
+    "aten::_scaled_mm_v2": _scaled_mm_v2,
+    "aten::convolution": _convolution,
+}

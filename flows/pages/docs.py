@@ -30,6 +30,7 @@ from vitruvian.common.files import write_whole
 from vitruvian.common.validate import one_of
 from vitruvian.flows.asic.report import markdown
 from vitruvian.flows.pages import figures, overview, rooms
+from vitruvian.flows.pages.coverage import coverage
 from vitruvian.flows.pages.machines import one_sum, pages
 from vitruvian.flows.units import reported
 from vitruvian.flows.verilog import emit, register_files
@@ -79,7 +80,7 @@ _EXCERPT = 5
 
 _MARK = re.compile(
     r"^<!-- (ports|configurations|registers|source|verilog|excerpt|instructions|example"
-    r"|decisions): (\S+) -->$",
+    r"|decisions|coverage): (\S+) -->$",
     re.MULTILINE,
 )
 
@@ -157,12 +158,12 @@ def generate(kind: str, package: str) -> str:
     ----------
     kind : str
         ``"ports"``, ``"configurations"``, ``"registers"``, ``"source"``, ``"verilog"``,
-        ``"excerpt"``, ``"instructions"``, ``"example"`` or ``"decisions"``.
+        ``"excerpt"``, ``"instructions"``, ``"example"``, ``"decisions"`` or ``"coverage"``.
     package : str
         Package whose components are described, for example ``"hdl.fp"``; for ``"source"`` a
         component, for ``"verilog"`` and ``"excerpt"`` a unit, for ``"instructions"`` machines with
-        commas between them, for ``"example"`` a row of the table of machines, and for
-        ``"decisions"`` the folder of the records.
+        commas between them, for ``"example"`` a row of the table of machines, for
+        ``"decisions"`` the folder of the records, and for ``"coverage"`` a GPU.
 
     Raises
     ------
@@ -178,6 +179,8 @@ def generate(kind: str, package: str) -> str:
         return "\n" + markdown(register_files.table(maps[package])) + "\n"
     if kind in ("instructions", "example"):
         return pages.instructions(package) if kind == "instructions" else pages.worked(package)
+    if kind == "coverage":
+        return coverage(package)
     if kind == "excerpt":
         return _excerpt(package)
     if kind == "decisions":

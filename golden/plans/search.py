@@ -1,5 +1,7 @@
 """Which plan a call of a library has."""
 
+from collections.abc import Callable
+
 from vitruvian.common.errors import UserError
 
 from .derived import of_slices, shapes
@@ -56,8 +58,13 @@ def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
     return of_slices(call, slices_of(near, gpu), "assumed")
 
 
-def nearest(call: LibraryCall, gpu: str = "h200") -> LibraryCall:
-    """Return the other recorded call of most similar kind and, among those, of nearest size."""
+def nearest(
+    call: LibraryCall, gpu: str = "h200", leave: Callable[[LibraryCall], bool] | None = None
+) -> LibraryCall:
+    """Return the other recorded call of most similar kind and, among those, of nearest size.
+
+    Calls for which ``leave`` returns True are left out.
+    """
 
     def far(other: LibraryCall) -> tuple[int, float]:
         differences = [getattr(call, name) != getattr(other, name) for name in _NAMES]
@@ -67,7 +74,8 @@ def nearest(call: LibraryCall, gpu: str = "h200") -> LibraryCall:
             ratio *= max(p, q) / max(min(p, q), 1)
         return weight, ratio
 
-    return min((c for c in (*recorded(gpu), *shapes(gpu)) if c != call), key=far)
+    known = (c for c in (*recorded(gpu), *shapes(gpu)) if c != call)
+    return min((c for c in known if leave is None or not leave(c)), key=far)
 
 
 def slices_of(call: LibraryCall, gpu: str = "h200") -> str:

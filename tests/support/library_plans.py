@@ -121,7 +121,7 @@ def kernel_slices(
         depth = re.search(r"nvjet_sm90_\w+?_\d+x\d+_(\d+)x", name)
         assert depth is not None
         return "1" if count == 1 else f"{count} × {depth[1]}"
-    if not _XMMA.match(name) or cleared or "segment_k" in name or ("_ffma_" in name and tf32):
+    if not _XMMA.match(name) or cleared or ("_ffma_" in name and tf32):
         return None
     if not more:
         return "1"

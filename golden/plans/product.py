@@ -1,5 +1,6 @@
 """Products by a plan."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,13 @@ def multiply(
     values = x.dtype.kind not in "iu"
     x, y = codes_of(x, spec.input, "a"), codes_of(y, spec.input_b, "b")
     with np.errstate(all="ignore"):
-        total = _sum(x, y, plan, first, second, threads)
+        total = _total(
+            plan,
+            (rows, columns),
+            plan.slices(terms),
+            lambda parts: [_chain(x, y, plan, part, threads) for part in parts],
+            lambda block: first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns],
+        )
         if plan.scales in ("tensor", "row"):
             total = total * (first[:, None] * second[None, :])
         if added is not None:
@@ -79,31 +86,117 @@ def multiply(
     return _rounded(total, plan, values)
 
 
-def _sum(
-    x: np.ndarray,
-    y: np.ndarray,
+def dots(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
     plan: Plan,
-    first: np.ndarray,
-    second: np.ndarray,
-    threads: int | None,
+    bias: ArrayLike | None = None,
+    scale_a: ArrayLike | None = None,
+    scale_b: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Return the values of the sums before the epilogue: parts make slices, slices the total."""
-    columns = y.shape[1]
+    """Return the dot products of rows of A and rows of B, as the elements of a product by a plan.
+
+    Parameters
+    ----------
+    a, b : (S, K) array_like
+        As those of ``multiply``.
+    plan : Plan
+    bias : (S,) array_like, optional
+    scale_a, scale_b : array_like of float32, optional
+        Factors, if the plan has some: (S,) for "tensor" and "row", (S, ⌈K/128⌉) for "block".
+
+    Returns
+    -------
+    (S,) ndarray
+        As of ``multiply``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of ``multiply``.
+    """
+    x, y = np.asarray(a), np.asarray(b)
+    if x.ndim != 2 or x.shape != y.shape:
+        raise ValueError(f"a and b must be matrices of one shape, not {x.shape} and {y.shape}")
+    spec, (count, terms) = plan.spec, x.shape
+    blocks = (-(-terms // BLOCK),) if plan.scales == "block" else ()
+    first, second = _checked_factors(plan, (scale_a, scale_b), ((count, *blocks),) * 2)
+    added = _bias(plan, bias, count)
+    values = x.dtype.kind not in "iu"
+    x, y = codes_of(x, spec.input, "a"), codes_of(y, spec.input_b, "b")
+    with np.errstate(all="ignore"):
+        total = _total(
+            plan,
+            (count,),
+            plan.slices(terms),
+            lambda parts: _dots_of_parts(x, y, plan, parts),
+            lambda block: first[:, block] * second[:, block],
+        )
+        if plan.scales in ("tensor", "row"):
+            total = total * (first * second)
+        if added is not None:
+            total = total + added
+    return _rounded(total, plan, values)
+
+
+def _dots_of_parts(
+    x: np.ndarray, y: np.ndarray, plan: Plan, parts: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Return the values of the sums of some terms, each from zero, those of one length at once."""
+    spec, found = plan.spec, dict[int, np.ndarray]()
+    lengths: dict[int, list[int]] = {}
+    for number, places in enumerate(parts):
+        lengths.setdefault(len(places), []).append(number)
+    for numbers in lengths.values():
+        some = np.stack([parts[number] for number in numbers])  # (parts, terms)
+        codes = np.zeros((len(numbers), len(x)), code_dtype(spec.output))
+        for steps in _steps(plan, np.arange(some.shape[1])):
+            chosen = some[:, steps]
+            p, q = (np.swapaxes(v[:, chosen], 0, 1) for v in (x, y))  # (parts, rows, terms)
+            if missing := -p.shape[2] % spec.k:  # a shorter step is one with zeros
+                p, q = (np.pad(v, ((0, 0), (0, 0), (0, missing))) for v in (p, q))
+            codes = np.asarray(fused_dot(p, q, codes, spec))
+        values = codes.view(number_dtype(spec.output))
+        found |= dict(zip(numbers, values, strict=True))
+    return [found[number] for number in range(len(parts))]
+
+
+def _total(
+    plan: Plan,
+    shape: tuple[int, ...],
+    slices: list[np.ndarray],
+    chains: Callable[[list[np.ndarray]], list[np.ndarray]],
+    factor: Callable[[int], np.ndarray],
+) -> np.ndarray:
+    """Return the values of the sums before the epilogue: parts make slices, slices the total.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        That of the results.
+    slices : list of ndarray
+        The places of each slice.
+    chains : callable
+        Function that returns the sums of parts, each of which begins at zero.
+    factor : callable
+        Function that returns the factor of a block.
+    """
     total: np.ndarray | None = None
-    for places in plan.slices(x.shape[1]):
+    parts = [plan.parts(places) for places in slices]
+    sums = iter(chains([part for some in parts for part in some]))
+    for some in parts:
         own: np.ndarray | None = None
-        for part in plan.parts(places):
-            sum_of_part = _chain(x, y, plan, part, threads)
+        for part in some:
+            sum_of_part = next(sums)
             if plan.scales == "block":
-                block = part[0] // BLOCK
-                factor = first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns]
-                own = _fused(sum_of_part, factor, own)
+                own = _fused(sum_of_part, factor(part[0] // BLOCK), own)
             else:
                 own = sum_of_part if own is None else own + sum_of_part
         assert own is not None
         total = own if total is None else total + own
     if total is None:  # no terms
-        return np.zeros((x.shape[0], columns), number_dtype(plan.spec.output))
+        return np.zeros(shape, number_dtype(plan.spec.output))
     return total
 
 
@@ -128,21 +221,26 @@ def _factors(
     plan: Plan, scale_a: Any, scale_b: Any, rows: int, columns: int, terms: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the factors as arrays of float32, checked; ones if the plan has none."""
-    given = scale_a is not None, scale_b is not None
+    blocks = -(-terms // BLOCK)
+    shapes = {
+        "row": ((rows,), (columns,)),
+        "block": ((rows, blocks), (blocks, -(-columns // BLOCK))),
+    }.get(plan.scales, ((1,), (1,)))
+    return _checked_factors(plan, (scale_a, scale_b), shapes)
+
+
+def _checked_factors(
+    plan: Plan, scales: tuple[Any, Any], shapes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> tuple[np.ndarray, np.ndarray]:
+    given = scales[0] is not None, scales[1] is not None
     if given != (bool(plan.scales),) * 2:
         raise ValueError(
             f"scale_a and scale_b must {'' if plan.scales else 'not '}be given with {plan.rule}"
         )
     if not plan.scales:
         return np.ones(1, np.float32), np.ones(1, np.float32)
-    blocks = -(-terms // BLOCK)
-    shapes = {
-        "tensor": ((1,), (1,)),
-        "row": ((rows,), (columns,)),
-        "block": ((rows, blocks), (blocks, -(-columns // BLOCK))),
-    }[plan.scales]
     found: list[np.ndarray] = []
-    for name, value, shape in zip(("scale_a", "scale_b"), (scale_a, scale_b), shapes, strict=True):
+    for name, value, shape in zip(("scale_a", "scale_b"), scales, shapes, strict=True):
         array = np.asarray(value, np.float32)
         if array.size != int(np.prod(shape)):
             raise ValueError(f"{name} must have the shape {shape}, not {array.shape}")

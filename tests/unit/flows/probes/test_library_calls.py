@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from tests.support import library_plans
 from tests.support.library_plans import record
 from tests.support.measured import FOLDER
+from vitruvian.flows.probes.library_fit import nvjet_slices
 
 CALLS = record()["calls"]
 
@@ -27,7 +27,7 @@ def test_the_number_of_slices_is_in_the_grid_of_a_kernel():
             plan = call["plan"]
             if not name.startswith("nvjet") or plan is None:
                 continue
-            expected = library_plans.nvjet_slices(name, grid, call["m"], call["n"], call["k"])
+            expected = nvjet_slices(name, grid, call["m"], call["n"], call["k"])
             if call.get("scales") != "block":
                 assert len(plan["starts"]) == expected, name
                 checked += expected > 1

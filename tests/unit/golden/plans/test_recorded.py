@@ -3,14 +3,13 @@
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.library_plans import call_of, record, samples, write
-from vitruvian.flows.probes import library_operands
-from vitruvian.golden.plans import LibraryCall, Plan, multiply, recorded
+from tests.support.library_plans import call_of, record, recorded_call, write
+from vitruvian.flows.probes import library_fit
+from vitruvian.golden.plans import LibraryCall, Plan, recorded
 
 CALLS = record()["calls"]
 PLANS = Path(str(files("vitruvian.golden.plans"))) / "cublas_h200.csv"
@@ -30,44 +29,13 @@ QUICK = [
 ]
 
 
-def differences(number: int, count: int, plan: Plan, cut: bool = False) -> int:
+def differences(number: int, count: int, plan: Plan) -> int:
     """Return how many of ``count`` sampled results of each kind of operands differ."""
-    call, wrong = _call(number), 0
-    rows, columns = library_operands.sampled(number, call.m, call.n, 192)
-    rows, columns = rows[:count], columns[:count]
-    for kind, measured in samples(CALLS[number]).items():
-        a = library_operands.rows(call.a, rows, call.k, kind, "a")
-        b = library_operands.rows(call.b, columns, call.k, kind, "b")
-        if call.a == "tf32":  # values of FP32, which the product rounds if it is in TF32
-            a, b = (x.astype(np.uint32) for x in (a, b))
-            if cut:
-                a, b = (x & np.uint32(0xFFFFE000) for x in (a, b))
-            a, b = (x.view(np.float32) for x in (a, b))
-        for i in range(count):
-            found = multiply(
-                a[i : i + 1], b[i : i + 1].T, plan=plan, **_more(call, rows[i], columns[i])
-            )
-            wrong += int(found.view(measured.dtype)[0, 0] != measured[i])
-    return wrong
-
-
-def _more(call: LibraryCall, row: int, column: int) -> dict[str, Any]:
-    """Return the factors and the bias of an element."""
-    more: dict[str, Any] = {}
-    if call.scales == "block":
-        blocks = np.arange(call.k // 128)
-        first, second = row * len(blocks) + blocks, blocks * (call.n // 128) + column // 128
-        more["scale_a"] = library_operands.scales(first, "scale_a")[None]
-        more["scale_b"] = library_operands.scales(second, "scale_b")[:, None]
-    elif call.scales:
-        own = call.scales == "row"
-        more["scale_a"] = library_operands.scales(np.array([row * own]), "scale_a")
-        more["scale_b"] = library_operands.scales(np.array([column * own]), "scale_b")
-    if call.bias:
-        name = "tf32" if call.a == "tf32" else call.output
-        bias = library_operands.rows(name, np.array([0]), call.n, "narrow", "bias")[0]
-        more["bias"] = bias[[column]]
-    return more
+    recorded = recorded_call(number)
+    return sum(
+        int(np.count_nonzero(recorded.results(plan, kind, slice(count)) != measured[:count]))
+        for kind, measured in recorded.samples.items()
+    )
 
 
 def _name(number: int) -> str:
@@ -92,12 +60,16 @@ def test_the_file_has_what_was_recorded(tmp_path):
     assert {_call(number) for number in PLANNED} == set(recorded())
 
 
-def test_operands_of_tf32_are_rounded():
+def test_operands_of_tf32_are_rounded(monkeypatch):
     """Results differ if the 13 lowest bits are cut instead."""
     call = next(c for c in recorded() if (c.op, c.a, c.k) == ("mm", "tf32", 512))
     number = next(n for n in PLANNED if _call(n) == call)
     assert differences(number, 8, recorded()[call]) == 0
-    assert differences(number, 8, recorded()[call], cut=True) > 20
+    rows = library_fit.library_operands.rows
+    monkeypatch.setattr(
+        library_fit.library_operands, "rows", lambda *a: rows(*a) & np.uint32(0xFFFFE000)
+    )
+    assert differences(number, 8, recorded()[call]) > 20
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """How a library computes a product: plans of cuBLAS, measured, published, or of your own.
 
 An instruction has one result; a library chooses the instruction, divides K among slices, and may
-restart its sums. ``Plan`` says how, ``find`` has the plans of calls that were recorded on a GPU,
+restart its sums. ``Plan`` says how, ``find`` has the plans of calls that were recorded on a GPU
+(``load`` those of your own: ``vitruvian plans``),
 ``scaled_mm`` makes that of PyTorch's ``_scaled_mm`` on Hopper, and ``multiply`` computes by a plan.
 
 >>> from vitruvian import plans
@@ -19,12 +20,22 @@ if TYPE_CHECKING:
         Plan,
         contiguous,
         find,
+        load,
         multiply,
         recorded,
         scaled_mm,
     )
 
-__all__ = ["LibraryCall", "Plan", "contiguous", "find", "multiply", "recorded", "scaled_mm"]
+__all__ = [
+    "LibraryCall",
+    "Plan",
+    "contiguous",
+    "find",
+    "load",
+    "multiply",
+    "recorded",
+    "scaled_mm",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,9 +5,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitruvian.common.errors import UserError
-from vitruvian.golden.plans import LibraryCall, Plan, find, multiply
+from vitruvian.golden.plans import LibraryCall, Plan, find, load, multiply
 from vitruvian.torch_convolution import convolution
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
 
@@ -92,6 +92,9 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
     assume : bool
         Whether calls that were not recorded are computed like the nearest ones that were, products
         with an added matrix in FP32, and convolutions as products of patches.
+    plans : path or mapping, optional
+        Plans of your own, which go before: a file of ``vitruvian plans fit``, or a mapping as
+        ``vitruvian.plans.load`` returns.
     explain : bool
         Whether a report is printed at the end, to standard error.
     allow : iterable of str
@@ -125,6 +128,7 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
         *,
         gpu: str = "h200",
         assume: bool = False,
+        plans: str | Path | Mapping[LibraryCall, Plan] | None = None,
         explain: bool = False,
         allow: Iterable[str] = (),
     ) -> None:
@@ -132,6 +136,8 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
         if gpu not in ("h200", "h100"):
             raise UserError(f"gpu must be one of h200, h100, not {gpu!r}")
         self.gpu, self.assume, self._explain = gpu, assume, explain
+        self._plans = load(plans) if isinstance(plans, (str, Path)) else plans
+        self._known: dict[LibraryCall, Plan] = {}
         self._allow = frozenset((allow,) if isinstance(allow, str) else allow)
         self.calls: Counter[ExplainedCall] = Counter()
         self.others: Counter[str] = Counter()
@@ -176,7 +182,9 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
 
     def plan(self, call: LibraryCall) -> Plan:
         """Return the plan of a call on this GPU."""
-        return _plan(call, self.gpu, self.assume)
+        if call not in self._known:  # a search takes a tenth of a second
+            self._known[call] = find(call, self.gpu, self.assume, self._plans)
+        return self._known[call]
 
     def note(self, operator: str, call: object, plan: object, *doubts: str) -> None:
         """Keep a call for the report."""
@@ -185,11 +193,6 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
         self.calls[
             ExplainedCall(f"aten::{operator}", str(call), str(plan), evidence, (*known, *doubts))
         ] += 1
-
-
-@lru_cache(4096)
-def _plan(call: LibraryCall, gpu: str, assume: bool) -> Plan:
-    return find(call, gpu, assume)
 
 
 def _refusal(name: str, why: str) -> UserError:

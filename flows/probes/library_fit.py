@@ -42,7 +42,7 @@ COLUMNS = (
     *("op", "a", "b", "m", "k", "n", "batch", "layout", "output", "fast", "scales", "bias"),
     *("rule", "step", "restart", "starts", "cyclic", "remainder_first"),
 )
-_INSTRUCTIONS = ("wgmma", "tcgen05", "mma")  # the first that a machine has
+_INSTRUCTIONS = ("wgmma", "tcgen05", "mma")  # as products of FP8 prefer them
 _NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _TILES = (64, 128, 32, 16, 8, 256)
 _MOST_SLICES = 64
@@ -239,15 +239,14 @@ def rules(call: LibraryCall, machine: str) -> list[tuple[str, int | None]]:
     if call.a in ("fp32", "fp64"):
         return [(f"fma_{call.a}", None)]
     formats = call.a if call.a == call.b else f"{call.a}x{call.b}"
+    steps = {"fp16": (16, 8), "bf16": (16, 8), "tf32": (8, 4)}.get(call.a, (None, 16))
     known = machines()
-    found: list[tuple[str, int | None]] = []
-    for instruction in _INSTRUCTIONS:
+    distinct: dict[object, str] = {}  # an instruction whose rule another one has adds nothing
+    for instruction in _INSTRUCTIONS if call.op == "scaled" else reversed(_INSTRUCTIONS):
         row = f"{machine}_{instruction}_{formats}_fp32"
         if row in known:
-            native = getattr(known[row].rule, "k", None)
-            steps = {"fp16": (16, 8), "bf16": (16, 8), "tf32": (8, 4)}.get(call.a, (None, 16))
-            found += [(row, None if step == native else step) for step in steps]
-            break
+            distinct.setdefault(known[row].rule, row)
+    found: list[tuple[str, int | None]] = [(r, step) for r in distinct.values() for step in steps]
     if call.a == "tf32":
         found.append(("fma_fp32", None))
     return found

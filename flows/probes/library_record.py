@@ -1,17 +1,17 @@
 """Record how PyTorch's matrix products on an NVIDIA GPU add their terms.
 
-Run it on a machine with a GPU: ``python -m vitruvian.flows.probes.library_record FOLDER``. It
-writes ``calls.json``, with the machine, the versions of its libraries, and a record of each call:
-operation, formats, shape, kernels, and the places of its arrays in the other file, ``calls.bin.z``,
-which holds the arrays one after the other, compressed by zlib. Of each call it records tables of
-absorption (``library_tables``), and results of a few elements on operands that are the same on
-every machine (``library_operands``), on which a supposed order of the sum can be judged.
+Run it on a machine with a GPU: ``vitruvian plans record FOLDER``. It writes ``calls.json``, with
+the machine, the versions of its libraries, and a record of each call: operation, formats, shape,
+kernels, and the places of its arrays in the other file, ``calls.bin.z``, which holds the arrays one
+after the other, compressed by zlib. Of each call it records tables of absorption
+(``library_tables``), and results of a few elements on operands that are the same on every machine
+(``library_operands``), on which a supposed order of
+the sum can be judged.
 """
 
 # PyTorch is optional, and its types are unknown where it is not installed.
 # pyright: basic, reportMissingImports=false
 
-import argparse
 import json
 import subprocess
 import sys
@@ -216,32 +216,25 @@ def _add_kernels(events: list[dict], records: list[dict]) -> None:
             records[number].setdefault("kernels", []).append(kernel)
 
 
-def main() -> None:
-    """Record all calls, or every n-th one."""
-    parser = argparse.ArgumentParser(description="Record the order of sums of PyTorch's products.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--every", type=int, default=1, help="Take each n-th call.")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    every = cases()[:: options.every]
-    recorder = CallRecorder(options.folder)
+def record(folder: Path, most: int | None = None) -> str:
+    """Record all calls, or about ``most`` of them, into a folder; return a line about them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = cases()
+    chosen = chosen[:: -(-len(chosen) // (most or len(chosen)))]
+    recorder = CallRecorder(folder)
     started = time.monotonic()
-    for number, case in enumerate(every):
-        record = dict(case)
-        recorder.records.append(record)
+    for number, case in enumerate(chosen):
+        made = dict(case)
+        recorder.records.append(made)
         select(case)
         try:
-            record["samples"] = _samples(case, recorder, number)
+            made["samples"] = _samples(case, recorder, number)
             if case["a"] != "int8":
                 rng = np.random.Generator(np.random.PCG64([SEED, number, 1]))
-                record["tables"] = tables(case, recorder.keep, rng)
+                made["tables"] = tables(case, recorder.keep, rng)
         except Exception as error:  # one call that a library refuses must not end the others
-            record["error"] = str(error)[:300]
-    _add_kernels(_traced(every, recorder.records, options.folder), recorder.records)
+            made["error"] = str(error)[:300]
+    _add_kernels(_traced(chosen, recorder.records, folder), recorder.records)
     recorder.write(_machine())
-    failed = sum("error" in record for record in recorder.records)
-    print(f"{len(every)} calls, {failed} failed, {time.monotonic() - started:.0f} s")
-
-
-if __name__ == "__main__":
-    main()
+    failed = sum("error" in made for made in recorder.records)
+    return f"{len(chosen)} calls, {failed} failed, {time.monotonic() - started:.0f} s"

@@ -15,6 +15,9 @@ from vitruvian.golden.machines.spec import fma_step
 
 from .plan import BLOCK, Plan
 
+#: Rows of which ``dots`` computes all products, and keeps the diagonal.
+_ROWS = 8
+
 
 def multiply(
     a: ArrayLike,
@@ -144,6 +147,16 @@ def _dots_of_parts(
     x: np.ndarray, y: np.ndarray, plan: Plan, parts: list[np.ndarray]
 ) -> list[np.ndarray]:
     """Return the values of the sums of some terms, each from zero, those of one length at once."""
+    if plan.spec.k == 1:  # long chains, whose whole products are compiled
+        return [
+            np.concatenate(
+                [
+                    np.diagonal(_chain(x[i : i + _ROWS], y[i : i + _ROWS].T, plan, part, 1))
+                    for i in range(0, len(x), _ROWS)
+                ]
+            )
+            for part in parts
+        ]
     spec, found = plan.spec, dict[int, np.ndarray]()
     lengths: dict[int, list[int]] = {}
     for number, places in enumerate(parts):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 from vitruvian.common.errors import UserError
@@ -86,8 +87,42 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
     959
     """
     check_gpu(gpu)
-    found: dict[LibraryCall, Plan] = {}
     text = files("vitruvian.golden.plans").joinpath(f"cublas_{gpu}.csv").read_text()
+    return MappingProxyType(_plans(text))
+
+
+def load(path: str | Path) -> Mapping[LibraryCall, Plan]:
+    r"""Return the plans of a file that ``vitruvian plans fit`` wrote.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, or is no table of plans.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> columns = "op,a,b,m,k,n,batch,layout,output,fast,scales,bias"
+    >>> columns += ",rule,step,restart,starts,cyclic,remainder_first"
+    >>> row = "mm,fp16,fp16,8,64,8,1,nt,fp16,0,,0,a100_mma_fp16_fp32,,,0 32,,"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "plans.csv")
+    ...     _ = path.write_text(f"{columns}\n{row}\n")
+    ...     ((call, plan),) = load(path).items()
+    >>> print(plan)
+    a100_mma_fp16_fp32; 8 terms a step; 2 slices from 0, 32; to fp16 (measured)
+    """
+    try:
+        return MappingProxyType(_plans(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UserError(f"a file of plans must be readable: {error}") from None
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise UserError(f"{path} must be a table of plans: {error!r}") from None
+
+
+def _plans(text: str) -> dict[LibraryCall, Plan]:
+    found: dict[LibraryCall, Plan] = {}
     for row in csv.DictReader(text.splitlines()):
         call = LibraryCall(
             op=row["op"],
@@ -116,4 +151,4 @@ def recorded(gpu: str = "h200") -> Mapping[LibraryCall, Plan]:
             output=call.output,
             evidence="measured",
         )
-    return MappingProxyType(found)
+    return found

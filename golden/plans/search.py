@@ -1,6 +1,6 @@
 """Which plan a call of a library has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from vitruvian.common.errors import UserError
 
@@ -13,7 +13,12 @@ from .recorded import GPUS, LibraryCall, recorded
 _NAMES = ("op", "a", "b", "output", "scales", "fast", "bias", "layout", "batch")
 
 
-def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
+def find(
+    call: LibraryCall,
+    gpu: str = "h200",
+    assume: bool = False,
+    plans: Mapping[LibraryCall, Plan] | None = None,
+) -> Plan:
     """Return the plan of a call.
 
     Parameters
@@ -25,6 +30,8 @@ def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
     assume : bool
         Whether a call that was not recorded has the slices of the nearest one that was. Such a
         plan has the evidence "assumed".
+    plans : mapping, optional
+        Plans that go before those of the GPU, for example of ``load``.
 
     Raises
     ------
@@ -39,6 +46,8 @@ def find(call: LibraryCall, gpu: str = "h200", assume: bool = False) -> Plan:
     >>> print(find(call))
     h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
     """
+    if plans is not None and call in plans:
+        return plans[call]
     if gpu == "h100":
         return published(call)
     if gpu not in GPUS:

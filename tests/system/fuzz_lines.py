@@ -248,6 +248,24 @@ GRAMMARS = (
         },
     ),
     Grammar(
+        ("vitruvian", "plans", "list"),
+        (),
+        (),
+        {
+            "--call": ("mm fp16 *", "linear*", "zzz", "[", ""),
+            "--plans": ("plans.csv", *_inputs("x.npy")),
+            "--calls": _NUMBERS,
+            "--out": _OUTPUTS,
+            "--json": _OUTPUTS,
+        },
+    ),
+    Grammar(
+        ("vitruvian", "plans", "fit"),
+        (_FOLDERS,),
+        ("--out=plans.csv",),
+        {"--calls": _NUMBERS, "--plans": ("x",), "--out": _OUTPUTS, "--json": _OUTPUTS},
+    ),
+    Grammar(
         ("vitruvian", "probe", "read"),
         ((*_inputs(*_PROBES, "x.npy"), "/dev/zero"),),
         (),

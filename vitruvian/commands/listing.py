@@ -51,6 +51,7 @@ def _commands() -> dict[str, CliCommand]:
         "probe": _core(
             "probe", "numbers", "write programs that probe a matrix unit; infer its rule", main=True
         ),
+        "plans": _core("plans", "numbers", "list, record or fit how a GPU's library adds products"),
         "conformance": _core("conformance", "numbers", "write test vectors of a unit's rule"),
         "silicon": _core("silicon", "numbers", "compare golden and RTL with a GPU's outputs"),
         "graph": _core(

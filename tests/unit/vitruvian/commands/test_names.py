@@ -29,6 +29,7 @@ NEEDED = {
     "new": ["x"],
     "host": ["matmul", "--port", "p"],
     "probe": ["write", "--out", "x"],
+    "plans": ["list"],
     "machines liberty": ["--area"],
     "roofline chip": ["matmul"],
     "roofline core": ["matmul", "--size", "16x16x16"],

@@ -19,16 +19,9 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.plans import LibraryCall, Plan, find, load, multiply
 from vitruvian.torch_convolution import convolution
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
+from vitruvian.torch_scaled import FORMATS, checked_output
 
-_FORMATS = {
-    torch.float16: "fp16",
-    torch.bfloat16: "bf16",
-    torch.float32: "fp32",
-    torch.float64: "fp64",
-    torch.float8_e4m3fn: "e4m3",
-    torch.float8_e5m2: "e5m2",
-}
-_DTYPES = {name: dtype for dtype, name in _FORMATS.items()}
+_DTYPES = {name: dtype for dtype, name in FORMATS.items()}
 #: Integers of the same width, in which PyTorch's tensors pass to and from NumPy.
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 #: What is not known of a plan, by its evidence.
@@ -210,9 +203,9 @@ def _is_floating(result: Any) -> bool:
 def _format(x: Tensor, name: str) -> str:
     if x.device.type != "cpu" or x.layout != torch.strided:
         raise UserError(f"operands must be dense and on the CPU, not {x.layout} on {x.device}")
-    if x.dtype not in _FORMATS:
+    if x.dtype not in FORMATS:
         raise UserError(f"operands of {name} must be one of {', '.join(_DTYPES)}, not {x.dtype}")
-    found = _FORMATS[x.dtype]
+    found = FORMATS[x.dtype]
     return "tf32" if found == "fp32" and torch.backends.cuda.matmul.allow_tf32 else found
 
 
@@ -299,7 +292,7 @@ def _bmm(context: library, a: Tensor, b: Tensor, out_dtype: Any = None) -> Tenso
 
 
 def _output(dtype: Any) -> str | None:
-    return None if dtype is None else _FORMATS[dtype]
+    return None if dtype is None else FORMATS[dtype]
 
 
 def _addmm(
@@ -414,7 +407,7 @@ def _scaled(
     fast: bool,
 ) -> Tensor:
     a, b = operands
-    output = _checked_output(operands, factors, scales, bias, out_dtype)
+    output = checked_output(operands, factors, scales, bias, out_dtype)
     call = LibraryCall(
         op="scaled",
         a=_format(a, "_scaled_mm"),
@@ -433,46 +426,6 @@ def _scaled(
     first, second = (x.detach().contiguous().numpy() for x in factors)
     more = {"scale_a": first, "scale_b": second}
     return _tensor(_values(a, b, plan, bias=None if bias is None else _array(bias), **more), output)
-
-
-def _checked_output(
-    operands: tuple[Tensor, Tensor],
-    factors: tuple[Tensor, Tensor],
-    scales: str,
-    bias: Tensor | None,
-    out_dtype: Any,
-) -> str:
-    """Return the format of the results of a call that PyTorch and cuBLAS take.
-
-    Raises
-    ------
-    UserError
-        With what they reject.
-    """
-    a, b = operands
-    (m, k), n = a.shape, b.shape[-1]
-    output = _FORMATS.get(out_dtype or torch.bfloat16, str(out_dtype))
-    blocks = ((m, -(-k // 128)), (-(-k // 128), -(-n // 128)))
-    allowed = {
-        "operands must be of 8 bits, and not both e5m2": {_FORMATS.get(x.dtype) for x in operands}
-        in ({"e4m3"}, {"e4m3", "e5m2"}),
-        "A must have rows, and B columns, of adjacent elements": (
-            a.stride(1) == 1 and b.stride(0) == 1 and a.shape[1] == b.shape[0]
-        ),
-        "K and N must be multiples of 16": k % 16 == 0 == n % 16 and min(m, k, n) > 0,
-        "out_dtype must be bf16, fp16 or fp32": output in ("bf16", "fp16", "fp32"),
-        "out_dtype must be bf16 with factors by row": scales != "row" or output == "bf16",
-        "factors must be float32": all(x.dtype == torch.float32 for x in factors),
-        "factors must be one each, (M, 1) and (1, N), or (M, K/128) and (K/128, N/128)": (
-            scales != "block" or tuple(tuple(x.shape) for x in factors) == blocks
-        ),
-        "bias must have N elements of the type of the results, and they 16 bits": bias is None
-        or (bias.shape == (n,) and _FORMATS.get(bias.dtype) == output and output != "fp32"),
-    }
-    for what, fits in allowed.items():
-        if not fits:
-            raise UserError(f"{what} in _scaled_mm")
-    return output
 
 
 def _convolution(

@@ -29,6 +29,7 @@ FACE = (
     "vitruvian.sparse",
     "vitruvian.torch",
     "vitruvian.triton",
+    "vitruvian.torch_library",
     "vitruvian.wings",
     "vitruvian.__main__",
 )

@@ -1,5 +1,6 @@
 """Run compiled kernels on every core and build the program of what they record."""
 
+import struct
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -14,6 +15,10 @@ from vitruvian.sim.davinci.semantics import Functional
 from .compile import NativeKernel
 from .places import Places
 from .recording import Recording
+
+#: The start of a block: its number, that of all, the core in its group, the group's cores, and the
+#: bytes of global memory.
+START = struct.Struct("<5Q")
 
 #: The default number of seconds of CPU time of each core's kernel.
 SECONDS = 20

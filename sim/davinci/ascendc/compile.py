@@ -19,6 +19,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 
 from .header import intrinsics_header
 from .kernels import Declared, declared_kernels, refuse_other_chips
+from .tilings import kernel_tiling
 
 _INCLUDE = Path(__file__).parent / "include"
 
@@ -38,9 +39,13 @@ _KINDS = {
     "aicore": {"__DAV_C100__": "1"},
 }
 
-_OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie -fpermissive
+#: Macros for the headers of AscendC: the compiler's pass for the device, and that they are there.
+_DEVICE = {"__NPU_DEVICE__": "1", "VITRUVIAN_LIBRARY": "1"}
+
+_OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie
     -fno-stack-protector -fcf-protection=none -fno-optimize-sibling-calls
-    -Wl,-Ttext-segment=0x10000000""".split()
+    -Wl,-Ttext-segment=0x10000000
+    -Wl,--wrap=printf -fno-builtin-printf""".split()
 
 #: Bounds of g++: seconds of CPU, and kilobytes of memory and of an output file.
 _LIMITS = "ulimit -t 120; ulimit -v 6000000; ulimit -f 2000000; ulimit -c 0; "
@@ -49,6 +54,7 @@ _ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.M
 )
 _LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>\s*\(", re.S)
+_UNDEFINED = re.compile(r"undefined reference to `([^']*)'")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
 
 
@@ -102,8 +108,9 @@ def compile_kernel(
     headers: str | None = None,
     defines: Mapping[str, str] | None = None,
     include_path: Sequence[str | Path] = (),
+    host: bool = False,
 ) -> NativeKernel:
-    """Compile a kernel.
+    """Compile a kernel, or a host program that launches kernels.
 
     The program is kept in the project's cache, under the hash of the preprocessed text.
 
@@ -125,6 +132,8 @@ def compile_kernel(
         Further macros.
     include_path : sequence of path, optional
         Folders of files that the kernel may include.
+    host : bool
+        If True, the program is the source's own ``main``, whose launches are simulated.
 
     Raises
     ------
@@ -136,17 +145,19 @@ def compile_kernel(
     path = Path(file).resolve()
     text = read_whole(file, 1 << 24).decode(errors="replace")
     refuse_other_chips(text, file)
-    declared = _chosen(declared_kernels(text), kernel, file)
+    kernels = declared_kernels(text)
+    declared = _host(kernels, file) if host else _chosen(kernels, kernel, file)
     libraries = _libraries(headers)
     kind = chip.kind(kind or _kind(chip, declared)).name
-    macros = _CHIPS[chip.name] | _KINDS[kind] | dict(defines or {})
+    macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
     options = [f"-D{name}={value}" for name, value in macros.items()]
     for folder in (path.parent, *map(Path, include_path), *libraries):
         options.append(f"-I{folder}")
-    unit = (
-        f'#define main vitruvian_host_main\n#include "{path}"\n#undef main\n'
-        f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
-    )
+    unit = f'#define main vitruvian_host_main\n#include "{path}"\n#undef main\n'
+    if host:
+        unit += "int main() { return vitruvian::start_host(vitruvian_host_main); }\n"
+    else:
+        unit += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
     compiler = _compiler()
     names = _CompilerMessages({str(path): file}, headers)
 
@@ -158,13 +169,20 @@ def compile_kernel(
         return {}
 
     # The generated header is no file, so that it is a part of the unit's text.
-    lead = '#include "vitruvian_device.h"\n'
+    lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
+    lead += '#include "vitruvian_library.h"\n' if headers else ""
     whole = _run([compiler[0], *_OPTIONS, *options, "-E", "-x", "c++", "-"], path.parent, names,
                  lead + unit)  # fmt: skip
     ready = _with_launches(whole)
     folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, ready), build)
     return NativeKernel(
         declared.name, file, kind, folder / "kernel", declared, {file: text}, tuple(libraries)
+    )
+
+
+def _host(kernels: Mapping[str, Declared], file: str) -> Declared:
+    return Declared(
+        Path(file).stem, "", (), False, " ".join(k.attributes for k in kernels.values())
     )
 
 
@@ -193,9 +211,9 @@ def _kind(chip: Chip, declared: Declared) -> str:
 
 
 def _libraries(headers: str | None) -> list[Path]:
-    own = [_INCLUDE / "device", _generated()]
+    own = [_INCLUDE / "device", _kept("vitruvian_intrinsics.h", intrinsics_header())]
     if headers is None:
-        return [*own, _INCLUDE / "ascendc"]
+        return [*own, _INCLUDE / "ascendc", _INCLUDE / "host"]
     folder = Path(headers)
     found = [folder / name for name in _LIBRARY if (folder / name).is_dir()]
     if not any((each / "kernel_operator.h").is_file() for each in found):
@@ -203,19 +221,22 @@ def _libraries(headers: str | None) -> list[Path]:
             "--headers must be a folder with AscendC's kernel_operator.h, such as a clone of "
             f"asc-devkit, not {headers!r}"
         )
-    return [*own, *(each.resolve() for each in found), _INCLUDE / "host"]
+    found = [each.resolve() for each in found]
+    if not any((each / "kernel_tiling" / "kernel_tiling.h").is_file() for each in found):
+        text = kernel_tiling(each for each in found if each.name == "adv_api")
+        found.append(_kept("kernel_tiling/kernel_tiling.h", text))
+    return [*own, *found, _INCLUDE / "host"]
 
 
-@cache
-def _generated() -> Path:
-    """Return the folder of the generated header, which the cache keeps."""
-    text = intrinsics_header()
+def _kept(name: str, text: str) -> Path:
+    """Return the folder in the cache that has a generated header."""
 
     def build(folder: Path) -> dict[str, Any]:
-        (folder / "vitruvian_intrinsics.h").write_text(text)
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
         return {}
 
-    return entry("ascendc-headers", digest(text), build)[0]
+    return entry("ascendc-headers", digest(name, text), build)[0]
 
 
 @cache
@@ -242,6 +263,8 @@ class _CompilerMessages:
         """Return the first error of g++ as one line."""
         match = _ERROR.search(output)
         if match is None:
+            if absent := _UNDEFINED.search(output):
+                return UserError(printable(f"{absent[1][:300]} is declared, but not defined"))
             lines = [line for line in output.splitlines() if line.strip()]
             return UserError(f"g++ failed: {printable(lines[-1] if lines else 'no message')[:300]}")
         file = self.shown.get(match["file"], match["file"])
@@ -280,6 +303,8 @@ def _with_launches(text: str) -> str:
     def call(match: re.Match[str]) -> str:
         blocks = match[2].partition(",")[0]
         lines = "\n" * match[0].count("\n")
-        return f"vitruvian::launch({blocks}, [&](auto... a) {{ {match[1]}(a...); }})({lines}"
+        kernel = f"[&](auto... a) {{ {match[1]}(a...); }}"
+        name = match[1].partition("<")[0]
+        return f'::vitruvian::launch("{name}", {blocks}, {kernel})({lines}'
 
     return _LAUNCH.sub(call, text)

@@ -18,6 +18,15 @@ _NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*\{|[{}]")
 #: Words of the 950's programming models, which the simulator does not have.
 _OTHER_CHIP = re.compile(r"\b(__simd_vf__|__simt_vf__|__VEC_SCOPE__|RegTensor|asc_vf_call)\b")
 
+#: Signs of the kinds of cores, in the order of their weight.
+_KINDS = (
+    (r"__mix__|KERNEL_TYPE_MIX|\bREGIST_MATMUL_OBJ|\bmatmul::Matmul\b", "all"),
+    (r"\b__vector__\b[^;{]*\(", "vector"),
+    (r"\b__cube__\b|KERNEL_TYPE_AIC_ONLY", "cube"),
+    (r"KERNEL_TYPE_AIV_ONLY", "vector"),
+    (r"\b(Mmad|Fixpipe|LoadData)\s*[<(]", "cube"),
+)
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -61,6 +70,24 @@ def refuse_other_chips(text: str, file: str) -> None:
         raise UserError(
             f"{file}:{line}: {match[1]} is of the Ascend 950; the simulator has the 910 and 910B"
         )
+
+
+def kinds_of(text: str) -> str | None:
+    """Return the kinds of cores that a source is for: cube, vector, all, or None if it is silent.
+
+    The device's compiler derives them from attributes, from the library's task types, or from the
+    functions that a kernel calls.
+
+    Examples
+    --------
+    >>> [kinds_of(f"__global__ {word} void k() {{}}") for word in ("__mix__(1, 2)", "__cube__")]
+    ['all', 'cube']
+    """
+    bare = _bare(text)
+    for pattern, kind in _KINDS:
+        if re.search(pattern, bare):
+            return kind
+    return None
 
 
 def declared_kernels(text: str) -> Mapping[str, Declared]:

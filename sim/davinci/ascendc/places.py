@@ -25,6 +25,7 @@ class Places:
 
     def __init__(self, program: Path, shown: dict[str, str], libraries: Sequence[Path]):
         self.shown = shown
+        self._own = tuple({f"{Path(file).parent}/" for file in shown})
         self._foreign = tuple(f"{folder.resolve()}/" for folder in libraries)
         self._program = program
         self._reader: subprocess.Popen[str] | None = None
@@ -64,7 +65,9 @@ class Places:
     def _position(self, chain: bytes) -> SourcePosition:
         for place in _places(chain):
             _, file, line = self._frame(place)
-            if line and not file.startswith(self._foreign) and file.startswith("/"):
+            # A sample lies below the folder of its library's headers.
+            own = file.startswith(self._own) or not file.startswith(self._foreign)
+            if line and own and file.startswith("/"):
                 return SourcePosition(self.shown.get(file, file), line)
         return self._other
 

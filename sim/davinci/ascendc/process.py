@@ -38,19 +38,25 @@ class KernelProcess:
         Bytes of the arrays in global memory, of which the process reserves two copies.
     seconds : int
         Seconds of CPU time after which the process is stopped.
+    folder : str
+        The working directory.
+    file_bytes : int
+        The largest file that the process may write.
     """
 
-    def __init__(self, program: Path, gm_bytes: int, seconds: int):
+    def __init__(
+        self, program: Path, gm_bytes: int, seconds: int, folder: str = "/", file_bytes: int = 0
+    ):
         memory = (_MEMORY + 2 * gm_bytes) >> 10
         limits = f"ulimit -S -t {seconds}; ulimit -H -t {seconds + 2}; ulimit -v {memory}; "
-        limits += 'ulimit -f 0; ulimit -c 0; ulimit -s 65536; exec "$@"'
+        limits += f'ulimit -f {file_bytes >> 9}; ulimit -c 0; ulimit -s 65536; exec "$@"'
         self._seconds = seconds
         self._process = subprocess.Popen(
             ["sh", "-c", limits, "sh", *_isolation(), str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd="/",
+            cwd=folder,
             env={"LC_ALL": "C"},
             bufsize=0,
         )
@@ -75,6 +81,19 @@ class KernelProcess:
             raise RecordError(f"a record must have at most {LARGEST} bytes, not {size}")
         data = self._bytes(size)
         return Reader(data) if len(data) == size else None
+
+    def take(self, count: int) -> bytes:
+        """Return bytes that follow a record.
+
+        Raises
+        ------
+        RecordError
+            If the process ends before it has sent them.
+        """
+        data = self._bytes(count)
+        if len(data) < count:
+            raise RecordError("a copy ends too early")
+        return data
 
     def reply(self, data: bytes) -> None:
         """Send bytes to the process; one that has ended takes none."""

@@ -1,7 +1,8 @@
 """One core's kernel: its process is started, and its records go to the sink."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from vitruvian.common.errors import UserError
@@ -68,24 +69,55 @@ class Recording:
         CceError
             If the kernel makes a mistake, or does not end.
         """
-        self.gm_bytes = ids[4]
-        process = KernelProcess(self.kernel.program, self.gm_bytes, self.seconds)
+        process = KernelProcess(self.kernel.program, ids[4], self.seconds)
         try:
-            self._start(process, ids, values)
+            with self.watched():
+                self._start(process, ids, values)
+            self.follow(process, ids[4])
+        finally:
+            process.end()
+
+    def follow(self, process: KernelProcess, gm_bytes: int) -> None:
+        """Take the records of a kernel to its end.
+
+        Parameters
+        ----------
+        process : KernelProcess
+            The process that runs the kernel.
+        gm_bytes : int
+            The bytes of global memory.
+
+        Raises
+        ------
+        CceError
+            As for ``run``.
+        """
+        self.gm_bytes = gm_bytes
+        with self.watched():
             while (record := process.next()) is not None:
                 if record.kind == "E":
                     record.chain()
                     return
+                if record.kind == "Z":
+                    status = record.take("i")
+                    record.chain()
+                    break
                 self._take(record, process)
-            why = ending(process.end())
-            raise CceError(self.last, f"the kernel broke off after this line: {why}")
+            else:
+                status = process.end()
+        message = f"the kernel broke off after this line: {ending(status)}"
+        raise CceError(self.last, message)
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Turn damaged records and a process that hangs into a ``CceError``."""
+        try:
+            yield
         except RecordError as error:
             raise CceError(self.last, f"the kernel damaged its records: {error}") from None
         except TimeoutError:
             message = f"the kernel must go on within {2 * self.seconds} s; it hangs after this line"
             raise CceError(self.last, message) from None
-        finally:
-            process.end()
 
     def _start(
         self, process: KernelProcess, ids: tuple[int, ...], values: Mapping[str, Any]

@@ -9,6 +9,9 @@ from .header import ENUMS, TYPES, names
 #: The largest record, in bytes.
 LARGEST = 6000
 
+#: The largest part of a copy between host and device, in bytes.
+PART = 1 << 16
+
 _U64 = 1 << 64
 
 

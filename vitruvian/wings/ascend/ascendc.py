@@ -4,6 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
@@ -16,10 +17,21 @@ from vitruvian.wings.ascend.cce import (
     macros,
 )
 from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
-from vitruvian.wings.ascend.davinci import CUBES, add_arrays, add_pictures, add_strict, run_text
+from vitruvian.wings.ascend.davinci import (
+    CUBES,
+    add_arrays,
+    add_pictures,
+    add_strict,
+    check_outputs,
+    run_text,
+    show_report,
+    simulated,
+    tell_compiling,
+)
 
 if TYPE_CHECKING:
-    from vitruvian.sim.davinci import Program
+    from vitruvian.sim.davinci import Chip, Program
+    from vitruvian.sim.davinci.ascendc import NativeKernel
 
 _DESCRIPTION = """Compile a kernel in AscendC with g++, run it on the simulated cores of a chip, and
 print its time, the findings of the checks, its own output, and the first values of its arrays. This
@@ -56,6 +68,12 @@ def register(name: str, commands: Any) -> None:
         "(default: a small set of this project's own).",
     )
     parser.add_argument(
+        "--host",
+        action="store_true",
+        help="Run the file's own main in the current folder, and simulate each of its launches; it "
+        "may read your files and write here.",
+    )
+    parser.add_argument(
         "--seconds",
         type=at_least(1, 86400),
         default=20,
@@ -85,24 +103,66 @@ def _run(options: argparse.Namespace) -> int:
             "--run-native must be given, because this command compiles the kernel and runs it as "
             f"native code (or set {_VARIABLE}=1)"
         )
-    return run_text(options, _program)
+    return _run_host(options) if options.host else run_text(options, _program)
+
+
+def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]":
+    """Return the kernel or the host program, compiled for each kind of core."""
+    from vitruvian.common.files import read_whole
+    from vitruvian.sim.davinci.ascendc import compile_kernel
+    from vitruvian.sim.davinci.ascendc.kernels import kinds_of
+
+    settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
+    settings |= {"defines": macros(options.define), "include_path": folders(options.include)}
+    kind = options.kind
+    if kind is None and options.host:
+        kind = kinds_of(read_whole(options.file, 1 << 24).decode(errors="replace"))
+    if kind is not None:
+        one_of("--kind", kind, (*chip.kinds, "all"))
+    kinds = list(chip.kinds) if kind == "all" else [kind]
+    with Progress("compiling the kernel", lines=False, counts=False, after_s=2.0):
+        return [
+            compile_kernel(options.file, chip, kind=each, host=options.host, **settings)
+            for each in kinds
+        ]
+
+
+def _run_host(options: argparse.Namespace) -> int:
+    """Run a host program, and print the report of each launch."""
+    from vitruvian.sim.davinci import Deadlock, load_chip
+    from vitruvian.sim.davinci.ascendc.host import run_host
+
+    check_outputs(options)
+    tell_compiling()
+    reports: list[Any] = []
+
+    def finish(program: Any, functional: Any) -> Any:
+        report = simulated(options, program)
+        reports.append(report)
+        show_report(options, report, program)
+        return report.outputs or functional.tensors()
+
+    try:
+        compiled = _compiled(options, chip := load_chip(options.chip))
+        # The limit is a tenth of the steps, as for CCE C.
+        limits = {"limit": max(options.steps // 10, 10_000), "seconds": options.seconds}
+        count = run_host({each.kind: each for each in compiled}, chip, finish, **limits)
+    except (ValueError, Deadlock) as error:
+        raise UserError(str(error)) from None
+    if not count:
+        raise UserError(f"{options.file}: its main must launch a kernel")
+    if options.json:
+        write_json(options.json, {"launches": [report.as_dict() for report in reports]})
+    return 1 if any(report.findings for report in reports) else 0
 
 
 def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]]":
     """Return the program of the kernel, and the arrays that it is compared with."""
     from vitruvian.sim.davinci import Deadlock, load_chip
-    from vitruvian.sim.davinci.ascendc import build, compile_kernel
+    from vitruvian.sim.davinci.ascendc import build
 
-    defines, include_path = macros(options.define), folders(options.include)
     try:
-        chip = load_chip(options.chip)
-        if options.kind is not None:
-            one_of("--kind", options.kind, (*chip.kinds, "all"))
-        settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
-        settings |= {"defines": defines, "include_path": include_path}
-        with Progress("compiling the kernel", lines=False, counts=False, after_s=2.0):
-            kinds = list(chip.kinds) if options.kind == "all" else [options.kind]
-            compiled = [compile_kernel(options.file, chip, kind=k, **settings) for k in kinds]
+        compiled = _compiled(options, chip := load_chip(options.chip))
         kernel = compiled[0]
         arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
         tolerances = {"rtol": options.rtol, "atol": options.atol}

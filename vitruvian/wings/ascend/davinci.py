@@ -285,7 +285,8 @@ def tell_compiling() -> None:
     tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 
 
-def _simulated(options: argparse.Namespace, program: Any) -> "Report":
+def simulated(options: argparse.Namespace, program: Any) -> "Report":
+    """Simulate a program with the barriers, checks and products that the options name."""
     from vitruvian.sim.davinci import simulate
 
     cube: Any = None if options.cube == "none" else options.cube
@@ -322,7 +323,7 @@ def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int,
         1 if a result differs from golden or a check finds something, otherwise 0.
     report : Report
     """
-    report = _simulated(options, instance.program)
+    report = simulated(options, instance.program)
     console = _output(options, report)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
     peak = float(report.chip.peak_operations())
@@ -399,6 +400,13 @@ def _output(options: argparse.Namespace, report: "Report") -> "Console":
     return console
 
 
+def show_report(options: argparse.Namespace, report: "Report", program: Any) -> "Console":
+    """Print a report and the output of the kernel, and return the console."""
+    console = _output(options, report)
+    _show_prints(console, program)
+    return console
+
+
 def _console(options: argparse.Namespace) -> "Console":
     """Open a console on standard output, or on standard error if JSON goes to standard output."""
     return open_console(sys.stderr if options.json == "-" else sys.stdout)
@@ -445,13 +453,12 @@ def run_text(
     tell_compiling()
     program, expected = build(options)
     try:
-        report = _simulated(options, program)
+        report = simulated(options, program)
     except (ValueError, Deadlock) as error:
         # The output of the kernel until the error helps to find its cause.
         _show_prints(_console(options), program)
         raise UserError(str(error)) from None
-    console = _output(options, report)
-    _show_prints(console, program)
+    console = show_report(options, report, program)
     for name, array in report.outputs.items():
         flat = array.ravel()
         shown = " ".join(f"{x:g}" for x in flat[:8].tolist())

@@ -88,6 +88,19 @@ inline int64_t conv_f322s32f(float x) { return static_cast<int64_t>(floorf(x)); 
 inline int64_t conv_f322s32c(float x) { return static_cast<int64_t>(ceilf(x)); }
 inline int64_t conv_f322s32z(float x) { return static_cast<int64_t>(truncf(x)); }
 
+// Rounded to odd: an inexact result has its last bit set.
+inline half conv_f322f16o(float x) {
+    half result = static_cast<half>(x);
+    float back = static_cast<float>(result);
+    if (back == x || x != x) return result;
+    uint16_t bits;
+    __builtin_memcpy(&bits, &result, 2);
+    if (fabsf(back) > fabsf(x)) bits--;
+    bits |= 1;
+    __builtin_memcpy(&result, &bits, 2);
+    return result;
+}
+
 namespace vitruvian {
 
 template <class... A> __attribute__((noinline)) inline void print_text(const char *format, A... a) {
@@ -98,3 +111,16 @@ template <class... A> __attribute__((noinline)) inline void print_text(const cha
 }
 
 }  // namespace vitruvian
+
+// The linker sends the program's own printf here.
+extern "C" {
+__attribute__((noinline)) int __wrap_printf(const char *format, ...) {
+    char text[4001];
+    __builtin_va_list values;
+    __builtin_va_start(values, format);
+    int count = vsnprintf(text, sizeof text, format, values);
+    __builtin_va_end(values);
+    vitruvian::print(text);
+    return count;
+}
+}

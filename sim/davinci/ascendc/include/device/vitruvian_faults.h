@@ -160,7 +160,7 @@ inline void on_fault(int, siginfo_t *info, void *context) {
             if (Record::in_text(stack[i])) caller = stack[i] - 1;
         place = caller;
     }
-    bool near = address < NEAR_BYTES;
+    bool near = state.near && address < NEAR_BYTES;
     bool far = address >= GM_BASE && address < GM_BASE + state.gm_bytes;
     bool paged = registers[REG_TRAPNO] == 14;
     if (!paged || !(near || far) || moved_count == 2 || code == nullptr || address == uint64_t(code))
@@ -220,11 +220,14 @@ inline char *reserve(void *at, uint64_t bytes, int protection) {
     return static_cast<char *>(place);
 }
 
-inline void catch_faults() {
+inline void reserve_memories() {
     uint64_t slack = 1 << 16;
     state.near = reserve(nullptr, NEAR_BYTES + slack, PROT_READ | PROT_WRITE);
     state.gm = reserve(nullptr, state.gm_bytes + slack, PROT_READ | PROT_WRITE);
     reserve(reinterpret_cast<void *>(GM_BASE), state.gm_bytes + slack, PROT_NONE);
+}
+
+inline void catch_faults() {
     static char stack[1 << 17];  // an endless recursion leaves no room on the other one
     stack_t other = {};
     other.ss_sp = stack;

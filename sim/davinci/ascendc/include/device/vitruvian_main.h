@@ -1,6 +1,5 @@
 // The start of a kernel: its parameters are described, and its arguments received.
 #pragma once
-#include <fcntl.h>
 #include <tuple>
 
 namespace vitruvian {
@@ -34,12 +33,7 @@ template <class T> T taken() {
 }
 
 template <class... A> int run(void (*kernel)(A...)) {
-    // The pipes move away from where the kernel's own prints would go.
-    dup2(1, OUT);
-    dup2(0, IN);
-    int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, 0);
-    dup2(nothing, 1);
+    move_pipes();
     Record record('H');
     record.put(static_cast<uint8_t>(sizeof...(A)));
     (describe<A>(record), ...);
@@ -56,6 +50,7 @@ template <class... A> int run(void (*kernel)(A...)) {
     block_num = get_block_num();
     std::tuple<std::decay_t<A>...> arguments{taken<std::decay_t<A>>()...};
     catch_faults();
+    reserve_memories();
     std::apply(kernel, arguments);
     Record end('E');
     end.send(0, nullptr);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <type_traits>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ constexpr int OUT = 3, IN = 4;
 constexpr uint64_t GM_BASE = 1ull << 40, NEAR_BYTES = 1ull << 20;
 
 struct State {
-    uint64_t block = 0, blocks = 1, sub = 0, subs = 1, gm_bytes = 0;
+    uint64_t block = 0, blocks = 1, sub = 0, subs = 1, gm_bytes = 0, workspace = 0;
     char *gm = nullptr, *near = nullptr;  // where scalar accesses find their data
     uint64_t registers[2] = {};           // CTRL and FPC, which kernels read back
     size_t used = 0;
@@ -53,6 +54,15 @@ inline void receive(void *target, size_t count) {
         data += done;
         count -= static_cast<size_t>(done);
     }
+}
+
+// Move the pipes away from where the program's own prints would go.
+inline void move_pipes() {
+    dup2(1, OUT);
+    dup2(0, IN);
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, 0);
+    dup2(nothing, 1);
 }
 
 class Record {
@@ -156,13 +166,12 @@ template <class T> inline void put_argument(Record &record, T value) {
 
 // An intrinsic of the table. ``words`` arguments of the kernel's own memory follow a pointer.
 template <class... A>
-__attribute__((noinline)) inline uint64_t issue(uint16_t name, A... arguments) {
+__attribute__((noinline)) inline void issue(uint16_t name, A... arguments) {
     Record record('I');
     record.put(name);
     record.put(static_cast<uint8_t>(sizeof...(A)));
     (put_argument(record, arguments), ...);
     record.send(0, __builtin_frame_address(0));
-    return 0;
 }
 
 // The words behind a pointer to the kernel's own memory, as an argument.
@@ -174,7 +183,7 @@ template <> inline void put_argument(Record &record, Words words) {
 }
 
 // A name that the simulator does not have; it is a mistake only if the kernel reaches it.
-__attribute__((noinline)) inline uint64_t missing(const char *name) {
+__attribute__((noinline)) inline void missing(const char *name) {
     Record record('M');
     record.put_bytes(name, strlen(name));
     record.send(0, __builtin_frame_address(0));

@@ -1,5 +1,6 @@
 """vitruvian ascendc: permission, findings by line, repairs, and results compared."""
 
+import json
 import platform
 import shutil
 
@@ -47,3 +48,18 @@ def test_a_missing_barrier_is_found_and_repaired(capsys, monkeypatch, tmp_path, 
     assert "z: all 1,024 elements equal" in out
     assert main([*bad, "--auto-sync"]) == 0
     assert main([*bad, "-D", "BARRIER"]) == 0
+
+
+@needs_compiler
+def test_a_host_program_has_a_report_for_each_launch(capsys, monkeypatch, tmp_path, root):
+    """The program's files are those of the current folder."""
+    file = root / "tests" / "unit" / "sim" / "davinci" / "ascendc" / "kernels" / "host.cpp"
+    monkeypatch.chdir(tmp_path)
+    assert main(["ascendc", str(file), "--host", "--run-native", "--json", "r.json"]) == 0
+    assert capsys.readouterr().out.count("scaled on ascend910b") == 2
+    found = json.loads((tmp_path / "r.json").read_text())["launches"]
+    assert [each["findings"] for each in found] == [[], []]
+    assert (tmp_path / "output.bin").stat().st_size == 512
+    (tmp_path / "k.cpp").write_text("__global__ void k() {}\nint main() {}\n")
+    assert main(["ascendc", "k.cpp", "--host", "--run-native"]) == 2
+    assert "k.cpp: its main must launch a kernel" in capsys.readouterr().err

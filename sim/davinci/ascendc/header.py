@@ -58,8 +58,8 @@ _MISSING += [f"set_aipp_spr_{i}" for i in (*range(10), *range(18, 25))]
 
 #: Names without an effect on data or time, which return 0. The padding of moves, whose value
 #: set_mov_pad_val sets, is refused itself.
-_IGNORED = """set_mov_pad_val asc_prof_start asc_prof_stop dc_preload preload get_arch_ver get_icache_prl_st get_pc
-    trap""".split()
+_IGNORED = """set_mov_pad_val asc_prof_start asc_prof_stop dc_preload preload get_arch_ver
+    get_icache_prl_st get_pc trap""".split()
 
 
 def names() -> tuple[str, ...]:

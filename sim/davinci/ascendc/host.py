@@ -29,7 +29,7 @@ _ALIGN = 512
 
 
 @dataclass
-class _Memory:
+class _DeviceMemory:
     """The allocations of a host program, in their order.
 
     Attributes
@@ -84,7 +84,9 @@ class _HostProcess:
         self.prints: list[str] = []
         self.last = SourcePosition(kernel.file, 1)
 
-    def to_launch(self, memory: _Memory, *, leads: bool) -> tuple[int, str, SourcePosition] | None:
+    def to_launch(
+        self, memory: _DeviceMemory, *, leads: bool
+    ) -> tuple[int, str, SourcePosition] | None:
         """Carry out requests up to the next launch; None at the end of the program.
 
         With several kinds of cores, the program runs once for each, and only the first one's
@@ -115,7 +117,7 @@ class _HostProcess:
         self.last = self.places.position(record.chain())
         return self.last
 
-    def _allocate(self, record: Reader, memory: _Memory, *, leads: bool) -> None:
+    def _allocate(self, record: Reader, memory: _DeviceMemory, *, leads: bool) -> None:
         size = record.take("Q")
         position = self._at(record)
         if leads:
@@ -127,7 +129,7 @@ class _HostProcess:
         self.allocated += 1
         self.process.reply(address.to_bytes(8, "little"))
 
-    def _copy(self, record: Reader, memory: _Memory, *, leads: bool) -> None:
+    def _copy(self, record: Reader, memory: _DeviceMemory, *, leads: bool) -> None:
         address, count = record.take("Q"), record.take("I")
         position = self._at(record)
         if count > PART:
@@ -190,7 +192,7 @@ def run_host(
     ValueError
         If the host program or a kernel makes a mistake.
     """
-    memory = _Memory()
+    memory = _DeviceMemory()
     launches = 0
     hosts: list[_HostProcess] = []
     try:
@@ -228,7 +230,7 @@ def _begin(host: _HostProcess) -> None:
 def _launch(
     hosts: list[_HostProcess],
     found: list[tuple[int, str, SourcePosition]],
-    memory: _Memory,
+    memory: _DeviceMemory,
     chip: Chip,
     finish: Callable[[Program, Functional], Mapping[str, np.ndarray]],
     limit: int,

@@ -1,7 +1,8 @@
 """The arithmetic of real matrix units, as a table of rules, each computed to the bit.
 
 A rule is a ``DotSpec`` (a windowed sum in some variation), a ``ChainSpec`` (rounded operations one
-after the other), a ``PhaseSpec`` or ``IntPhaseSpec`` (Tenstorrent) or an ``IntDotSpec``.
+after the other), a ``PhaseSpec`` or ``IntPhaseSpec`` (Tenstorrent), an ``RdnaSpec`` or an
+``IntDotSpec``.
 """
 
 from vitruvian.golden.machines.arithmetic import Arithmetic
@@ -10,7 +11,7 @@ from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.presets import PRESETS, Preset, parse_preset_name
 from vitruvian.golden.machines.products import multiply
 from vitruvian.golden.machines.run import compute, run
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, RdnaSpec
 from vitruvian.golden.machines.summary import grouped, summary, unknown
 from vitruvian.golden.machines.table import (
     Machine,
@@ -34,6 +35,7 @@ __all__ = [
     "Machine",
     "Missing",
     "PhaseSpec",
+    "RdnaSpec",
     "Rule",
     "compute",
     "find",

@@ -10,7 +10,7 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.products import multiply, rule_of
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, RdnaSpec
 
 Role = Literal["forward", "backward"]
 
@@ -63,7 +63,7 @@ class Arithmetic:
         a, b = (str(getattr(self, role)) for role in (role_a, role_b))
         return a if a == b else f"{a}x{b}"
 
-    def _rule(self, role_a: Role, role_b: Role) -> DotSpec | ChainSpec | PhaseSpec:
+    def _rule(self, role_a: Role, role_b: Role) -> DotSpec | ChainSpec | PhaseSpec | RdnaSpec:
         rule = rule_of(self.machine, self.instruction, self._formats(role_a, role_b), "fp32")
         if isinstance(rule, IntDotSpec | IntPhaseSpec) or rule.output.name != "fp32":
             raise ValueError("formats must be those of a rule with fp32 results")

@@ -13,6 +13,8 @@ from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.chain import ChainSpec, chain_dot
 from vitruvian.golden.machines.int_phases import IntPhaseSpec, int_phase_dot
 from vitruvian.golden.machines.phases import PhaseSpec, phase_dot, widen_shared
+from vitruvian.golden.machines.rdna import rdna_dot
+from vitruvian.golden.machines.spec import RdnaSpec
 from vitruvian.golden.machines.table import Rule, find
 
 _PACKED_BITS = 4  # of a code, two of which fill a byte
@@ -123,7 +125,8 @@ def compute(
         return int_phase_dot(x, y, check_codes(c, 32, "c"), rule)[()]
     if isinstance(rule, IntDotSpec):
         return _integers(rule, *(_unsigned(x) for x in (a, b, c)))
-    function: Any = chain_dot if isinstance(rule, ChainSpec) else phase_dot
+    function: Any = rdna_dot if isinstance(rule, RdnaSpec) else phase_dot
+    function = chain_dot if isinstance(rule, ChainSpec) else function
     x, y, z, lead = _flattened(a, b, c, rule.input, rule.input_b, rule.output)
     return function(x, y, z, rule).reshape(lead)[()]
 

@@ -12,6 +12,7 @@ from vitruvian.golden.fp.window import ieee_window
 #: Terms of one MVMUL.
 TERMS = 16
 _INPUTS = ("bf16", "tf32", "fp16", "fp8e4m3", "fp8e5m2")
+_HALVES, _BYTES = ("fp16", "bf16"), ("fp8e4m3", "fp8e5m2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,6 +156,38 @@ class IntPhaseSpec:
     def k(self) -> int:
         """The number of terms of a step."""
         return TERMS
+
+
+@dataclass(frozen=True, kw_only=True)
+class RdnaSpec:
+    """One step of RDNA's dot products and WMMA: ``k`` products and C, rounded once.
+
+    Parameters
+    ----------
+    input, input_b, output : FloatFormat or str
+        Format of A, of B, and of C and D. Operands are in fp16 or bf16 with results in fp32 or in
+        their own format, or both in fp8e4m3 or fp8e5m2 with results in fp32.
+    k : int
+        Products in a step: 2, or 4 on RDNA 4.
+    rdna4 : bool
+        If True, the rules of RDNA 4 hold, otherwise those of RDNA 3.
+    """
+
+    input: FloatFormat
+    input_b: FloatFormat
+    output: FloatFormat
+    k: int
+    rdna4: bool
+
+    def __post_init__(self) -> None:
+        for name in ("input", "input_b", "output"):
+            object.__setattr__(self, name, as_format(getattr(self, name), name))
+        check_type("rdna4", self.rdna4, bool)
+        a, b = self.input.name, self.input_b.name
+        one_of("k", str(self.k), ("2", "4") if self.rdna4 else ("2",))
+        one_of("input", a, _BYTES + _HALVES if self.rdna4 else _HALVES)
+        one_of("input_b", b, _BYTES if a in _BYTES else (a,))
+        one_of("output", self.output.name, ("fp32",) if a in _BYTES else ("fp32", a))
 
 
 def changed_parameters(rule: Any) -> dict[str, Any]:

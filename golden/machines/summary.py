@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, RdnaSpec
 from vitruvian.golden.machines.table import Machine, Rule, missing
 
 _MANY = 4  # formats that a row of the table lists one by one
@@ -61,6 +61,9 @@ def summary(rule: Rule) -> str:
         return f"K {rule.k or 'any'}, {how}, {rule.step.result.rounding}"
     if isinstance(rule, IntPhaseSpec):
         return f"K {rule.k}, {_phases(rule.phases)}, exact, saturating"
+    if isinstance(rule, RdnaSpec):
+        how = "sums of pairs floored" if rule.input.width > 8 else "sum floored"
+        return f"K {rule.k}, {how if rule.rdna4 else 'inverted terms'}, RNE"
     if not isinstance(rule, DotSpec):
         shared = "" if rule.shared_bits is None else ", shared exponents / 16"
         return f"K {rule.k}, {_phases(rule.phases)}, half up{shared}"

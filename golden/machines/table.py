@@ -16,10 +16,10 @@ from typing import Any
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, OTHER_FORMATS, FloatFormat, IntFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
-from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, fma_step
+from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec, RdnaSpec, fma_step
 from vitruvian.golden.machines.table_file import check_file, place_of
 
-Rule = DotSpec | ChainSpec | PhaseSpec | IntDotSpec | IntPhaseSpec
+Rule = DotSpec | ChainSpec | PhaseSpec | RdnaSpec | IntDotSpec | IntPhaseSpec
 
 #: The folder of the makers' files.
 FOLDER = Path(__file__).parent / "makers"
@@ -77,8 +77,8 @@ class Machine:
 
     @property
     def kind(self) -> str:
-        """The kind of rule: "dot", "chain", "phases" or "integer"."""
-        kinds: dict[type, str] = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases"}
+        """The kind of rule: "dot", "chain", "phases", "rdna" or "integer"."""
+        kinds = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases", RdnaSpec: "rdna"}
         return kinds.get(type(self.rule), "integer")
 
 
@@ -458,6 +458,8 @@ def _rule(
             signed_b=b == "int8",
             saturate=parameters.get("saturate", False),
         )
+    if kind == "rdna":
+        return RdnaSpec(input=a, input_b=b, output=output, k=row["k"], **parameters)  # pyright: ignore
     if kind == "phases":
         parameters = {"input": a, "output": output, "phases": variant, **parameters}
         return PhaseSpec(**parameters)

@@ -69,6 +69,7 @@ _PARAMETERS: dict[str, set[str]] = {
     "chain": (_DOT - {"scale", "block", "window"}) | _CHAIN,
     "tree": (_DOT - {"scale", "block", "window"}) | _CHAIN,
     "phases": {field.name for field in fields(PhaseSpec)} - {"output", "phases"},
+    "rdna": {"rdna4"},
     "integer": {"saturate"},
     "integer phases": set(),
 }

@@ -223,7 +223,7 @@ GRAMMARS = (
     ),
     Grammar(
         ("vitruvian", "machines"),
-        (("avx512", "xmx", "amx_tdpbssd", "rdna35_wmma", "zzz", ""),),
+        (("avx512", "xmx", "amx_tdpbssd", "rdna4_wmma_fp8", "zzz", ""),),
         (),
         dict.fromkeys(("--errors", "--area", "--no-cache"))
         | {"--liberty": ("vt45", "zzz", ""), "--out": _FOLDERS, "--json": _OUTPUTS},

@@ -26,6 +26,7 @@ _KINDS = {
     "IntDotSpec": "a sum of integers",
     "IntPhaseSpec": "a sum of integers in phases",
     "PhaseSpec": "a sum in phases",
+    "RdnaSpec": "a step of RDNA",
 }
 _DESCRIPTION = """\
 Find out what a matrix unit computes.

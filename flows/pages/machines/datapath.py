@@ -3,7 +3,7 @@
 from vitruvian.flows.pages.machines.drawing import Box, Rank, draw
 from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
-from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, Machine, PhaseSpec
+from vitruvian.golden.machines import ChainSpec, IntPhaseSpec, Machine, PhaseSpec, RdnaSpec
 
 _KEPT = {
     "magnitude": "bits below q are dropped",
@@ -19,7 +19,7 @@ def datapath(row: Machine) -> str:
         words = ["int32"]
     else:
         words = [str(rule.output)]
-        if _step(rule).flush:
+        if not rule.rdna4 if isinstance(rule, RdnaSpec) else _step(rule).flush:
             words.append("subnormals are zeros")
     has_c = not (isinstance(rule, ChainSpec) and rule.add_c == "none")
     name = "Dst" if isinstance(rule, PhaseSpec | IntPhaseSpec) else "C"
@@ -48,6 +48,8 @@ def ranks_of(row: Machine) -> list[Rank]:
         return _phases(rule)
     if isinstance(rule, ChainSpec):
         return _chain(rule)
+    if isinstance(rule, RdnaSpec):
+        return _rdna(rule)
     ranks = _operands(rule, rule.k)
     # With one product and a sticky bit nothing can be seen of the window: it is a fused
     # multiply-add.
@@ -308,3 +310,21 @@ def _integer(rule: IntDotSpec) -> list[Rank]:
         Rank((Box("Add", (f"{rule.k} products and C, {end}",)),), takes_c=True),
         Rank((Box("D: int32"),)),
     ]
+
+
+def _rdna(rule: RdnaSpec) -> list[Rank]:
+    """Return the boxes of a step of RDNA."""
+    k, out = rule.k, str(rule.output)
+    operands = Rank((Box(f"A: {k} × {rule.input}"), Box(f"B: {k} × {rule.input_b}")))
+    multiply = Rank(tuple(Box("Multiply", ("exactly",)) for _ in range(k)))
+    if rule.rdna4:
+        many = 1 if rule.input.width == 8 else k // 2
+        sums = Rank(tuple(Box(f"Add {k // many}", ("floored at their grid",)) for _ in range(many)))
+        align = [sums, Rank((Box("Align all, floored"),), takes_c=True)]
+    else:
+        words = ("in the sign of C; bits of other terms are inverted",)
+        align = [Rank((Box("Align all, truncated", words),), takes_c=True)]
+    tiny = "subnormals are kept" if rule.rdna4 or out == "fp16" else "tiny results become +0"
+    words = (tiny, "the lower half is dropped") if out == "bf16" else (tiny,)
+    ends = [Rank((Box("Add"),)), Rank((Box("Round by RNE"),)), Rank((Box(f"D: {out}", words),))]
+    return [operands, multiply, *align, *ends]

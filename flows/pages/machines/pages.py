@@ -79,7 +79,7 @@ def work(row: Machine, operands: StepOperands) -> tuple[list[str], int]:
     Raises
     ------
     ValueError
-        If the row has an integer rule, or if an operand is not finite.
+        If the row has an integer rule or one of RDNA, or if an operand is not finite.
     """
     rule = row.rule
     if isinstance(rule, DotSpec):
@@ -88,7 +88,7 @@ def work(row: Machine, operands: StepOperands) -> tuple[list[str], int]:
         return chain_steps(operands, rule)
     if isinstance(rule, PhaseSpec):
         return phase_steps(operands, rule)
-    raise ValueError(f"{row.stem} must have a rule for floating point")
+    raise ValueError(f"{row.stem} must have a rule whose steps are shown, not {row.kind}")
 
 
 def worked(stem: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, cast
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, RdnaSpec
 from vitruvian.golden.machines.table import Rule
 
 #: Fields that stand in the row of a file, or that the row's formats say
@@ -70,6 +70,8 @@ def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
         return "tree" if rule.products == "rounded" else "chain", own | step
     if isinstance(rule, IntPhaseSpec):
         return "integer phases", {}
+    if isinstance(rule, RdnaSpec):
+        return "rdna", {"rdna4": rule.rdna4}
     shared = {} if rule.shared_bits is None else {"input": "bf16", "shared_bits": rule.shared_bits}
     return "phases", {"blackhole": rule.blackhole, **shared}
 

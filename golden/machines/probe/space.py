@@ -12,7 +12,7 @@ from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.probe.cases import Cases
-from vitruvian.golden.machines.spec import ChainSpec
+from vitruvian.golden.machines.spec import ChainSpec, RdnaSpec
 from vitruvian.golden.machines.table import Rule, machines
 
 #: Windows that are tried; golden computes the general rules in 64 bits.
@@ -41,6 +41,8 @@ def values(rule: Rule, data: Cases) -> dict[str, list[object]]:
         return {"phases": [1, 2, 3, 4]}
     if isinstance(rule, PhaseSpec):
         return {"phases": [1, 2, 3, 4], "blackhole": [False, True]}
+    if isinstance(rule, RdnaSpec):
+        return {"k": [2, 4], "rdna4": [False, True]}
     return {"signed_a": [False, True], "signed_b": [False, True], "saturate": [False, True]}
 
 

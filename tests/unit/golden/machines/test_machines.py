@@ -88,6 +88,9 @@ MUTATIONS = [
     ("cdna2_mfma_bf161k_fp32", {"zero_subnormals": False}),
     ("bh_mvmul_bf16_fp32_hifi4", {"phases": 3}),
     ("wh_mvmul_bf16_fp32_hifi4", {"blackhole": True}),
+    ("rdna3_dot2_bf16_fp32", {"rdna4": True}),
+    ("rdna4_dot2_fp16_fp32", {"rdna4": False}),
+    ("rdna4_wmma_fp16_fp32", {"k": 2}),
 ]
 
 
@@ -101,7 +104,7 @@ def test_a_sample_notices_another_parameter(stem, change):
 
 def test_no_result_of_a_sample_differs():
     found = {stem: compare_set(data) for stem, data in samples().items()}
-    assert len(found) == 113 and {one.rows for one in found.values()} == {8}
+    assert len(found) == 131 and min(one.rows for one in found.values()) == 8
     assert not {stem for stem, one in found.items() if one.values or one.zero_signs}
 
 
@@ -122,6 +125,8 @@ def measured_set(small):
 def test_samples_are_rows_of_their_sets():
     for stem, small in samples().items():
         path = SHARED / "machines" / f"{stem}.npz"
+        if not path.exists() and small.machine.maker != "NVIDIA":
+            continue  # the samples are the whole set
         data = read_set(path) if path.exists() else measured_set(small)
         names = ["a", "b", "c", "d", *(["scale_a", "scale_b"] if data.scale_a is not None else [])]
         same = np.ones((len(data.d), len(small.d)), bool)

@@ -126,18 +126,18 @@ def test_fp8_of_arm_is_rounded_once():
 
 
 def test_an_instruction_without_a_rule_is_listed_and_refused(capsys):
-    assert {entry.machine for entry in machines.missing().values()} >= {"amx", "rdna35", "xmx"}
-    reason = "a public model of the addition .*12056.*was not run here"
-    for stem in ("rdna35_wmma", "rdna35_wmma_fp16_fp32", "gfx1151_dot2_bf16_fp32"):
+    assert {entry.machine for entry in machines.missing().values()} >= {"amx", "rdna4", "xmx"}
+    reason = "AMD measured WMMA with FP16 and BF16 only"
+    for stem in ("rdna4_wmma_fp8", "rdna4_wmma_fp8_e4m3_fp32", "gfx1201_wmma_fp8_e5m2_fp32"):
         with pytest.raises(UserError, match=f"machine must be one with a known rule, .*: {reason}"):
             machines.run(stem, [0], [0], 0)
     with pytest.raises(UserError, match="not amx_tdpbf8ps: AMX-FP8 accumulates in fp32"):
         machines.spec("amx", "tdpbf8ps", "e5m2")
-    assert main(["machines", "rdna35", "xmx"]) == 0
+    assert main(["machines", "rdna4", "xmx"]) == 0
     text = capsys.readouterr().out
     assert "wmma" in text and "nothing is public" in text
-    assert main(["machines", "rdna35_wmma"]) == 2
-    assert "not rdna35_wmma: a public model" in capsys.readouterr().err
+    assert main(["machines", "rdna4_wmma_fp8"]) == 2
+    assert "not rdna4_wmma_fp8: AMD measured" in capsys.readouterr().err
 
 
 def test_an_integer_step_saturates_before_the_next_one():

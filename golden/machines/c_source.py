@@ -5,7 +5,7 @@ from typing import NamedTuple
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FloatFormat, Specials
 from vitruvian.golden.fp.plain import sum_bits
-from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.table import Machine
 
 #: Bits that a sum may have in the file, which computes with int64_t.
@@ -34,11 +34,14 @@ def c_source(row: Machine) -> CSource:
     Raises
     ------
     UserError
-        If the rule has no such form: a windowed sum with a tree of terms and at most 60 bits.
+        If the rule has no such form: a sum of integers, or a windowed sum with a tree of terms and
+        at most 60 bits.
     """
     spec = row.rule
+    if isinstance(spec, IntDotSpec):
+        return CSource(_header(row, spec), _integer_source(row, spec))
     if not isinstance(spec, DotSpec):
-        raise UserError(f"{row.stem} must be a rule of windowed sums to be written in C")
+        raise UserError(f"{row.stem} must be a rule of windowed or integer sums to be written in C")
     others = [change for change in spec.changes if not change.startswith("scales=")]
     wide = sum_bits(spec, spec.k) >= _MOST_BITS
     if others or wide or not spec.output.has_infinity or spec.sum.lanes != "together":
@@ -47,7 +50,10 @@ def c_source(row: Machine) -> CSource:
     return CSource(_header(row, spec), _source(row, spec))
 
 
-def _declaration(row: Machine, spec: DotSpec) -> str:
+def _declaration(row: Machine, spec: DotSpec | IntDotSpec) -> str:
+    if isinstance(spec, IntDotSpec):
+        a, b = _integers(spec)
+        return f"int32_t {function_name(row)}(const {a} *a, const {b} *b, int32_t c)"
     scales = ", const uint8_t *scale_a, const uint8_t *scale_b" if spec.scales else ""
     a, b, out = (_word(f) for f in (spec.input, spec.input_b, spec.output))
     return f"{out} {function_name(row)}(const {a} *a, const {b} *b, {out} c{scales})"
@@ -57,9 +63,19 @@ def _word(format: FloatFormat) -> str:
     return f"uint{format.storage_bits}_t"
 
 
-def _about(row: Machine, spec: DotSpec) -> str:
+def _integers(spec: IntDotSpec) -> tuple[str, str]:
+    """Return the types of A and B."""
+    a, b = ("int8_t" if signed else "uint8_t" for signed in (spec.signed_a, spec.signed_b))
+    return a, b
+
+
+def _about(row: Machine, spec: DotSpec | IntDotSpec) -> str:
+    first = f"{row.maker} {row.title}: evidence {row.evidence}."
+    if isinstance(spec, IntDotSpec):
+        a, b = _integers(spec)
+        return f" * {first}\n * a and b: {spec.k} numbers of {a} and {b}; the sum is exact."
     lines = [
-        f"{row.maker} {row.title}: evidence {row.evidence}.",
+        first,
         f"a and b: {spec.k} codes of {spec.input} and {spec.input_b}; c and the result: codes of "
         f"{spec.output}.",
     ]
@@ -72,7 +88,38 @@ def _about(row: Machine, spec: DotSpec) -> str:
     return "\n".join(f" * {line}" for line in lines)
 
 
-def _header(row: Machine, spec: DotSpec) -> str:
+def _integer_source(row: Machine, spec: IntDotSpec) -> str:
+    if spec.saturate:
+        end = """\
+    sum = sum > INT32_MAX ? INT32_MAX : sum;
+    return (int32_t)(sum < INT32_MIN ? INT32_MIN : sum);
+"""
+        what = "limited to int32_t"
+    else:
+        end = """\
+    bits = (uint32_t)sum;
+    return bits <= INT32_MAX ? (int32_t)bits : -(int32_t)(UINT32_MAX - bits) - 1;
+"""
+        what = "cut to its lowest 32 bits"
+    bits = "" if spec.saturate else "    uint32_t bits;\n"
+    return f"""\
+/* One step of {row.stem}, to the bit; written by Vitruvian.
+{_about(row, spec)}
+ * The result is {what}.
+ */
+#include "{row.stem}.h"
+
+{_declaration(row, spec)}
+{{
+    int64_t sum = c;
+{bits}
+    for (int i = 0; i < {spec.k}; i++)
+        sum += (int32_t)a[i] * b[i];
+{end}}}
+"""
+
+
+def _header(row: Machine, spec: DotSpec | IntDotSpec) -> str:
     guard = f"VITRUVIAN_{row.stem.upper()}_H"
     return f"""\
 /* One step of {row.stem}, to the bit; written by Vitruvian.

@@ -28,7 +28,7 @@ export CXX
 SITE := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants mutants-rtl fuzz bench bench-all compiler
+.PHONY: help sim davinci test area area-all verilog timing fpga formal check docs pictures clean exhaustive elsewhere mutants mutants-rtl fuzz bench bench-all dist compiler
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # report a missing tool before the set-up begins
 
@@ -105,6 +105,11 @@ check: compiler $(STAMP_DEV) ## run ruff, pyright, a short `make sim`, the fast 
 	$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
 	$(PY) -m vitruvian docs --check
 	$(SITE)
+
+dist: $(STAMP) ## build the wheel and the sdist in dist/, the same bytes from the same files
+	rm -rf dist
+	$(PY) -m hatchling build
+	@cd dist && $(abspath $(PY)) -c 'import glob, hashlib; [print(hashlib.sha256(open(f, "rb").read()).hexdigest(), f) for f in sorted(glob.glob("*"))]'
 
 clean: ## remove build results and caches (.venv stays)
 	rm -rf build dist .pytest_cache .ruff_cache .hypothesis

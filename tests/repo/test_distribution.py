@@ -1,5 +1,7 @@
 """Distributions: a checkout, an sdist and a zip archive install the same files."""
 
+import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -74,6 +76,20 @@ def test_a_wheel_takes_one_name_and_is_the_same_from_checkout_and_sdist(root, sd
     modules = {f"vitruvian/{p.relative_to(root)}" for part in PARTS for p in sources(root, part)}
     assert modules <= set(names[0]) and "vitruvian/py.typed" in names[0]
     use(tmp_path / "installed0", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_the_same_files_make_the_same_bytes(sdist, tmp_path, monkeypatch, kind):
+    """Neither the folder, the times of the files nor the time zone matters."""
+    made = []
+    for number, zone in enumerate(("UTC", "Asia/Tokyo")):
+        monkeypatch.setenv("TZ", zone)
+        source = tmp_path / f"{number}" / "source"
+        shutil.copytree(sdist, source)
+        for path in source.rglob("*"):
+            os.utime(path, (10**9 + number * 10**6,) * 2)
+        made.append(build(kind, source, tmp_path / f"{number}" / "out").read_bytes())
+    assert made[0] == made[1]
 
 
 def sources(root: Path, part: str) -> list[Path]:

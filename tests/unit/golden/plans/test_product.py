@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import vitruvian
+from vitruvian.golden.fp import convert
 from vitruvian.golden.machines import multiply as by_instruction
-from vitruvian.golden.plans import Plan, contiguous, multiply, scaled_mm
+from vitruvian.golden.plans import Plan, contiguous, multiply, product, scaled_mm
 
 _RULE = {"fp16": "h100_mma_fp16_fp32", "e4m3": "h100_wgmma_e4m3_fp32"}
 
@@ -163,3 +164,21 @@ def test_a_stack_and_a_machine_beside_a_plan_are_refused():
         vitruvian.gemm(a, b, machine="h100", plan=plan)
     with pytest.raises(ValueError):
         multiply(a, b[:16], plan=plan)
+
+
+@pytest.mark.parametrize("output", ["fp16", "bf16", "fp32"])
+def test_the_last_rounding_is_that_of_golden(output):
+    """NumPy and ml_dtypes round sums as ``convert`` does: ties, subnormals, overflow, zeros."""
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 1 << 32, 200_000, dtype=np.uint64).astype(np.uint32)
+    short = np.arange(1 << 16, dtype=np.uint32) << 16  # every code of BF16, and its neighbours
+    ties = [short | np.uint32(low) for low in (0, 1, 0x7FFF, 0x8000, 0x8001)]
+    halves = np.arange(0x33000000, 0x38800000, 0x3FF, dtype=np.uint32)  # subnormals of FP16
+    total = np.concatenate([codes, *ties, halves, halves | 0x80000000]).view(np.float32)
+    plan = Plan(rule="h200_mma_fp16_fp32", output=output)
+    with np.errstate(all="ignore"):
+        found = product._rounded(total, plan, values=False)
+    expected = np.asarray(convert(total.view(np.uint32), "fp32", output))
+    number = ~np.isnan(total)
+    assert np.array_equal(found[number], expected[number])
+    assert set(found[~number].tolist()) == {(1 << 8 * found.itemsize - 1) - 1}

@@ -46,6 +46,7 @@ _INSTRUCTIONS = ("wgmma", "tcgen05", "mma")  # as products of FP8 prefer them
 _NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"}
 _TILES = (64, 128, 32, 16, 8, 256)
 _MOST_SLICES = 64
+_ELEMENTS = 8  # fewest different elements among the samples
 _FIRST = 3  # samples of each kind that most candidates fail by
 
 
@@ -165,8 +166,14 @@ def call_of(case: Mapping[str, Any], result: str) -> LibraryCall:
 
 
 def fit(recorded: RecordedCall, machine: str) -> Plan | None:
-    """Return the plan that gives all samples of a call, or None if no candidate does."""
+    """Return the plan that gives all samples of a call.
+
+    None if no candidate does, or the result has so few elements that several would.
+    """
     count = len(next(iter(recorded.samples.values())))
+    rows, columns = library_operands.sampled(recorded.number, recorded.call.m, recorded.call.n, 192)
+    if len({*zip(rows[:count].tolist(), columns[:count].tolist(), strict=True)}) < _ELEMENTS:
+        return None
     half = count // 2
     for plan in candidates(recorded, machine):
         if not recorded.agrees(plan, slice(min(_FIRST, half))):

@@ -42,6 +42,13 @@ def test_results_that_no_candidate_gives_have_no_plan():
     assert library_fit.fit(replace(recorded, samples=changed), "h200") is None
 
 
+def test_a_result_of_one_element_tells_nothing():
+    number = next(n for n, c in enumerate(CALLS) if (c["m"], c["n"]) == (1, 1) and c["plan"])
+    recorded = recorded_call(number)
+    assert recorded.agrees(plan_of(CALLS[number]), slice(None))
+    assert library_fit.fit(recorded, "h200") is None
+
+
 def test_no_candidate_comes_twice_and_those_of_the_kernel_first():
     name = "nvjet_sm90_tst_64x8_64x16_2x1_v_bz_splitK_TNT"
     call = LibraryCall(op="mm", a="fp16", b="fp16", m=1, k=4096, n=4096, layout="nt", output="fp16")

@@ -42,11 +42,13 @@ def test_results_that_no_candidate_gives_have_no_plan():
     assert library_fit.fit(replace(recorded, samples=changed), "h200") is None
 
 
-def test_a_result_of_one_element_tells_nothing():
-    number = next(n for n, c in enumerate(CALLS) if (c["m"], c["n"]) == (1, 1) and c["plan"])
-    recorded = recorded_call(number)
-    assert recorded.agrees(plan_of(CALLS[number]), slice(None))
-    assert library_fit.fit(recorded, "h200") is None
+def test_a_result_of_one_element_tells_nothing(monkeypatch):
+    """Some candidate gives it by chance, though the tables say that none is right."""
+    number = next(n for n, c in enumerate(CALLS) if (c["m"], c["n"], c["a"]) == (1, 1, "bf16"))
+    assert CALLS[number]["plan"] is None
+    assert library_fit.fit(recorded_call(number), "h200") is None
+    monkeypatch.setattr(library_fit, "_ELEMENTS", 1)
+    assert library_fit.fit(recorded_call(number), "h200") is not None
 
 
 def test_no_candidate_comes_twice_and_those_of_the_kernel_first():

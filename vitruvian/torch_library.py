@@ -113,7 +113,7 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
     ...     y = x @ w.t()
     >>> for call in context.calls:
     ...     print(call.call, "|", call.plan)
-    mm fp16 128×128×128 nt to fp16 | h200_mma_fp16_fp32; 16 terms a step; to fp16 (measured)
+    mm fp16 128×128×128 nt to fp16 | h200_mma_fp16_fp32; 16 terms a step; to fp16 (derived)
     """
 
     def __init__(

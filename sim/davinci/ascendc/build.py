@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from vitruvian.sim.davinci.cce.build import place_arguments
-from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.program.program import Program
@@ -14,7 +13,7 @@ from vitruvian.sim.davinci.semantics import Functional
 
 from .compile import NativeKernel
 from .places import Places
-from .recording import Recording
+from .recording import NativeSink, Recording
 
 #: The start of a block: its number, that of all, the core in its group, the group's cores, and the
 #: bytes of global memory.
@@ -84,7 +83,7 @@ def build(
             rounds = blocks > chip.kind(kind).count
             for index in range(blocks * per):
                 core = program.core(index, kind)
-                sink = ProgramSink(core, functional, scheduler)
+                sink = NativeSink(core, functional, scheduler)
                 block, sub = divmod(index, per)
                 ids = (block, blocks, sub, per, program.gm_bytes)
                 recording = Recording(kernel, sink, place, limit, seconds)

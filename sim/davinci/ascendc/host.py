@@ -1,14 +1,18 @@
 """Host programs: their allocations and copies, and a program for each launch."""
 
+import os
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
+from vitruvian.common.errors import UserError
 from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
-from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.semantics import Functional
@@ -16,8 +20,8 @@ from vitruvian.sim.davinci.semantics import Functional
 from .build import SECONDS, START
 from .compile import NativeKernel
 from .places import Places
-from .process import KernelProcess, ending
-from .recording import Recording
+from .process import KernelProcess, NamedChannel, ending
+from .recording import NativeSink, Recording
 from .records import PART, Reader, RecordError
 
 #: The largest file that a host program may write, and the most bytes that it may allocate.
@@ -248,24 +252,41 @@ def _launch(
         data = array if memory.written[number] else None
         program.tensor(f"gm{number}", array.shape, "uint8", data)
     functional = Functional(program, "golden" if len(hosts) == 1 else "fast")
+    scheduler, tasks = Scheduler(), []
     for host in hosts:
-        kernel = host.kernel
-        program.sources |= kernel.sources
-        per = chip.kind(kernel.kind).per_group if len(hosts) > 1 else 1
+        program.sources |= host.kernel.sources
+        per = chip.kind(host.kernel.kind).per_group if len(hosts) > 1 else 1
         for index in range(blocks * per):
-            core = program.core(index, kernel.kind)
-            block, sub = divmod(index, per)
-            recording = Recording(
-                kernel, ProgramSink(core, functional), host.places, limit, host.seconds
-            )
-            ids = (block, blocks, sub, per, memory.bytes)
-            host.process.reply(START.pack(*ids) + (1).to_bytes(8, "little"))
+            core = program.core(index, host.kernel.kind)
+            sink = NativeSink(core, functional, scheduler)
+            recording = Recording(host.kernel, sink, host.places, limit, host.seconds)
             recording.last = position
-            recording.follow(host.process, memory.bytes)
-            core.position = None
-            functional.release(core)
+            block, sub = divmod(index, per)
+            ids = (block, blocks, sub, per, memory.bytes)
+            tasks.append((core, partial(_run_block, host, recording, ids)))
+    scheduler.run(tasks)
+    for host in hosts:
         host.process.reply(START.pack(0, 0, 0, 0, 0) + bytes(8))
     for name, array in finish(program, functional).items():
         number = int(name.removeprefix("gm"))
         memory.arrays[number][:] = array.view(np.uint8).ravel()
         memory.written[number] = True
+
+
+def _run_block(host: _HostProcess, recording: Recording, ids: tuple[int, ...]) -> None:
+    """Let the host program start a block, and follow it to its end."""
+    with tempfile.TemporaryDirectory(prefix="vitruvian-") as folder:
+        channel = NamedChannel(folder, host.seconds)
+        try:
+            name = os.fsencode(folder)
+            if len(name) > 255:
+                raise UserError(f"TMPDIR must be a shorter path than {folder!r}")
+            start = START.pack(*ids) + (1).to_bytes(8, "little")
+            host.process.reply(start + name.ljust(256, b"\0"))
+            recording.follow(channel, ids[4])
+        finally:
+            channel.end()
+    sink = recording.sink
+    sink.core.position = None
+    if sink.functional is not None:
+        sink.functional.release(sink.core)

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -27,41 +28,22 @@ def _isolation() -> tuple[str, ...]:
     return words if done.returncode == 0 else ()
 
 
-class KernelProcess:
-    """A running kernel.
+class Channel:
+    """The pipes between the simulator and a kernel.
 
     Parameters
     ----------
-    program : Path
-        The compiled program.
-    gm_bytes : int
-        Bytes of the arrays in global memory, of which the process reserves two copies.
+    records : int
+        The descriptor that the kernel's records come from.
+    replies : int
+        The descriptor that takes the replies.
     seconds : int
-        Seconds of CPU time after which the process is stopped.
-    folder : str
-        The working directory.
-    file_bytes : int
-        The largest file that the process may write.
+        Half the seconds in which a record must come.
     """
 
-    def __init__(
-        self, program: Path, gm_bytes: int, seconds: int, folder: str = "/", file_bytes: int = 0
-    ):
-        memory = (_MEMORY + 2 * gm_bytes) >> 10
-        limits = f"ulimit -S -t {seconds}; ulimit -H -t {seconds + 2}; ulimit -v {memory}; "
-        limits += f'ulimit -f {file_bytes >> 9}; ulimit -c 0; ulimit -s 65536; exec "$@"'
-        self._seconds = seconds
-        self._process = subprocess.Popen(
-            ["sh", "-c", limits, "sh", *_isolation(), str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env={"LC_ALL": "C"},
-            bufsize=0,
-        )
+    def __init__(self, records: int, replies: int, seconds: int):
+        self._records, self._replies, self._seconds = records, replies, seconds
         self._buffer = b""
-        self._ended = False
 
     def next(self) -> Reader | None:
         """Return the next record, or None at the end of the process.
@@ -97,47 +79,106 @@ class KernelProcess:
 
     def reply(self, data: bytes) -> None:
         """Send bytes to the process; one that has ended takes none."""
-        stdin = self._process.stdin
-        assert stdin is not None  # it is a pipe
-        try:
+        with suppress(BrokenPipeError):
             while data:
-                data = data[stdin.write(data) or 0 :]
-        except BrokenPipeError:
-            pass
+                data = data[os.write(self._replies, data) :]
 
-    def end(self) -> int:
-        """Stop the process and return its exit status; a negative one is a signal."""
-        if self._process.poll() is None:
-            try:
-                # Its output has ended, so that it ends soon unless it is hostile.
-                self._process.wait(1.0 if self._ended else 0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-        status = self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        return status
+    def end(self) -> int | None:
+        """Close the pipes; the exit status is not known."""
+        os.close(self._records)
+        os.close(self._replies)
+        return None
 
     def _bytes(self, count: int) -> bytes:
-        stdout = self._process.stdout
-        assert stdout is not None  # it is a pipe
         while len(self._buffer) < count:
             deadline = time.monotonic() + 2 * self._seconds + 5
-            while not select.select([stdout], [], [], 1.0)[0]:
+            while not select.select([self._records], [], [], 1.0)[0]:
                 if time.monotonic() > deadline:
                     raise TimeoutError
-            part = os.read(stdout.fileno(), 1 << 16)
+            part = os.read(self._records, 1 << 16)
             if not part:
-                self._ended = True
                 return b""
             self._buffer += part
         data, self._buffer = self._buffer[:count], self._buffer[count:]
         return data
 
 
-def ending(status: int) -> str:
+class NamedChannel(Channel):
+    """The pipes of a process that another process starts, which finds them in a folder.
+
+    Parameters
+    ----------
+    folder : str
+        An empty folder.
+    seconds : int
+        As for ``Channel``.
+    """
+
+    def __init__(self, folder: str, seconds: int):
+        names = [os.path.join(folder, name) for name in ("records", "replies")]
+        for name in names:
+            os.mkfifo(name, 0o600)
+        # Nobody writes yet; select waits for the first byte all the same.
+        records = os.open(names[0], os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(records, True)
+        # Opened for both, because nobody reads yet.
+        super().__init__(records, os.open(names[1], os.O_RDWR), seconds)
+
+
+class KernelProcess(Channel):
+    """A running kernel.
+
+    Parameters
+    ----------
+    program : Path
+        The compiled program.
+    gm_bytes : int
+        Bytes of the arrays in global memory, of which the process reserves two copies.
+    seconds : int
+        Seconds of CPU time after which the process is stopped.
+    folder : str
+        The working directory.
+    file_bytes : int
+        The largest file that the process may write.
+    """
+
+    def __init__(
+        self, program: Path, gm_bytes: int, seconds: int, folder: str = "/", file_bytes: int = 0
+    ):
+        memory = (_MEMORY + 2 * gm_bytes) >> 10
+        limits = f"ulimit -S -t {seconds}; ulimit -H -t {seconds + 2}; ulimit -v {memory}; "
+        limits += f'ulimit -f {file_bytes >> 9}; ulimit -c 0; ulimit -s 65536; exec "$@"'
+        self._process = subprocess.Popen(
+            ["sh", "-c", limits, "sh", *_isolation(), str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env={"LC_ALL": "C"},
+            bufsize=0,
+        )
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None  # both are pipes
+        super().__init__(stdout.fileno(), stdin.fileno(), seconds)
+
+    def end(self) -> int | None:
+        """Stop the process and return its exit status; a negative one is a signal."""
+        with suppress(subprocess.TimeoutExpired):
+            # A process whose output has ended ends soon, unless it is hostile.
+            self._process.wait(0.5)
+        if self._process.poll() is None:
+            self._process.kill()
+        status = self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        return status
+
+
+def ending(status: int | None) -> str:
     """Return the words for the end of a process that sent no last record."""
+    if status is None:
+        return "it crashed or ended itself"
     if status < 0:
         try:
             return f"it was ended by {signal.Signals(-status).name}"

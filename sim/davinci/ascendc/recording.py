@@ -6,24 +6,49 @@ from contextlib import contextmanager
 from typing import Any
 
 from vitruvian.common.errors import UserError
-from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Address
+from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import Scalar, encode
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.chip.model import GM
+from vitruvian.sim.davinci.isa.operands import DTYPES
 
 from .calls import call_of
 from .compile import NativeKernel
 from .header import TYPES
 from .places import Places
-from .process import KernelProcess, ending
+from .process import Channel, KernelProcess, ending
 from .records import Reader, RecordError
 
 _DUMPED = {"G": GM, "U": "UB", "1": "L1", "C": "L0C"}
 
+#: The number of loads in a row after which a kernel gives way to other cores.
+_POLLS = 64
+
 #: The most elements of a DumpTensor.
 _MOST_DUMPED = 1 << 16
+
+
+class NativeSink(ProgramSink):
+    """A sink in which vcopy moves elements of 32 bits as such.
+
+    The instruction copies bits in lanes of 16 bits, so that the mask of 64 lanes is doubled.
+    """
+
+    def issue(self, call: IntrinsicCall) -> None:
+        """Append an intrinsic, as ``ProgramSink`` does."""
+        wide = call.name == "vcopy" and DTYPES[call.arguments["dst"].dtype].itemsize == 4
+        mask = self.mask
+        if wide and self.counting:
+            self.mask = 2 * (mask & 0x7FFFFFFF)
+        elif wide:
+            self.mask = sum(3 << 2 * lane for lane in range(64) if mask >> lane & 1)
+        try:
+            super().issue(call)
+        finally:
+            if wide:
+                self.mask = mask
 
 
 class Recording:
@@ -49,6 +74,7 @@ class Recording:
         self.kernel, self.sink, self.places = kernel, sink, places
         self.limit, self.seconds = limit, seconds
         self.issued = 0
+        self.polled = 0  # loads since the kernel last wrote to global memory
         self.printed = 0
         self.gm_bytes = 0
         self.last = SourcePosition(kernel.file, 1)
@@ -77,13 +103,13 @@ class Recording:
         finally:
             process.end()
 
-    def follow(self, process: KernelProcess, gm_bytes: int) -> None:
+    def follow(self, process: Channel, gm_bytes: int) -> None:
         """Take the records of a kernel to its end.
 
         Parameters
         ----------
-        process : KernelProcess
-            The process that runs the kernel.
+        process : Channel
+            The pipes of the process that runs the kernel.
         gm_bytes : int
             The bytes of global memory.
 
@@ -98,15 +124,9 @@ class Recording:
                 if record.kind == "E":
                     record.chain()
                     return
-                if record.kind == "Z":
-                    status = record.take("i")
-                    record.chain()
-                    break
                 self._take(record, process)
-            else:
-                status = process.end()
-        message = f"the kernel broke off after this line: {ending(status)}"
-        raise CceError(self.last, message)
+        why = ending(process.end())
+        raise CceError(self.last, f"the kernel broke off after this line: {why}")
 
     @contextmanager
     def watched(self) -> Generator[None]:
@@ -119,9 +139,7 @@ class Recording:
             message = f"the kernel must go on within {2 * self.seconds} s; it hangs after this line"
             raise CceError(self.last, message) from None
 
-    def _start(
-        self, process: KernelProcess, ids: tuple[int, ...], values: Mapping[str, Any]
-    ) -> None:
+    def _start(self, process: Channel, ids: tuple[int, ...], values: Mapping[str, Any]) -> None:
         """Check the compiled parameters and send the arguments."""
         record = process.next()
         if record is None or record.kind != "H":
@@ -141,12 +159,14 @@ class Recording:
         record.chain()
         process.reply(b"".join(reply))
 
-    def _take(self, record: Reader, process: KernelProcess) -> None:
+    def _take(self, record: Reader, process: Channel) -> None:
         kind = record.kind
         if kind == "I":
             name, arguments = record.intrinsic()
             position = self._at(record)
             self._count(position)
+            if "_to_gm" in name:  # others may wait for it
+                self.polled = 0
             self.sink.issue(call_of(name, arguments, self.gm_bytes, position))
         elif kind in "LS":
             self._access(record, process, store=kind == "S")
@@ -172,7 +192,7 @@ class Recording:
             message = f"the kernel must end within {self.limit} intrinsics and scalar accesses"
             raise CceError(position, f"{message}; it is here (--steps or limit= allows more)")
 
-    def _access(self, record: Reader, process: KernelProcess, *, store: bool) -> None:
+    def _access(self, record: Reader, process: Channel, *, store: bool) -> None:
         """Carry out a scalar access, in words of at most 8 bytes."""
         address, size = record.take("Q"), record.take("B")
         if size not in (1, 2, 4, 8, 16, 32, 64):
@@ -180,6 +200,10 @@ class Recording:
         data = record.take_bytes(size) if store else b""
         position = self._at(record)
         self._count(position)
+        self.polled = 0 if store else self.polled + 1
+        if self.polled >= _POLLS and self.sink.scheduler is not None:
+            self.polled = 0
+            self.sink.scheduler.give_way(self.sink.core)
         space = GM if address >= GM_BASE else "UB"
         self._check(space, address, size, position)
         word = min(size, 8)

@@ -93,7 +93,7 @@ def register(name: str, commands: Any) -> None:
     add_strict(parser)
     add_pictures(parser)
     add_json(parser, "the figures")
-    parser.set_defaults(run=_run, no_checks=False, core=None, chip="ascend910b")
+    parser.set_defaults(run=_run, no_checks=False, core=None, chip="ascend910b", scalar_flags=True)
 
 
 def _run(options: argparse.Namespace) -> int:

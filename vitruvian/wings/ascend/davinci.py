@@ -293,12 +293,15 @@ def simulated(options: argparse.Namespace, program: Any) -> "Report":
     if options.core:
         cube = core_product_of(options)
     if options.auto_sync:
-        from vitruvian.sim.davinci.checks.autosync import insert_barriers
+        from vitruvian.sim.davinci.checks.autosync import insert_barriers, insert_scalar_flags
 
         with _progress("inserting barriers"):
             count = insert_barriers(program)
         barriers = "barrier" if count == 1 else "barriers"
         print(f"--auto-sync: {count:,} {barriers} of V inserted", file=sys.stderr)
+        if getattr(options, "scalar_flags", False):
+            flags = insert_scalar_flags(program)
+            print(f"--auto-sync: {flags:,} flags before scalar accesses", file=sys.stderr)
     with _progress("simulating") as progress:
         checks = not options.no_checks
         return simulate(program, cube=cube, checks=checks, strict=options.strict, progress=progress)

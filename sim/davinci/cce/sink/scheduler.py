@@ -25,6 +25,7 @@ class _Task:
         self.sets: Counter[tuple[str, int]] = Counter()
         self.waits: Counter[tuple[str, int]] = Counter()
         self.needs: tuple[str, int] | None = None
+        self.polls = False  # it polls memory, and the others shall run first
         self.done = False
         self.error: BaseException | None = None
         self.go = threading.Semaphore(0)
@@ -63,8 +64,7 @@ class Scheduler:
         try:
             open_ = dict.fromkeys(self.tasks.values())  # in order; most tasks end in their turn
             while open_:
-                # If no core can go on, the first one runs on without its flag, see above.
-                task = next((t for t in open_ if self._can_go(t)), next(iter(open_)))
+                task = self._next(open_)
                 self._turn(task)
                 if task.error is not None:
                     raise task.error
@@ -73,7 +73,7 @@ class Scheduler:
         finally:
             self.stopping = True
             for task in self.tasks.values():
-                if task.needs is not None and not task.done:
+                if task.thread is not None and not task.done:
                     self._turn(task)
 
     def set(self, core: Core, mode: str, register: int) -> None:
@@ -92,6 +92,26 @@ class Scheduler:
             if self.stopping:
                 raise _Stop
         task.needs = None
+
+    def give_way(self, core: Core) -> None:
+        """Let the other cores run first, because a core polls memory."""
+        task = self.tasks[core]
+        if len(self.tasks) > 1:
+            task.polls = True
+            self.back.release()
+            task.go.acquire()
+            if self.stopping:
+                raise _Stop
+
+    def _next(self, tasks: Iterable[_Task]) -> _Task:
+        """Return the first kernel that can go on, and those that poll memory in turn."""
+        task = next((task for task in tasks if not task.polls and self._can_go(task)), None)
+        if task is None and (ready := [task for task in tasks if self._can_go(task)]):
+            for each in ready:
+                each.polls = False
+            task = ready[0]
+        # If no core can go on, the first one runs on without its flag, see ``run``.
+        return task or next(iter(tasks))
 
     def _turn(self, task: _Task) -> None:
         """Run one kernel until it waits or ends."""

@@ -1,6 +1,6 @@
 // A host program: its allocations and copies are requests, and its launches run block by block.
 #pragma once
-#include <sys/wait.h>
+#include <sys/prctl.h>
 
 namespace vitruvian {
 
@@ -61,6 +61,18 @@ inline void take_place(const uint64_t *start) {
     block_num = get_block_num();
 }
 
+// Open the pipes of a block, which the simulator has made in a folder.
+inline void open_pipes(const char *folder) {
+    char name[300];
+    snprintf(name, sizeof name, "%s/replies", folder);
+    int replies = open(name, O_RDONLY);
+    snprintf(name, sizeof name, "%s/records", folder);
+    int records = open(name, O_WRONLY);
+    if (replies < 0 || records < 0) _exit(7);
+    dup2(records, OUT);
+    dup2(replies, IN);
+}
+
 // Run a kernel on the blocks that the simulator names, each in a copy of this process.
 template <class F>
 __attribute__((noinline)) inline void run_blocks(const char *name, uint64_t blocks, F body) {
@@ -76,26 +88,22 @@ __attribute__((noinline)) inline void run_blocks(const char *name, uint64_t bloc
         uint64_t start[6];  // as of a kernel's start, and 1 if there is a further block
         receive(start, sizeof start);
         if (!start[5]) return;
+        char folder[256];
+        receive(folder, sizeof folder);
+        folder[255] = 0;
+        signal(SIGCHLD, SIG_IGN);  // nobody waits for the end of a block
         pid_t child = fork();
         if (child < 0) _exit(6);
-        if (child == 0) {
-            take_place(start);
-            reserve_memories();
-            body();
-            Record end('E');
-            end.send(0, nullptr);
-            flush();
-            _exit(0);
-        }
-        int status = 0;
-        waitpid(child, &status, 0);
-        if (status) {
-            Record died('Z');
-            died.put(static_cast<int32_t>(WIFSIGNALED(status) ? -WTERMSIG(status)
-                                                              : WEXITSTATUS(status)));
-            died.send(0, __builtin_frame_address(0));
-            flush();
-        }
+        if (child) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        open_pipes(folder);
+        take_place(start);
+        reserve_memories();
+        body();
+        Record end('E');
+        end.send(0, nullptr);
+        flush();
+        _exit(0);
     }
 }
 

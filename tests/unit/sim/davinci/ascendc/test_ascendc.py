@@ -11,6 +11,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.davinci.ascendc import build, compile_kernel
 from vitruvian.sim.davinci.cce import CceError
+from vitruvian.sim.davinci.checks.autosync import insert_scalar_flags
 
 KERNELS = Path(__file__).parent / "kernels"
 CHIP = load_chip("ascend910b")
@@ -152,3 +153,46 @@ def test_other_chips_are_refused():
     """The macros of the device's compiler are known for two chips."""
     with pytest.raises(UserError, match="--chip must be one of ascend910b, ascend910 for AscendC"):
         compile_kernel(str(KERNELS / "scalars.cpp"), load_chip("ascend310"), kernel="loop")
+
+
+def test_cores_that_wait_for_flags_of_others():
+    """Each kind of core is compiled for itself, and sees what the other wrote before its flag."""
+    source = str(KERNELS / "mixed.cpp")
+    kernels = {k: compile_kernel(source, CHIP, kernel="flags", kind=k) for k in CHIP.kinds}
+    program, functional = build(kernels, CHIP, {"x": np.zeros(32, np.int32)}, blocks=2)
+    expected = [[5, 10, 10, 20], [6, 12, 12, 24]]
+    assert functional.read("x").reshape(2, 16)[:, :4].tolist() == expected
+    report = simulate(program)
+    assert report.outputs["x"].reshape(2, 16)[:, :4].tolist() == expected and not report.findings
+
+
+def test_cores_that_poll_memory():
+    """A core that polls gives way to the core that it waits for; alone it ends at the limit."""
+    x = np.zeros(32, np.int32)
+    _, functional = run("mixed.cpp", {"x": x}, kernel="polls", blocks=4, limit=2000)
+    assert functional.read("x")[::8].tolist() == [4, 3, 2, 1]
+    with pytest.raises(CceError, match="must end within 2000 intrinsics"):
+        run("mixed.cpp", {"x": x}, kernel="never", blocks=2, limit=2000)
+
+
+@pytest.mark.parametrize("counting", [0, 1])
+def test_vcopy_moves_elements_of_32_bits(counting):
+    """The mask counts elements of the pointers' type, of the 128 that two repeats have."""
+    x = np.arange(1, 129, dtype=np.int32)
+    arguments = {"x": x, "y": np.zeros(128, np.int32), "counting": counting}
+    _, functional = run("scalars.cpp", arguments, kernel="copies")
+    kept = np.arange(128) < 70 if counting else np.arange(128) % 64 < 40
+    assert np.array_equal(functional.read("y"), np.where(kept, x, -1))
+
+
+def test_the_compiler_orders_scalar_accesses():
+    """The flags that the device's compiler inserts remove the race, and no other finding."""
+    words = np.zeros(48, np.uint8)
+    arguments = {"x": np.ones(128, np.float16), "out": np.zeros(1, np.float32), "words": words}
+    program, _ = run("scalars.cpp", arguments, kernel="loop", defines={"WITHOUT_FLAG": "1"})
+    assert insert_scalar_flags(program) > 0
+    assert not simulate(program).findings
+    bare, _ = run("scalars.cpp", arguments, kernel="loop", defines={"WITHOUT_COPY_FLAG": "1"})
+    insert_scalar_flags(bare)
+    races = [f.message for f in simulate(bare).findings if f.check == "race"]
+    assert races and all("vadd" in message and "scalar" not in message for message in races)

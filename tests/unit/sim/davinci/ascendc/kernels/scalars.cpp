@@ -37,8 +37,10 @@ extern "C" __global__ __aicore__ void loop(__gm__ half *x, __gm__ float *out, __
     GlobalTensor<half> gm;
     gm.SetGlobalBuffer(x, 128);
     DataCopy(a, gm, 128);
+#ifndef WITHOUT_COPY_FLAG
     SetFlag<HardEvent::MTE2_V>(0);
     WaitFlag<HardEvent::MTE2_V>(0);
+#endif
     Add(a, a, a, 128);
 #ifndef WITHOUT_FLAG
     SetFlag<HardEvent::V_S>(0);
@@ -53,4 +55,24 @@ extern "C" __global__ __aicore__ void loop(__gm__ half *x, __gm__ float *out, __
 
 template <class T, int n> __global__ __aicore__ void filled(__gm__ T *x) {
     for (int i = 0; i < n; i++) x[i] = T(GetBlockIdx() * 10 + i);
+}
+
+// Copy 40 elements of each of two repeats, or 70 elements, over −1.
+extern "C" __global__ __aicore__ void copies(__gm__ int32_t *x, __gm__ int32_t *y, int32_t counting) {
+    LocalTensor<int32_t> a(TPosition::VECCALC, 0, 128), b(TPosition::VECCALC, 512, 128);
+    GlobalTensor<int32_t> from, to;
+    from.SetGlobalBuffer(x, 128);
+    to.SetGlobalBuffer(y, 128);
+    DataCopy(a, from, 128);
+    Duplicate(b, -1, 128);
+    pipe_barrier(PIPE_ALL);
+    if (counting) {
+        set_mask_count();
+        set_vector_mask(0, 70);
+    } else {
+        set_vector_mask(0, (1ull << 40) - 1);
+    }
+    vcopy(b.GetPhyAddr(), a.GetPhyAddr(), 2, 1, 1, 8, 8);
+    pipe_barrier(PIPE_ALL);
+    DataCopy(to, b, 128);
 }

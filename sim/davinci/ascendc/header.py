@@ -49,8 +49,8 @@ _READ_BACK = {"set_ctrl": 0, "set_fpc": 1}
 #: Intrinsics that libraries name and the simulator does not have.
 _MISSING = """__ib_set_stub __ib_wait_stub __sync_all_stub copy_cbuf_to_fbuf create_cbuf_matrix
     get_acc_val get_max_min_cnt get_rsvd_cnt get_vms4_sr hset_flag hwait_flag img2colv2_cbuf_to_cb
-    img2colv2_cbuf_to_ca_s4 ld_dev load_cbuf_to_ca_s4 load_cbuf_to_cb_s4 load_cbuf_to_cb_sp
-    load_cbuf_to_cb_transpose_s4 mad_sp st_dev vconv_f162s4 vconv_f162s4a
+    img2colv2_cbuf_to_ca_s4 load_cbuf_to_ca_s4 load_cbuf_to_cb_s4 load_cbuf_to_cb_sp
+    load_cbuf_to_cb_transpose_s4 mad_s4 mad_sp vconv_f162s4 vconv_f162s4a
     vconv_f162s4c vconv_f162s4f vconv_f162s4r vconv_f162s4z vconv_f322f32a vconv_f322f32c
     vconv_f322f32f vconv_f322f32r vconv_f322f32z vconv_s42f16 vld_va_reg vmulconv_f162s8
     vmulconv_f162u8 set_data_exp_0 set_data_exp_1 set_data_exp_2 set_data_exp_3""".split()
@@ -90,7 +90,7 @@ def intrinsics_header() -> str:
         lines.append(_template(number, name))
     for name in (*_MISSING, *_IGNORED):
         # g++ drops the value of a call in ``return call();`` of a function without a value.
-        result = "uint64_t" if name.startswith(("get_", "ld_")) else "void"
+        result = "uint64_t" if name.startswith("get_") else "void"
         body = f'vitruvian::missing("{name}"); ' if name in _MISSING else ""
         body += "return 0;" if result != "void" else ""
         lines.append(f"template <class... A> inline {result} {name}(A...) {{ {body} }}")

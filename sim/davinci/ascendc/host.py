@@ -20,7 +20,7 @@ from vitruvian.sim.davinci.semantics import Functional
 from .build import SECONDS, START
 from .compile import NativeKernel
 from .places import Places
-from .process import KernelProcess, NamedChannel, ending
+from .process import KernelProcess, NamedPipes, ending
 from .recording import NativeSink, Recording
 from .records import PART, Reader, RecordError
 
@@ -276,7 +276,7 @@ def _launch(
 def _run_block(host: _HostProcess, recording: Recording, ids: tuple[int, ...]) -> None:
     """Let the host program start a block, and follow it to its end."""
     with tempfile.TemporaryDirectory(prefix="vitruvian-") as folder:
-        channel = NamedChannel(folder, host.seconds)
+        channel = NamedPipes(folder, host.seconds)
         try:
             name = os.fsencode(folder)
             if len(name) > 255:

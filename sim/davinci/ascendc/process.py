@@ -28,7 +28,7 @@ def _isolation() -> tuple[str, ...]:
     return words if done.returncode == 0 else ()
 
 
-class Channel:
+class KernelPipes:
     """The pipes between the simulator and a kernel.
 
     Parameters
@@ -103,7 +103,7 @@ class Channel:
         return data
 
 
-class NamedChannel(Channel):
+class NamedPipes(KernelPipes):
     """The pipes of a process that another process starts, which finds them in a folder.
 
     Parameters
@@ -111,7 +111,7 @@ class NamedChannel(Channel):
     folder : str
         An empty folder.
     seconds : int
-        As for ``Channel``.
+        As for ``KernelPipes``.
     """
 
     def __init__(self, folder: str, seconds: int):
@@ -125,7 +125,7 @@ class NamedChannel(Channel):
         super().__init__(records, os.open(names[1], os.O_RDWR), seconds)
 
 
-class KernelProcess(Channel):
+class KernelProcess(KernelPipes):
     """A running kernel.
 
     Parameters

@@ -18,7 +18,7 @@ from .calls import call_of
 from .compile import NativeKernel
 from .header import TYPES
 from .places import Places
-from .process import Channel, KernelProcess, ending
+from .process import KernelPipes, KernelProcess, ending
 from .records import Reader, RecordError
 
 _DUMPED = {"G": GM, "U": "UB", "1": "L1", "C": "L0C"}
@@ -103,12 +103,12 @@ class Recording:
         finally:
             process.end()
 
-    def follow(self, process: Channel, gm_bytes: int) -> None:
+    def follow(self, process: KernelPipes, gm_bytes: int) -> None:
         """Take the records of a kernel to its end.
 
         Parameters
         ----------
-        process : Channel
+        process : KernelPipes
             The pipes of the process that runs the kernel.
         gm_bytes : int
             The bytes of global memory.
@@ -139,7 +139,7 @@ class Recording:
             message = f"the kernel must go on within {2 * self.seconds} s; it hangs after this line"
             raise CceError(self.last, message) from None
 
-    def _start(self, process: Channel, ids: tuple[int, ...], values: Mapping[str, Any]) -> None:
+    def _start(self, process: KernelPipes, ids: tuple[int, ...], values: Mapping[str, Any]) -> None:
         """Check the compiled parameters and send the arguments."""
         record = process.next()
         if record is None or record.kind != "H":
@@ -159,7 +159,7 @@ class Recording:
         record.chain()
         process.reply(b"".join(reply))
 
-    def _take(self, record: Reader, process: Channel) -> None:
+    def _take(self, record: Reader, process: KernelPipes) -> None:
         kind = record.kind
         if kind == "I":
             name, arguments = record.intrinsic()
@@ -192,7 +192,7 @@ class Recording:
             message = f"the kernel must end within {self.limit} intrinsics and scalar accesses"
             raise CceError(position, f"{message}; it is here (--steps or limit= allows more)")
 
-    def _access(self, record: Reader, process: Channel, *, store: bool) -> None:
+    def _access(self, record: Reader, process: KernelPipes, *, store: bool) -> None:
         """Carry out a scalar access, in words of at most 8 bytes."""
         address, size = record.take("Q"), record.take("B")
         if size not in (1, 2, 4, 8, 16, 32, 64):

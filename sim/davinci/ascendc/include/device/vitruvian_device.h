@@ -88,6 +88,16 @@ inline int64_t conv_f322s32f(float x) { return static_cast<int64_t>(floorf(x)); 
 inline int64_t conv_f322s32c(float x) { return static_cast<int64_t>(ceilf(x)); }
 inline int64_t conv_f322s32z(float x) { return static_cast<int64_t>(truncf(x)); }
 
+// Scalar accesses past the cache, which is not modelled; only the offset 0 is known.
+template <class T, class N> inline T ld_dev(T *place, N offset) {
+    if (offset) vitruvian::missing("ld_dev with an offset");
+    return *place;
+}
+template <class V, class T, class N> inline void st_dev(V value, T *place, N offset) {
+    if (offset) vitruvian::missing("st_dev with an offset");
+    *place = static_cast<T>(value);
+}
+
 // Rounded to odd: an inexact result has its last bit set.
 inline half conv_f322f16o(float x) {
     half result = static_cast<half>(x);

@@ -195,4 +195,4 @@ def test_the_compiler_orders_scalar_accesses():
     bare, _ = run("scalars.cpp", arguments, kernel="loop", defines={"WITHOUT_COPY_FLAG": "1"})
     insert_scalar_flags(bare)
     races = [f.message for f in simulate(bare).findings if f.check == "race"]
-    assert races and all("vadd" in message and "scalar" not in message for message in races)
+    assert races and all("vadd" in message and "scalar_load" not in message for message in races)

@@ -112,6 +112,8 @@ class Report:
         The source texts of a kernel by file name; other files are read when they are needed.
     core : CoreRun, optional
         What the program did on the RTL, with the counters of its units.
+    advice : dict, optional
+        What to change and what it gains (``sim.roofline.advice``), in values that JSON has.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Report:
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
     core: "CoreRun | None" = None
+    advice: dict[str, Any] | None = None
 
     @property
     def total_s(self) -> float:
@@ -260,6 +263,7 @@ class Report:
             "critical_path_s": self.critical_units(),
             "lines": [line.as_dict() for line in self.lines()],
             "findings": [{"check": f.check, "message": f.message} for f in self.findings],
+            **({} if self.advice is None else {"advice": self.advice}),
         }
 
     def _places(self) -> str:

@@ -217,6 +217,12 @@ def add_pictures(group: Any, *, timeline: str = "--trace") -> None:
         "counts, times and bytes (N is 10 if it is not given).",
     )
     group.add_argument(
+        "--advise",
+        action="store_true",
+        help="Leave out each flag and barrier, make each unit and bus twice as fast, and print "
+        "what this run does not need and what each change gains, by further simulations.",
+    )
+    group.add_argument(
         "--timeline", action="store_true", help="Print a line that shows when each unit is busy."
     )
 
@@ -242,8 +248,7 @@ def run(options: argparse.Namespace) -> int:
             names, hint = f"{len(KERNELS)} names", near
         raise UserError(f"KERNEL must be one of {names}, not {shortened(name)}{hint}")
     one_of("--cube", options.cube, CUBES)
-    if options.strict and options.no_checks:
-        raise UserError("--strict must come without --no-checks")
+    refuse_unchecked(options)
     if options.command == "trace" and options.trace is None:
         try:
             options.trace = _TRACE(f"{name}.json")
@@ -268,6 +273,13 @@ def run(options: argparse.Namespace) -> int:
         raise  # the message has the name of the file
     except (ValueError, Deadlock) as error:
         raise UserError(f"{name}: {error}") from None
+
+
+def refuse_unchecked(options: argparse.Namespace) -> None:
+    """Raise an error if an option needs the checks, and there are none."""
+    for name in ("strict", "advise"):
+        if getattr(options, name) and options.no_checks:
+            raise UserError(f"--{name} must come without --no-checks")
 
 
 def _multiplies(program: "Program") -> bool:
@@ -327,7 +339,7 @@ def show(options: argparse.Namespace, instance: "KernelInstance") -> "tuple[int,
     report : Report
     """
     report = simulated(options, instance.program)
-    console = _output(options, report)
+    console = _output(options, report, instance.program)
     figures: dict[str, Any] = {"cube": options.cube, **report.as_dict()}
     peak = float(report.chip.peak_operations())
     # Only products in FP16 compare with the peak that data sheets state.
@@ -376,13 +388,20 @@ def check_outputs(options: argparse.Namespace) -> None:
         taken[path] = name
 
 
-def _output(options: argparse.Namespace, report: "Report") -> "Console":
+def _output(options: argparse.Namespace, report: "Report", program: Any) -> "Console":
     """Print the report, write the trace and the chart, and return the console."""
     from vitruvian.sim.davinci.report.counting import write_counters
     from vitruvian.sim.davinci.report.trace import gantt, timeline, write_trace
 
     console = _console(options)
     console.print(report.text(options.lines or 0), markup=False, soft_wrap=True)
+    if options.advise:
+        from vitruvian.sim.roofline.advice import advise
+
+        with _progress("advising") as progress:
+            advice = advise(program, report, strict=options.strict, progress=progress)
+        report.advice = advice.as_dict()
+        console.print(advice.text(), markup=False, soft_wrap=True)
     if options.timeline:
         console.print(timeline(report), markup=False, soft_wrap=True)
     if options.trace:
@@ -405,7 +424,7 @@ def _output(options: argparse.Namespace, report: "Report") -> "Console":
 
 def show_report(options: argparse.Namespace, report: "Report", program: Any) -> "Console":
     """Print a report and the output of the kernel, and return the console."""
-    console = _output(options, report)
+    console = _output(options, report, program)
     _show_prints(console, program)
     return console
 

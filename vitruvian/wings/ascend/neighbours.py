@@ -112,8 +112,7 @@ def run(options: argparse.Namespace) -> int:
     # Early exit follows the data, so that another rounding would take other branches than the
     # program was built for.
     one_of("--cube", options.cube, [cube for cube in davinci.CUBES if cube != "fast"])
-    if options.strict and options.no_checks:
-        raise UserError("--strict must come without --no-checks")
+    davinci.refuse_unchecked(options)
     if options.out and options.cube == "none":
         raise UserError("--out must come without --cube none, which computes no data")
     davinci.check_outputs(options)

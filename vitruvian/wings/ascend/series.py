@@ -84,8 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from vitruvian.sim.ops.series import built, divergence, inaccuracies
 
     one_of("--cube", options.cube, davinci.CUBES)
-    if options.strict and options.no_checks:
-        raise UserError("--strict must come without --no-checks")
+    davinci.refuse_unchecked(options)
     if options.out and options.cube == "none":
         raise UserError("--out must come without --cube none, which computes no data")
     davinci.check_outputs(options)

@@ -20,6 +20,7 @@ FACE = (
     "vitruvian.cli",
     "vitruvian.commands",
     "vitruvian.formats",
+    "vitruvian.functions",
     "vitruvian.jax",
     "vitruvian.machines",
     "vitruvian.ops",

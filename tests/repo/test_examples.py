@@ -15,7 +15,7 @@ from benchmarks import house
 from tests.repo.rules import modules
 
 FACES = ("vitruvian", "vitruvian.formats", "vitruvian.machines", "vitruvian.ops")
-FACES += ("vitruvian.plans", "vitruvian.reductions", "vitruvian.sparse")
+FACES += ("vitruvian.functions", "vitruvian.plans", "vitruvian.reductions", "vitruvian.sparse")
 
 #: Functions that users type and that no face has.
 MORE = (
@@ -80,7 +80,9 @@ def test_the_example_of_a_function_runs(name):
     assert failures(name, FUNCTIONS[name]) == 0
 
 
-@pytest.mark.parametrize("face", ["formats", "machines", "plans", "reductions", "sparse"])
+@pytest.mark.parametrize(
+    "face", ["formats", "functions", "machines", "plans", "reductions", "sparse"]
+)
 def test_the_example_of_a_face_runs(face):
     assert failures(face, importlib.import_module(f"vitruvian.{face}")) == 0
 

@@ -86,7 +86,7 @@ class RecordedCall:
         """Return True if a plan gives some of the samples of all kinds."""
         return all(
             np.array_equal(self.results(plan, kind, some), measured[some])
-            for kind, measured in reversed(self.samples.items())
+            for kind, measured in reversed(list(self.samples.items()))
         )
 
     def _more(self, rows: np.ndarray, columns: np.ndarray) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _in_slices(plan: Plan, k: int, slices: str) -> Plan:
 
 
 def _contiguous(k: int) -> Iterator[tuple[int, ...]]:
-    seen = {(0,)}
+    seen: set[tuple[int, ...]] = {(0,)}
     for tile in _TILES:
         for many in range(2, min(_MOST_SLICES, -(-k // tile)) + 1):
             starts = contiguous(k, many, tile)

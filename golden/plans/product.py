@@ -123,8 +123,10 @@ def dots(
     if x.ndim != 2 or x.shape != y.shape:
         raise ValueError(f"a and b must be matrices of one shape, not {x.shape} and {y.shape}")
     spec, (count, terms) = plan.spec, x.shape
-    blocks = (-(-terms // BLOCK),) if plan.scales == "block" else ()
-    first, second = _checked_factors(plan, (scale_a, scale_b), ((count, *blocks),) * 2)
+    shape: tuple[int, ...] = (count,)
+    if plan.scales == "block":
+        shape = (count, -(-terms // BLOCK))
+    first, second = _checked_factors(plan, (scale_a, scale_b), (shape, shape))
     added = _bias(plan, bias, count)
     values = x.dtype.kind not in "iu"
     x, y = codes_of(x, spec.input, "a"), codes_of(y, spec.input_b, "b")

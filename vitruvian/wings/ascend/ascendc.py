@@ -20,14 +20,13 @@ from vitruvian.wings.ascend.cce_arrays import ExpectedArray, expectations
 from vitruvian.wings.ascend.davinci import (
     CUBES,
     add_arrays,
-    add_pictures,
-    add_strict,
     check_outputs,
     run_text,
     show_report,
     simulated,
     tell_compiling,
 )
+from vitruvian.wings.ascend.report_options import add_pictures, add_strict
 
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Chip, Program

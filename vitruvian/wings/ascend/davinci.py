@@ -26,6 +26,7 @@ from vitruvian.wings.ascend.cce import (
 )
 from vitruvian.wings.ascend.cce_arrays import ExpectedArray
 from vitruvian.wings.ascend.core import add_core, core_product_of, on_core
+from vitruvian.wings.ascend.report_options import TRACE, add_pictures, add_strict
 from vitruvian.wings.ascend.riscv import add_feed, check_feed
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
     from vitruvian.sim.davinci import Program, Report
     from vitruvian.sim.kernels import KernelInstance
-
-_TRACE = output_path(".json", ".json.gz")
 
 _EXAMPLES = """Examples:
   vitruvian kernel matmul --size 256x256x256 --cube rtl
@@ -167,66 +166,6 @@ def _add_tiling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_strict(group: Any) -> None:
-    """Add the option ``--strict`` to a parser or an argument group."""
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        help="Report dependent instructions of a queue without a pipe_barrier between them, even "
-        "if the chip makes the second one wait. The device's compiler inserts those of the vector "
-        "unit by default (--cce-auto-sync): see --auto-sync.",
-    )
-    group.add_argument(
-        "--auto-sync",
-        action="store_true",
-        help="Insert a pipe_barrier before each vector instruction that depends on an earlier one, "
-        "as the device's compiler does by default.",
-    )
-
-
-def add_pictures(group: Any, *, timeline: str = "--trace") -> None:
-    """Add the options of the files that a report is written to to a parser or an argument group."""
-    group.add_argument(
-        timeline,
-        dest="trace",
-        type=_TRACE,
-        metavar="FILE",
-        help="Write the timeline to this file, for ui.perfetto.dev (.json, .json.gz"
-        + ("; default: KERNEL.json)." if timeline == "--out" else ")."),
-    )
-    group.add_argument(
-        "--gantt",
-        type=output_path(".svg", ".png", ".json"),
-        metavar="FILE",
-        help="Draw the timeline as a Gantt chart to this file (.svg, .png, or .json for its data).",
-    )
-    group.add_argument(
-        "--csv",
-        type=output_path(folder=True),
-        metavar="FOLDER",
-        help="Write the counters of each core into this folder, as tables with the columns of "
-        "msprof (op_summary.csv, PipeUtilization.csv, Memory.csv, …).",
-    )
-    group.add_argument(
-        "--lines",
-        nargs="?",
-        type=at_least(1),
-        const=10,
-        metavar="N",
-        help="Print the N lines of the source that the total time depends on most, with their "
-        "counts, times and bytes (N is 10 if it is not given).",
-    )
-    group.add_argument(
-        "--advise",
-        action="store_true",
-        help="Leave out each flag and barrier, make each unit and bus twice as fast, and print "
-        "what this run does not need and what each change gains, by further simulations.",
-    )
-    group.add_argument(
-        "--timeline", action="store_true", help="Print a line that shows when each unit is busy."
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Run or trace a kernel and return the exit code.
 
@@ -251,7 +190,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_unchecked(options)
     if options.command == "trace" and options.trace is None:
         try:
-            options.trace = _TRACE(f"{name}.json")
+            options.trace = TRACE(f"{name}.json")
         except argparse.ArgumentTypeError as error:
             raise UserError(f"--out {error}") from None
     check_outputs(options)

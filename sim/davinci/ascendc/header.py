@@ -62,6 +62,7 @@ _IGNORED = """set_mov_pad_val asc_prof_start asc_prof_stop dc_preload preload ge
     get_icache_prl_st get_pc trap""".split()
 
 
+@cache
 def names() -> tuple[str, ...]:
     """Return the intrinsics of the table; a record has the index of one."""
     return tuple(sorted(intrinsic_table()))

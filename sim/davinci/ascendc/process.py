@@ -43,7 +43,7 @@ class KernelPipes:
 
     def __init__(self, records: int, replies: int, seconds: int):
         self._records, self._replies, self._seconds = records, replies, seconds
-        self._buffer = b""
+        self._buffer, self._read = b"", 0  # and the number of its bytes that were read
 
     def next(self) -> Reader | None:
         """Return the next record, or None at the end of the process.
@@ -90,7 +90,7 @@ class KernelPipes:
         return None
 
     def _bytes(self, count: int) -> bytes:
-        while len(self._buffer) < count:
+        while len(self._buffer) - self._read < count:
             deadline = time.monotonic() + 2 * self._seconds + 5
             while not select.select([self._records], [], [], 1.0)[0]:
                 if time.monotonic() > deadline:
@@ -98,9 +98,10 @@ class KernelPipes:
             part = os.read(self._records, 1 << 16)
             if not part:
                 return b""
-            self._buffer += part
-        data, self._buffer = self._buffer[:count], self._buffer[count:]
-        return data
+            self._buffer, self._read = self._buffer[self._read :] + part, 0
+        start = self._read
+        self._read += count
+        return self._buffer[start : self._read]
 
 
 class NamedPipes(KernelPipes):

@@ -26,6 +26,9 @@ _DUMPED = {"G": GM, "U": "UB", "1": "L1", "C": "L0C"}
 #: The number of loads in a row after which a kernel gives way to other cores.
 _POLLS = 64
 
+#: The most calls that a kernel's records keep.
+_MOST_CALLS = 1 << 16
+
 #: The most elements of a DumpTensor.
 _MOST_DUMPED = 1 << 16
 
@@ -74,6 +77,7 @@ class Recording:
         self.kernel, self.sink, self.places = kernel, sink, places
         self.limit, self.seconds = limit, seconds
         self.issued = 0
+        self._calls: dict[bytes, IntrinsicCall] = {}
         self.polled = 0  # loads since the kernel last wrote to global memory
         self.printed = 0
         self.gm_bytes = 0
@@ -162,12 +166,12 @@ class Recording:
     def _take(self, record: Reader, process: KernelPipes) -> None:
         kind = record.kind
         if kind == "I":
-            name, arguments = record.intrinsic()
-            position = self._at(record)
-            self._count(position)
-            if "_to_gm" in name:  # others may wait for it
+            call = self._call(record)
+            self.last = call.position
+            self._count(call.position)
+            if "_to_gm" in call.name:  # others may wait for it
                 self.polled = 0
-            self.sink.issue(call_of(name, arguments, self.gm_bytes, position))
+            self.sink.issue(call)
         elif kind in "LS":
             self._access(record, process, store=kind == "S")
         elif kind == "P":
@@ -181,6 +185,16 @@ class Recording:
             self._dump(record)
         else:
             self._stop(record)
+
+    def _call(self, record: Reader) -> IntrinsicCall:
+        """Return the call of an intrinsic; equal records of one place have equal calls."""
+        known = self._calls.get(record.data)
+        if known is None:
+            name, arguments = record.intrinsic()
+            known = call_of(name, arguments, self.gm_bytes, self._at(record))
+            if len(self._calls) < _MOST_CALLS:
+                self._calls[record.data] = known
+        return known
 
     def _at(self, record: Reader) -> SourcePosition:
         self.last = self.places.position(record.chain())

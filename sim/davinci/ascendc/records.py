@@ -45,32 +45,37 @@ class Reader:
     ----------
     data : bytes
         The record without its size.
+
+    Attributes
+    ----------
+    kind : str
+        The letter of the record's kind; "" for an empty record.
     """
 
     def __init__(self, data: bytes):
-        self._data, self._at = data, 1
+        self.data, self._at = data, 1
         self.kind = chr(data[0]) if data else ""
 
     def take(self, form: str) -> Any:
         """Return the next field, of a letter of ``struct``."""
         size = struct.calcsize(f"<{form}")
-        if self._at + size > len(self._data):
+        if self._at + size > len(self.data):
             raise RecordError("a record ends too early")
-        (value,) = struct.unpack_from(f"<{form}", self._data, self._at)
+        (value,) = struct.unpack_from(f"<{form}", self.data, self._at)
         self._at += size
         return value
 
     def take_bytes(self, count: int) -> bytes:
         """Return the next bytes."""
-        if count > len(self._data) - self._at:
+        if count > len(self.data) - self._at:
             raise RecordError("a record ends too early")
         self._at += count
-        return self._data[self._at - count : self._at]
+        return self.data[self._at - count : self._at]
 
     def chain(self) -> bytes:
         """Return the chain of calls, which ends the record."""
         chain = self.take_bytes(8 * self.take("B"))
-        if self._at != len(self._data):
+        if self._at != len(self.data):
             raise RecordError("a record is too long")
         return chain
 

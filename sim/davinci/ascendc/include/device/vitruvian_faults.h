@@ -43,7 +43,8 @@ inline unsigned vector_bytes(unsigned opcode, unsigned prefix, bool wide, unsign
 inline Access decode(const uint8_t *at, bool writes) {
     Access access;
     unsigned prefix = 0, rex = 0, full = 16;
-    bool narrow = false, two = false;
+    bool narrow = false;
+    bool general = false;  // the other operand is a general register
     for (;; at++) {
         if (*at == 0x66) { narrow = true; if (!prefix) prefix = 0x66; }
         else if (*at == 0xF2 || *at == 0xF3) prefix = *at;
@@ -68,7 +69,6 @@ inline Access decode(const uint8_t *at, bool writes) {
         full = last & 4 ? 32 : 16;
         access.bytes = vector_bytes(*at++, prefix, wide, full);
     } else if (*at == 0x0F) {
-        two = true;
         unsigned opcode = *++at;
         at++;
         if (opcode == 0xB6 || opcode == 0xBE) access.bytes = 1;
@@ -97,6 +97,8 @@ inline Access decode(const uint8_t *at, bool writes) {
         if (!known) return access;
         access.bytes = opcode == 0x63 ? 4 : opcode == 0x83 || opcode & 1 ? whole : 1;
         access.updates = writes && !store;
+        // The others have an immediate operand or none.
+        general = opcode < 0x40 || (opcode >= 0x84 && opcode <= 0x8B);
     }
     unsigned modrm = *at++, field = modrm >> 3 & 7, rm = modrm & 7;
     if (modrm >> 6 == 3) access.bytes = 0;
@@ -110,9 +112,8 @@ inline Access decode(const uint8_t *at, bool writes) {
     } else if (rm == 5 && modrm >> 6 == 0) return Access{};
     unsigned base = rm | (rex & 1 ? 8 : 0);
     // Neither a moved index nor a moved register that is stored would be right.
-    bool shared = index == base || (writes && !two && (field | (rex & 4 ? 8 : 0)) == base);
-    bool immediate = !two && access.bytes && full == 16 && writes && !access.updates;
-    if (index == base || (shared && !immediate)) return Access{};
+    bool stored = writes && general && (field | (rex & 4 ? 8 : 0)) == base;
+    if (index == base || stored) return Access{};
     access.base = base == 4 ? -1 : REGISTERS[base];
     return access;
 }

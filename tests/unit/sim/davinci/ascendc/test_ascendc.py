@@ -45,6 +45,16 @@ def test_scalar_accesses_of_every_type():
     assert {i.position.line for core in program for i in core.instructions} <= set(range(12, 24))
 
 
+def test_instructions_that_update_their_place():
+    """The data are loaded before they are changed, and both sides of a copy are moved."""
+    x, y = np.array([1, 10], np.int32), np.array([5, 6, 0, 0], np.uint64)
+    program, functional = run("scalars.cpp", {"x": x, "y": y}, kernel="updates")
+    assert functional.read("x").tolist() == [1, 13]
+    assert functional.read("y").tolist() == [5, 2**64 - 7, 5, 2**64 - 7]
+    ops = [i.op for core in program for i in core.instructions]
+    assert (ops.count("scalar_load"), ops.count("scalar_store")) == (4, 4)
+
+
 @pytest.mark.parametrize("flag", [True, False])
 def test_a_loop_on_data(flag):
     """The kernel sees what the vector unit wrote; without the flag, a race is found at the line."""

@@ -37,6 +37,14 @@ def test_random_bytes_are_refused_or_read():
     assert min(kinds.values()) > 100
 
 
+@pytest.mark.parametrize("data", [b"P\x64\0\0\0abc", b"P\3", b"", b"E\2" + bytes(8)])
+def test_a_record_that_ends_too_early(data):
+    """No field reaches beyond the end of its record."""
+    record = Reader(data)
+    with pytest.raises(RecordError, match="ends too early"):
+        record.text() if record.kind == "P" else record.chain()
+
+
 def pointer(value, type=HALF):
     return Argument("p", type, value)
 

@@ -76,3 +76,13 @@ extern "C" __global__ __aicore__ void copies(__gm__ int32_t *x, __gm__ int32_t *
     pipe_barrier(PIPE_ALL);
     DataCopy(to, b, 128);
 }
+
+// One instruction that reads and writes its place, one of eight bytes, and a copy of words.
+extern "C" __global__ __aicore__ void updates(__gm__ int32_t *x, __gm__ uint64_t *y) {
+    asm volatile("addl $3, (%0)" ::"r"(x + 1) : "memory");
+    asm volatile("notq 8(%0)" ::"r"(y) : "memory");
+    auto *to = y + 2;
+    auto *from = y;
+    int64_t count = 2;
+    asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(count)::"memory");
+}

@@ -16,11 +16,16 @@ class TileOrder:
     ----------
     each, lanes, warps : int
         ``sizePerThread``, ``threadsPerWarp`` and ``warpsPerCTA`` along the axis; powers of two.
+    pairs : bool
+        If False, a thread adds its registers in their order, as Triton 3.6 does (measured). If
+        True, it adds neighbours, then neighbouring sums, and so on, as the code does that the
+        compiler of Triton 3.8 writes.
     """
 
     each: int
     lanes: int
     warps: int = 1
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         for name in ("each", "lanes", "warps"):
@@ -33,12 +38,12 @@ class TileOrder:
 def add_tile(x: np.ndarray, order: TileOrder) -> np.ndarray:
     """Return the sums along the last axis as ``tl.sum`` of float32 adds them on an NVIDIA GPU.
 
-    A thread adds its registers in their order; then the lanes of a warp halve, and then the warps.
+    A thread adds its registers; then the lanes of a warp halve, and then the warps.
 
     Parameters
     ----------
     x : (..., N) ndarray of float32 or float64
-        N is a multiple of each · lanes · warps.
+        N is a power of two, as in Triton, and at least each · lanes · warps.
     order : TileOrder
         The layout, from the compiler's TTGIR.
 
@@ -49,7 +54,7 @@ def add_tile(x: np.ndarray, order: TileOrder) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        If x has another type, or if N does not fit the layout.
+        If x has another type, or if N is not a power of two that fits the layout.
 
     Examples
     --------
@@ -62,11 +67,14 @@ def add_tile(x: np.ndarray, order: TileOrder) -> np.ndarray:
     if x.dtype.name not in ("float32", "float64"):
         raise TypeError(f"x must be of float32 or float64, not {x.dtype}")
     size = order.each * order.lanes * order.warps
-    if not x.shape[-1] or x.shape[-1] % size:
-        raise ValueError(f"N must be a multiple of {size} for this layout, not {x.shape[-1]}")
+    terms = x.shape[-1]
+    if terms < size or terms & (terms - 1):
+        raise ValueError(f"N must be a power of two from {size} on for this layout, not {terms}")
     held = x.reshape(-1, x.shape[-1] // size, order.warps, order.lanes, order.each)
     held = held.transpose(0, 2, 3, 1, 4).reshape(len(held), order.warps, order.lanes, -1)
     with np.errstate(all="ignore"):
+        while order.pairs and held.shape[-1] > 1:
+            held = held[..., 0::2] + held[..., 1::2]
         total = held[..., 0].copy()
         for i in range(1, held.shape[-1]):
             total += held[..., i]

@@ -71,6 +71,18 @@ def test_the_trees_notice_another_order():
     assert differences(call, replace(tile_of(call), each=1)) > 3
 
 
+def test_pairs_of_registers_are_those_of_triton_3_8():
+    x = RNG.standard_normal(16).astype(np.float32)  # 2 lanes, with two vectors of 4 each
+    lanes = [[x[8 * v + 4 * lane + i] for v in (0, 1) for i in range(4)] for lane in (0, 1)]
+    sums = []
+    for r in lanes:
+        first = (r[0] + r[1]) + (r[2] + r[3])
+        sums.append(first + ((r[4] + r[5]) + (r[6] + r[7])))
+    assert add_tile(x, TileOrder(each=4, lanes=2, pairs=True)) == sums[0] + sums[1]
+    call = next(call for call in TILES if call["each"] == 4 and call["n"] == 1024)
+    assert differences(call, replace(tile_of(call), pairs=True)) > 3  # not those of 3.6
+
+
 def test_an_order_is_its_plain_form():
     x = RNG.standard_normal(1003).astype(np.float32)
     held = [np.float32(0)] * 12  # 4 threads, 3 accumulators
@@ -115,7 +127,11 @@ def test_sums_of_arrays_take_the_axis():
         (lambda: pytorch_order(16, format="fp16"), ValueError, "format must be"),
         (lambda: SumOrder(width=3), ValueError, "width must be a power of two, not 3"),
         (lambda: TileOrder(each=3, lanes=1), ValueError, "each must be a power of two"),
-        (lambda: add_tile(np.zeros(6, np.float32), TileOrder(each=4, lanes=1)), ValueError, "of 4"),
+        (
+            lambda: add_tile(np.zeros(6, np.float32), TileOrder(each=4, lanes=1)),
+            ValueError,
+            "from 4 on",
+        ),
         (lambda: add_tile(np.zeros(4, int), TileOrder(each=4, lanes=1)), TypeError, "float32"),
         (lambda: add(np.zeros(4, np.float16), SumOrder(width=1)), TypeError, "float32"),
         (lambda: reductions.pytorch_sum(np.zeros((2, 2), np.float32), 1), ValueError, "axis must"),

@@ -1,16 +1,18 @@
 """Dot products as sequences of rounded operations: chains of fused multiply-adds, trees of sums."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vitruvian.golden.fp.codec import code_dtype
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FORMATS, FloatFormat
 from vitruvian.golden.fp.general import add_rounded, evaluate
 from vitruvian.golden.fp.spec import DotSpec
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.sums.dots import chain_rows
 
+_FP16 = FORMATS["fp16"]
 #: The operations of the first row: ("block", first term), ("fma", term, addend, result),
 #: ("product", term, result) and ("add", x, y, result). The values are codes of the output format.
 ChainTrace = list[tuple[Any, ...]]
@@ -45,17 +47,39 @@ def chain_dot(
     k = spec.k or terms
     if terms % k:
         raise ValueError(f"K must be a multiple of {k}, not {terms!r}")
-    fast = chain_rows(a, b, c, spec) if trace is None else None
+    a, spec = real_operand(a, spec)
+    paired = spec.products == "paired"
+    fast = chain_rows(a, b, c, spec) if trace is None and not paired else None
     if fast is not None:
         return fast
     if spec.zero_subnormals:
-        a, b = _cleared(a, spec.input), _cleared(b, spec.input_b)
-    block = _tree if spec.products == "rounded" else _chains
+        a, b = (
+            codes if paired and f.emin > _FP16.emin else _cleared(codes, f)
+            for codes, f in ((a, spec.input), (b, spec.input_b))
+        )
+    block = {"rounded": _tree, "paired": _paired, "fused": _chains}[spec.products]
     for start in range(0, terms, k):
         if trace is not None:
             trace.append(("block", start))
         c = block(a[:, start : start + k], b[:, start : start + k], c, spec, trace)
     return c
+
+
+def real_operand(a: np.ndarray, spec: ChainSpec) -> tuple[np.ndarray, ChainSpec]:
+    """Return A and a rule of real numbers with the same results as a rule of complex ones.
+
+    Parameters
+    ----------
+    a : (..., K) ndarray of unsigned int, ``spec.input`` codes, with an even K
+    """
+    if spec.complex is None:
+        return a, spec
+    parts = a.reshape(*a.shape[:-1], -1, 2)
+    if spec.complex == "imaginary":
+        parts = parts[..., ::-1]
+    else:
+        parts = parts ^ np.array([0, spec.input.sign_mask], a.dtype)  # i² is −1
+    return parts.reshape(a.shape), replace(spec, complex=None)
 
 
 def _cleared(codes: np.ndarray, format: FloatFormat) -> np.ndarray:
@@ -81,6 +105,19 @@ def _chains(
         # Gaudi 1 adds the four accumulators beginning with that of the first term not taken.
         sums = [sums[(terms + i) % many] for i in range(many)]
         return _pairwise(sums, spec.step.replace(flush_result=None, flush=False), trace)
+    return _add(_pairwise(sums, spec.step, trace), c, spec.step, trace)
+
+
+def _paired(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: ChainSpec, trace: ChainTrace | None
+) -> np.ndarray:
+    """Compute one block with rounded products, whose neighbours are added first."""
+    nothing = np.full(len(c), spec.output.negative_zero, code_dtype(spec.output))
+    sums = [np.zeros_like(c) for _ in range(spec.accumulators)]
+    for k in range(0, a.shape[1], 2):
+        x, y = (evaluate(a[:, j : j + 1], b[:, j : j + 1], nothing, spec.step) for j in (k, k + 1))
+        here = k // 2 % spec.accumulators
+        sums[here] = _add(sums[here], _add(x, y, spec.step, trace), spec.step, trace)
     return _add(_pairwise(sums, spec.step, trace), c, spec.step, trace)
 
 

@@ -14,10 +14,12 @@ from vitruvian.golden.fp.codec import as_codes, code_dtype, number_dtype
 from vitruvian.golden.fp.convert import from_float
 from vitruvian.golden.fp.formats import FORMATS, OTHER_FORMATS, FloatFormat, as_format
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.machines.chain import real_operand
 from vitruvian.golden.machines.int_phases import IntPhaseSpec
 from vitruvian.golden.machines.phases import PhaseSpec
 from vitruvian.golden.machines.run import compute, unpacked
 from vitruvian.golden.machines.scaled import in_blocks
+from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Rule, instruction_of, machines, output_of, spec
 from vitruvian.golden.sums.products import Operands, Progress, all_cores, product
 
@@ -279,6 +281,8 @@ def _product(
     missing = -a.shape[-1] % step  # a shorter step is one with zeros
     if missing:
         a, b = _extended(a, missing, -1), _extended(b, missing, -2)
+    if isinstance(rule, ChainSpec):
+        a, rule = real_operand(a, rule)
     if missing and isinstance(rule, DotSpec) and rule.scales is not None:
         many = missing // rule.scales.block
         first, second = scales

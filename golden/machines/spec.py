@@ -33,12 +33,17 @@ class ChainSpec:
         If True, the terms of a block are added in descending k.
     products : str
         "fused": a product is an operand of a fused multiply-add. "rounded": products are rounded,
-        added in pairs until one sum is left, and C is added to it.
+        added in pairs until one sum is left, and C is added to it. "paired": products are rounded,
+        neighbours are added, and sum p is added to accumulator p mod ``accumulators``.
     add_c : str
         How several accumulators end. "last": their sum is added to C. "none": their sum is the
         result, and C is ignored; then the last additions do not flush.
     zero_subnormals : bool
-        If True, subnormal and zero operands, C included, become +0 (CDNA 2).
+        If True, subnormal and zero operands, C included, become +0 (CDNA 2). With paired products,
+        these are operands that are subnormal in FP16 as well.
+    complex : str or None
+        "real" or "imaginary": A and B are pairs of a real and an imaginary part, and D is this part
+        of their product. The products of odd k are subtracted, or the parts of A are exchanged.
     """
 
     step: DotSpec
@@ -48,6 +53,7 @@ class ChainSpec:
     products: str = "fused"
     add_c: str = "last"
     zero_subnormals: bool = False
+    complex: str | None = None
 
     def __post_init__(self) -> None:
         check_type("step", self.step, DotSpec)
@@ -55,7 +61,10 @@ class ChainSpec:
         if self.k is not None:
             check_int("k", self.k, 1)
         one_of("accumulators", str(self.accumulators), ("1", "2", "4"))
-        one_of("products", self.products, ("fused", "rounded"))
+        one_of("products", self.products, ("fused", "rounded", "paired"))
+        one_of("complex", self.complex, (None, "real", "imaginary"))
+        if self.products == "paired" or self.complex:
+            check_int("k", 2 if self.k is None else self.k % 2, 0, 0)
         one_of("add_c", self.add_c, ("last", "none"))
 
     @property
@@ -74,16 +83,23 @@ class ChainSpec:
         return self.step.output
 
 
-def fma_step(input: FloatFormat | str, output: FloatFormat | str = "fp32", **rule: Any) -> DotSpec:
+def fma_step(
+    input: FloatFormat | str,
+    output: FloatFormat | str = "fp32",
+    input_b: FloatFormat | str | None = None,
+    **rule: Any,
+) -> DotSpec:
     """Return the correctly rounded fused multiply-add of these formats.
 
     Parameters
     ----------
+    input_b : FloatFormat or str, optional
+        Format of B, by default that of A.
     **rule
         Further parameters of ``DotSpec``: rounding, flush, flush_result, nan.
     """
-    window = ieee_window(input, output)
-    return dot_spec(input=input, output=output, k=1, window=window, **rule)
+    window = ieee_window(input, output, input_b)
+    return dot_spec(input=input, output=output, input_b=input_b, k=1, window=window, **rule)
 
 
 @dataclass(frozen=True, kw_only=True)

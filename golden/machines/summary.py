@@ -58,6 +58,9 @@ def summary(rule: Rule) -> str:
         how = "rounded products in pairs" if rule.products == "rounded" else "chain of FMAs"
         if rule.accumulators > 1:
             how = f"{rule.accumulators} chains of FMAs"
+        if rule.products == "paired":
+            how = f"sums of two rounded products, {rule.accumulators} accumulators"
+        how += f", {rule.complex} part" if rule.complex else ""
         return f"K {rule.k or 'any'}, {how}, {rule.step.result.rounding}"
     if isinstance(rule, IntPhaseSpec):
         return f"K {rule.k}, {_phases(rule.phases)}, exact, saturating"

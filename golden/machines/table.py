@@ -463,8 +463,8 @@ def _rule(
     if kind == "phases":
         parameters = {"input": a, "output": output, "phases": variant, **parameters}
         return PhaseSpec(**parameters)
-    if kind in ("fma", "chain", "tree"):
-        return _chain(kind, a, output, row, parameters)
+    if kind in ("fma", "chain", "tree", "pairs"):
+        return _chain(kind, (a, b), output, row, parameters)
     if "slices" in parameters:
         parameters["slices"] = tuple((p, q) for p, q in parameters["slices"])
     k = row.get("k", variant)
@@ -482,15 +482,17 @@ def _rule(
     )
 
 
-def _chain(kind: str, a: str, output: str, row: dict[str, Any], parameters: dict[str, Any]) -> Rule:
+def _chain(
+    kind: str, inputs: tuple[str, str], output: str, row: dict[str, Any], parameters: dict[str, Any]
+) -> Rule:
     """Return the parameter object of a chain, or of one fused multiply-add."""
     chain = {
         name: parameters.pop(name)
-        for name in ("accumulators", "descending", "add_c", "zero_subnormals")
+        for name in ("accumulators", "descending", "add_c", "zero_subnormals", "complex")
         if name in parameters
     }
-    step = fma_step(a, output, **parameters)
+    step = fma_step(inputs[0], output, inputs[1], **parameters)
     if kind == "fma":
         return step
-    products = "rounded" if kind == "tree" else "fused"
+    products = {"tree": "rounded", "pairs": "paired"}.get(kind, "fused")
     return ChainSpec(step=step, k=row.get("k"), products=products, **chain)

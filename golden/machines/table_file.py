@@ -68,6 +68,7 @@ _PARAMETERS: dict[str, set[str]] = {
     "fma": _DOT - {"scale", "block", "window"},
     "chain": (_DOT - {"scale", "block", "window"}) | _CHAIN,
     "tree": (_DOT - {"scale", "block", "window"}) | _CHAIN,
+    "pairs": (_DOT - {"scale", "block", "window"}) | _CHAIN,
     "phases": {field.name for field in fields(PhaseSpec)} - {"output", "phases"},
     "rdna": {"rdna4"},
     "integer": {"saturate"},

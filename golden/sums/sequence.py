@@ -59,7 +59,7 @@ def is_fma(f: Facts) -> bool:
 def computes(f: ChainFacts, terms: int) -> bool:
     """Return True if ``source`` has a form for this rule and rows of so many terms."""
     step, k = f.step, f.k or terms
-    if not is_fma(step) or terms % k or k > _MOST_TERMS:
+    if not is_fma(step) or terms % k or k > _MOST_TERMS or f.products == "paired":
         return False
     if f.products == "fused":
         return (

@@ -93,6 +93,8 @@ class ChainDot(PipelinedUnit):
         terms = spec.k if k is None else k
         if terms is None or terms < spec.accumulators or spec.k not in (None, terms):
             raise ValueError(f"k must be {spec.k or f'{spec.accumulators} or more'}, not {terms!r}")
+        if spec.products == "paired":
+            raise ValueError("products must be fused or rounded, not 'paired'")
         if spec.products == "rounded" and terms & (terms - 1):
             raise ValueError(f"k must be a power of two for rounded products, not {terms!r}")
         step, out = spec.step, spec.output
@@ -145,7 +147,11 @@ class _ChainBuilder:
         spec = self.spec
         pairs: list[tuple[_Timed, _Timed]] = []
         for k in range(self.unit.k):
-            codes = [Value.cast(self.unit.a[k]), Value.cast(self.unit.b[k])]
+            # The parts of A change places, or the square of the imaginary one is −1.
+            other = k ^ 1 if spec.complex == "imaginary" else k
+            codes = [Value.cast(self.unit.a[other]), Value.cast(self.unit.b[k])]
+            if spec.complex == "real" and k % 2:
+                codes[0] = codes[0] ^ spec.input.sign_mask
             if spec.zero_subnormals:
                 formats = (spec.input, spec.input_b)
                 codes = [cleared(code, f) for code, f in zip(codes, formats, strict=True)]

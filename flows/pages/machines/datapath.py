@@ -217,7 +217,20 @@ def _chain(rule: ChainSpec) -> list[Rank]:
     ranks = _operands(rule, rule.k)
     rounding = f"rounded by {rule.step.result.rounding}"
     k = rule.k
-    if rule.products == "rounded":
+    if rule.complex:
+        words = (
+            "A's parts change places" if rule.complex == "imaginary" else "A's odd codes negated"
+        )
+        ranks.append(Rank((Box(f"Complex: {rule.complex} part", (words,)),)))
+    if rule.products == "paired":
+        many = rule.accumulators
+        ranks.append(Rank((Box("Multiply, add neighbours", (rounding,)),)))
+        ranks.append(
+            Rank(tuple(Box("Accumulate", (f"pair mod {many} = {i}",)) for i in range(many)))
+        )
+        ranks += _pairs(many, rounding)
+        ranks.append(Rank((Box("Add C", (rounding,)),), takes_c=True))
+    elif rule.products == "rounded":
         assert k is not None
         ranks.append(Rank(tuple(Box("Multiply", (rounding,)) for _ in range(k))))
         ranks += _pairs(k, rounding)

@@ -79,12 +79,13 @@ def work(row: Machine, operands: StepOperands) -> tuple[list[str], int]:
     Raises
     ------
     ValueError
-        If the row has an integer rule or one of RDNA, or if an operand is not finite.
+        If the rule is one of integers, complex or paired products or RDNA, or if an operand is not
+        finite.
     """
     rule = row.rule
     if isinstance(rule, DotSpec):
         return dot_steps(operands, rule)
-    if isinstance(rule, ChainSpec):
+    if isinstance(rule, ChainSpec) and not rule.complex and rule.products != "paired":
         return chain_steps(operands, rule)
     if isinstance(rule, PhaseSpec):
         return phase_steps(operands, rule)

@@ -117,6 +117,8 @@ def canonical(rule: Rule, terms: int | None = None) -> Rule:
 def _chain(rule: ChainSpec) -> ChainSpec | DotSpec:
     """Return a windowed sum with the same results, or the chain with its plainest parameters."""
     step = rule.step
+    if rule.complex or rule.products == "paired":
+        return rule
     if rule.k == 1:
         rule = replace(rule, descending=False)
     at_once = rule.products == "rounded" and rule.k == 1 and step.result.rounding != "RZ"

@@ -67,7 +67,8 @@ def _parameters(rule: Rule) -> tuple[str, dict[str, Any]]:
             if field.name not in ("step", "k", "products")
             and getattr(rule, field.name) != field.default
         }
-        return "tree" if rule.products == "rounded" else "chain", own | step
+        kinds = {"rounded": "tree", "paired": "pairs"}
+        return kinds.get(rule.products, "chain"), own | step
     if isinstance(rule, IntPhaseSpec):
         return "integer phases", {}
     if isinstance(rule, RdnaSpec):

@@ -75,7 +75,7 @@ def test_every_row_of_the_table_has_a_unit_or_a_reason():
 
 def test_without_sets_the_samples_are_compared(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(machine_check, "FOLDERS", (tmp_path,))
-    assert len(present()) == 131
+    assert len(present()) == 139
     out = tmp_path / "out.json"
     assert main(["machines", "--check", "--no-rtl", "--jobs", "1", "--json", str(out)]) == 0
     assert "0 values and 0 signs of zero differ" in capsys.readouterr().out

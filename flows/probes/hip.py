@@ -1,4 +1,4 @@
-"""The program for AMD's GPUs: HIP with the builtin functions of MFMA."""
+"""The program for AMD's GPUs: HIP with the builtin functions of MFMA and WMMA."""
 
 from vitruvian.flows.probes.common import COMMON, MAIN
 from vitruvian.flows.probes.instruction import ProbedInstruction
@@ -29,8 +29,28 @@ def _kind(text: str) -> str:
 
 
 _FP8 = (("fp8", "fp8e4m3fnuz"), ("bf8", "fp8e5m2fnuz"))
+#: Formats of FP8 from gfx950 on, which has the builtin functions of gfx940
+_OCP = (("fp8", "e4m3"), ("bf8", "e5m2"))
+
+
+def _wmma(device: int, format: str, output: str) -> ProbedInstruction:
+    """Return an instruction of a wave of 32 threads."""
+    short = {"fp16": "f16", "bf16": "bf16"}[format]
+    end = "_gfx12" if device == 0x1200 else ""
+    return ProbedInstruction(
+        f"wmma_gfx{device >> 8:x}_16x16x16_{short}",
+        format,
+        format,
+        output,
+        16,
+        text=f"f32_16x16x16_{short}_w32{end}",
+        device=device,
+        kind=f"{short}x{8 if end else 16}",
+    )
+
+
 #: Instructions of 16 × 16 results; the device is the least of gfx908 (MI100), gfx90a (MI210,
-#: MI250X) and gfx940 (MI300), as a number.
+#: MI250X) and gfx940 (MI300), as a number; gfx950 (MI355X), gfx1100 (RDNA 3) and gfx1200 (RDNA 4).
 INSTRUCTIONS = (
     _one("16x16x16_f16", "fp16", "fp16", "fp32", 16, "f32_16x16x16f16", 0x908),
     _one("16x16x8_bf16", "bf16", "bf16", "fp32", 8, "f32_16x16x8bf16", 0x908),
@@ -43,6 +63,27 @@ INSTRUCTIONS = (
         for a, format_a in _FP8
         for b, format_b in _FP8
     ),
+    *(
+        ProbedInstruction(
+            f"mfma_16x16x32_{n}", f, f, "fp32", 32, text=f"f32_16x16x32_{n}", device=0x950, kind=k
+        )
+        for n, f, k in (("f16", "fp16", "f16x8"), ("bf16", "bf16", "bf16x8"))
+    ),
+    *(
+        ProbedInstruction(
+            f"mfma_16x16x32_{x}_{y}",
+            f"fp8{x}",
+            f"fp8{y}",
+            "fp32",
+            32,
+            text=f"f32_16x16x32_{a}_{b}",
+            device=0x950,
+            kind="long",
+        )
+        for a, x in _OCP
+        for b, y in _OCP
+    ),
+    *(_wmma(device, f, "fp32") for device in (0x1100, 0x1200) for f in ("fp16", "bf16")),
 )
 
 #: Builtin functions that CDNA 3 no longer has; it keeps those of the form "_1k".
@@ -52,6 +93,12 @@ _DEVICE = r"""
 #include <hip/hip_runtime.h>
 
 typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+typedef _Float16 half8 __attribute__((ext_vector_type(8)));
+typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+typedef __bf16 bfloat8 __attribute__((ext_vector_type(8)));
+typedef short short8_t __attribute__((ext_vector_type(8)));
+typedef short short16_t __attribute__((ext_vector_type(16)));
+typedef float float8_t __attribute__((ext_vector_type(8)));
 typedef short short2_t __attribute__((ext_vector_type(2)));
 typedef short short4_t __attribute__((ext_vector_type(4)));
 typedef float float2_t __attribute__((ext_vector_type(2)));
@@ -68,7 +115,7 @@ struct Case {
 
 struct Entry {
   const char *name;
-  int device;
+  int device, threads;
   void (*kernel)(Case, int *);
 };
 
@@ -118,12 +165,67 @@ __device__ inline void store_c(const Case &x, V held) {
   }
 }
 
+/* WMMA: a wave of 32 threads. On RDNA 3, thread t holds all sixteen k of row t mod 16, and the
+   results of rows 2i + t / 16. On RDNA 4 it holds k = 0 to 3 and 8 to 11, or the four after each,
+   and the results of rows i + 8 (t / 16). */
+template <class T, int each>
+__device__ inline T wmma_fragment(const Case &x, const uint8_t *base) {
+  T held;
+  memset(&held, 0, sizeof held);
+  int row = 16 * blockIdx.x + threadIdx.x % 16, half = threadIdx.x / 16;
+  if (row < x.rows)
+    for (int i = 0; i < each; i++) {
+      int k = each == 16 ? i : i % 4 + 4 * half + i / 4 * 8;
+      memcpy(reinterpret_cast<uint8_t *>(&held) + 2 * i, base + 2 * ((size_t)row * x.terms + k), 2);
+    }
+  return held;
+}
+
+template <int each>
+__device__ inline int wmma_place(int i) {
+  int column = threadIdx.x % 16, half = threadIdx.x / 16;
+  int row = each == 16 ? 2 * i + half : i + 8 * half;
+  return row == column ? 16 * (int)blockIdx.x + row : -1;
+}
+
+template <int each>
+__device__ inline float8_t wmma_load(const Case &x) {
+  float8_t held;
+  for (int i = 0; i < 8; i++) {
+    int at = wmma_place<each>(i);
+    float value = 0;
+    if (at >= 0 && at < x.rows) memcpy(&value, x.c + (size_t)at * 4, 4);
+    held[i] = value;
+  }
+  return held;
+}
+
+template <int each>
+__device__ inline void wmma_store(const Case &x, float8_t held) {
+  for (int i = 0; i < 8; i++) {
+    int at = wmma_place<each>(i);
+    float value = held[i];
+    if (at >= 0 && at < x.rows) memcpy(x.d + (size_t)at * 4, &value, 4);
+  }
+}
+
 #if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || \
-    defined(__gfx942__)
+    defined(__gfx942__) || defined(__gfx950__)
 #define LEVEL_908 1
 #endif
-#if defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
+#if defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || \
+    defined(__gfx950__)
 #define LEVEL_90A 1
+#endif
+#if defined(__gfx950__)
+#define LEVEL_950 1
+#endif
+#if defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || \
+    defined(__gfx1103__) || defined(__gfx1150__) || defined(__gfx1151__) || defined(__gfx1152__)
+#define LEVEL_1100 1
+#endif
+#if defined(__gfx1200__) || defined(__gfx1201__)
+#define LEVEL_1200 1
 #endif
 #if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
 #define LEVEL_940 1
@@ -157,7 +259,7 @@ static const char *run_section(Section *s) {
   x.d = memory + (host.d - host.a);
   x.rows = s->rows, x.terms = s->terms;
   x.size_a = s->size_a, x.size_b = s->size_b, x.size_c = s->size_c;
-  entry->kernel<<<(s->rows + 15) / 16, 64>>>(x, ran);
+  entry->kernel<<<(s->rows + 15) / 16, entry->threads>>>(x, ran);
   hipError_t error = hipDeviceSynchronize();
   if (error != hipSuccess) return hipGetErrorString(error);
   if (hipMemcpy(&flag, ran, sizeof flag, hipMemcpyDeviceToHost) != hipSuccess ||
@@ -177,17 +279,28 @@ _TYPES = {
     "double": "double",
     "xf32": "float2_t",
     "long": "long",
+    "f16x8": "half8",
+    "bf16x8": "bfloat8",
+    "f16x16": "half16",
+    "bf16x16": "short16_t",
 }
+
+
+def _threads(each: ProbedInstruction) -> int:
+    """Return the threads of a wave."""
+    return 32 if each.name.startswith("wmma") else 64
 
 
 def _kernel(each: ProbedInstruction) -> str:
     """Return the kernel of an instruction: load fragments, call the builtin function, store."""
+    if each.name.startswith("wmma"):
+        return _wmma_kernel(each)
     kind = _TYPES[each.kind]
     scalar = "double" if each.output == "fp64" else "float"
     guard = f"defined(LEVEL_{each.device:X})"
     if each.text in _UNTIL_90A:
         # A missing builtin function is an error of the compiler, and not of the run.
-        guard += " && !defined(LEVEL_940)"
+        guard += " && !defined(LEVEL_940) && !defined(LEVEL_950)"
     return f"""\
 __global__ void {each.name}(Case x, int *ran) {{
 #if {guard}
@@ -200,10 +313,28 @@ __global__ void {each.name}(Case x, int *ran) {{
 """
 
 
+def _wmma_kernel(each: ProbedInstruction) -> str:
+    """Return the kernel of an instruction of WMMA."""
+    many = 16 if each.device == 0x1100 else 8
+    # Vectors of BF16 are those of 16-bit integers in these builtin functions.
+    kind = "short8_t" if each.kind == "bf16x8" else _TYPES[each.kind]
+    return f"""\
+__global__ void {each.name}(Case x, int *ran) {{
+#if defined(LEVEL_{each.device:X})
+  {kind} a = wmma_fragment<{kind}, {many}>(x, x.a), b = wmma_fragment<{kind}, {many}>(x, x.b);
+  float8_t c = wmma_load<{many}>(x);
+  wmma_store<{many}>(x, __builtin_amdgcn_wmma_{each.text}(a, b, c));
+  *ran = 1;
+#endif
+}}
+"""
+
+
 def program(instructions: list[ProbedInstruction]) -> dict[str, str]:
     """Return the source and the Makefile for these instructions."""
     table = "".join(
-        f'  {{"{each.name}", {each.device:#x}, {each.name}}},\n' for each in instructions
+        f'  {{"{each.name}", {each.device:#x}, {_threads(each)}, {each.name}}},\n'
+        for each in instructions
     )
     source = [
         COMMON,

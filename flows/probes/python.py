@@ -114,7 +114,7 @@ def instructions(names: list[str]) -> list[ProbedInstruction]:
     """
     form = f"INPUT_OUTPUT_kK, as {EXAMPLE} or fp8e4m3xfp8e5m2_fp32_k32"
     if not names:
-        raise UserError(f"write --target python must come with --instruction {form}")
+        raise UserError(f"a target of your own must come with --instruction {form}")
     found: list[ProbedInstruction] = []
     for name in names:
         match = _NAME.fullmatch(name)

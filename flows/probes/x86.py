@@ -12,11 +12,26 @@ AMX = (
         for s in ({"s": "", "u": "u"},)
         for a, b in ("ss", "su", "us", "uu")
     ),
+    *(
+        ProbedInstruction(f"amx_{name}", "fp16", "fp16", "fp32", 32)
+        for name in ("tdpfp16ps", "tcmmrlfp16ps", "tcmmimfp16ps")
+    ),
+    # Letters as above: BF8 is E5M2, and HF8 is E4M3.
+    *(
+        ProbedInstruction(f"amx_tdp{letters}f8ps", f"fp8{a}", f"fp8{b}", "fp32", 64)
+        for letters, a, b in (
+            ("b", "e5m2", "e5m2"),
+            ("h", "e4m3", "e4m3"),
+            ("bh", "e5m2", "e4m3"),
+            ("hb", "e4m3", "e5m2"),
+        )
+    ),
 )
 # One instruction adds the two products of a lane of 32 bits to C.
 AVX512 = (ProbedInstruction("avx512_vdpbf16ps", "bf16", "bf16", "fp32", 2),)
 
 _AMX = r"""
+#include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,8 +55,44 @@ static void start(void) {
   set_device("x86 with AMX");
 }
 
+/* Instructions that few assemblers know, as bytes: tmm0 += tmm1 * tmm2. A processor has them if the
+   bit of EAX or EDX of its leaf and subleaf of CPUID is set. */
+#define NEW(name, bytes) \
+  static void name(void) { __asm__ volatile(".byte " bytes ::: "memory"); }
+NEW(tdpfp16ps, "0xc4, 0xe2, 0x6b, 0x5c, 0xc1")
+NEW(tcmmrlfp16ps, "0xc4, 0xe2, 0x68, 0x6c, 0xc1")
+NEW(tcmmimfp16ps, "0xc4, 0xe2, 0x69, 0x6c, 0xc1")
+NEW(tdpbf8ps, "0xc4, 0xe5, 0x68, 0xfd, 0xc1")
+NEW(tdphf8ps, "0xc4, 0xe5, 0x69, 0xfd, 0xc1")
+NEW(tdpbhf8ps, "0xc4, 0xe5, 0x6b, 0xfd, 0xc1")
+NEW(tdphbf8ps, "0xc4, 0xe5, 0x6a, 0xfd, 0xc1")
+static const struct {
+  const char *name;
+  void (*run)(void);
+  uint32_t leaf, edx, bit;
+} news[] = {
+  {"amx_tdpfp16ps", tdpfp16ps, 7, 0, 21},
+  {"amx_tcmmrlfp16ps", tcmmrlfp16ps, 7, 1, 8},
+  {"amx_tcmmimfp16ps", tcmmimfp16ps, 7, 1, 8},
+  {"amx_tdpbf8ps", tdpbf8ps, 0x1e, 0, 4},
+  {"amx_tdphf8ps", tdphf8ps, 0x1e, 0, 4},
+  {"amx_tdpbhf8ps", tdpbhf8ps, 0x1e, 0, 4},
+  {"amx_tdphbf8ps", tdphbf8ps, 0x1e, 0, 4},
+};
+
+static int has(uint32_t leaf, uint32_t edx, uint32_t bit) {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(leaf, 1, &a, &b, &c, &d) && ((edx ? d : a) >> bit & 1);
+}
+
 static const char *run_section(Section *s) {
   Operands x = operands_of(s);
+  void (*other)(void) = NULL;
+  for (size_t i = 0; i < sizeof news / sizeof *news; i++)
+    if (!strcmp(s->name, news[i].name)) {
+      if (!has(news[i].leaf, news[i].edx, news[i].bit)) return "not in this processor";
+      other = news[i].run;
+    }
   uint32_t pair = 4 / s->size_a; /* values that stand together in B */
   for (uint32_t first = 0; first < s->rows; first += 16) {
     uint32_t many = s->rows - first < 16 ? s->rows - first : 16;
@@ -58,7 +109,8 @@ static const char *run_section(Section *s) {
     _tile_loadd(0, c, 64);
     _tile_loadd(1, a, 64);
     _tile_loadd(2, b, 64);
-    if (!strcmp(s->name, "amx_tdpbf16ps")) _tile_dpbf16ps(0, 1, 2);
+    if (other) other();
+    else if (!strcmp(s->name, "amx_tdpbf16ps")) _tile_dpbf16ps(0, 1, 2);
     else if (!strcmp(s->name, "amx_tdpbssd")) _tile_dpbssd(0, 1, 2);
     else if (!strcmp(s->name, "amx_tdpbsud")) _tile_dpbsud(0, 1, 2);
     else if (!strcmp(s->name, "amx_tdpbusd")) _tile_dpbusd(0, 1, 2);

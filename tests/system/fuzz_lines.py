@@ -271,6 +271,7 @@ GRAMMARS = (
         (),
         {
             "--out": _FOLDERS,
+            "--evidence": _FOLDERS,
             "--input": ("fp16", "bf16", "e4m3_e5m2", "fp99"),
             "--json": _OUTPUTS,
         },

@@ -133,7 +133,7 @@ def test_a_program_of_the_user_is_run(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        (None, "write --target python must come with --instruction INPUT_OUTPUT_kK"),
+        (None, "a target of your own must come with --instruction INPUT_OUTPUT_kK"),
         ("fp16", "instruction must be INPUT_OUTPUT_kK, as fp16_fp32_k8 or .*, not 'fp16'"),
         ("fp17_fp32_k8", "each format of fp17_fp32_k8 must be one of"),
         ("fp16_fp32_k0", "K of fp16_fp32_k0 must be between 1 and 1024, not 0"),

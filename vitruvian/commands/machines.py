@@ -24,7 +24,7 @@ peer's model, executed; D, documentation. NAME is a machine (h100), a machine an
 
 With --check, compare golden, and RTL where a unit has the rule, with sets of results, bit for bit.
 NAME is then a set STEM.npz with the codes a, b, c and d, or a folder of such files. By default, the
-sets in ../shared/data are compared if they are there, and otherwise samples of 113 sets that come
+sets in ../shared/data are compared if they are there, and otherwise samples of 139 sets that come
 with the project.
 
 With --c, write rules as C99 without dependencies, for other emulators: a function computes one

@@ -41,6 +41,13 @@ each parameter it prints the first row in which the neighbouring value would giv
 FILE may also be an .npz file with the codes a, b, c and d; --input and the type of d say the
 formats, unless the file has a header. A FILE has at most 256 MiB.
 
+`run` needs no folder: FILE is module:function, a function of the arrays of codes A, B and C that
+returns the codes of D, or a command line. The command reads a line for each dot product, with the
+codes of A, of B and of C in hexadecimal, and prints a line with the code of D.
+
+With --evidence, `read` and `run` write the operands and results of each instruction with their
+comparison, for `vitruvian machines --check`.
+
 The exit code is 1 if no rule fits the results of an instruction.
 """
 _EPILOG = """\
@@ -49,6 +56,7 @@ Examples:
   vitruvian probe write --target amx --instruction "*bf16*" --out probe_amx
   vitruvian probe write --target python --instruction fp16_fp32_k8 --out probe_mine
   vitruvian probe read probe_amx/outputs.bin --out machines
+  vitruvian probe run "./simulator --option" --instruction fp16_fp32_k8 --evidence sets
 """
 
 
@@ -56,9 +64,17 @@ def register(name: str, commands: Any) -> None:
     """Add the command ``probe`` to the parser."""
     parser = commands.add_parser(name, description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument(
-        "action", choices=("write", "read"), metavar="ACTION", help="Do this: write or read."
+        "action",
+        choices=("write", "read", "run"),
+        metavar="ACTION",
+        help="Do this: write, read or run.",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="Read these files of results.")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="Read these files of results, or run this function or program.",
+    )
     parser.add_argument(
         "--target", metavar="TARGET", help=f"Probe a device of this kind: {', '.join(_TARGETS)}."
     )
@@ -73,6 +89,12 @@ def register(name: str, commands: Any) -> None:
         type=output_path(folder=True),
         metavar="FOLDER",
         help="Write the program, or the machine files of inferred rules, into this folder.",
+    )
+    parser.add_argument(
+        "--evidence",
+        type=output_path(folder=True),
+        metavar="FOLDER",
+        help="Write an .npz file with operands, results and comparison into this folder.",
     )
     parser.add_argument(
         "--input",
@@ -90,7 +112,9 @@ def register(name: str, commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _write(options) if options.action == "write" else _read(options)
+    if options.action == "write":
+        return _write(options)
+    return _report(options, _execute(options) if options.action == "run" else _read(options))
 
 
 def _write(options: argparse.Namespace) -> int:
@@ -102,7 +126,7 @@ def _write(options: argparse.Namespace) -> int:
         if getattr(options, name) is None:
             allowed = f" {'|'.join(_TARGETS)}" if name == "target" else " FOLDER"
             raise UserError(f"write must come with --{name}{allowed}")
-    for name in ("input", "infer"):
+    for name in ("input", "infer", "evidence"):
         if getattr(options, name):
             raise UserError(f"--{name} must come with read")
     if options.seed >= 1 << 63:
@@ -127,18 +151,43 @@ def _write(options: argparse.Namespace) -> int:
     return 0
 
 
-def _read(options: argparse.Namespace) -> int:
-    from vitruvian.flows.probes.file import results_of
-    from vitruvian.golden.machines.probe import infer, machine_file, name
+_Found = list[tuple[str, str, list["ProbeSection"]]]
 
+
+def _read(options: argparse.Namespace) -> _Found:
+    """Return the files with their devices and instructions."""
     for option in ("target", "instruction"):
         if getattr(options, option):
             raise UserError(f"--{option} must come with write")
     if not options.files:
         raise UserError("read must come with at least one FILE")
-    found = [(path, *_load(Path(path), options.input)) for path in options.files]
+    return [(path, *_load(Path(path), options.input)) for path in options.files]
+
+
+def _execute(options: argparse.Namespace) -> _Found:
+    """Return what a function or a program of the user computes."""
+    from vitruvian.flows.probes.run import run
+
+    for option in ("target", "input"):
+        if getattr(options, option):
+            raise UserError(
+                f"--{option} must come with {'write' if option == 'target' else 'read'}"
+            )
+    if len(options.files) != 1:
+        raise UserError("run must come with one function or program, in quotes if it has options")
+    (target,) = options.files
+    return [(target, target, run(target, options.instruction or [], options.seed))]
+
+
+def _report(options: argparse.Namespace, found: _Found) -> int:
+    """Name or infer the rules of results, and write what was asked for."""
+    from vitruvian.flows.probes.evidence import evidence, paths
+    from vitruvian.flows.probes.file import results_of
+    from vitruvian.golden.machines.probe import infer, machine_file, name
+
     records: list[dict[str, object]] = []
     files: dict[Path, bytes | str] = {}
+    sets: list[tuple[str, bytes]] = []
     console = open_console(_stream(options))
     total = sum(len(sections) for _, _, sections in found)
     fits = True
@@ -151,6 +200,8 @@ def _read(options: argparse.Namespace) -> int:
                 matches = name(results)
                 # Matches are sorted, the best one first.
                 known = bool(matches) and not matches[0].wrong
+                if options.evidence:
+                    sets.append(evidence(section, device, matches))
                 record: dict[str, object] = {
                     "file": path,
                     "device": device,
@@ -170,11 +221,15 @@ def _read(options: argparse.Namespace) -> int:
                         files[Path(options.out) / f"{section.name}.toml"] = text
                 records.append(record)
     # Files are written when all instructions have been inferred: all or none.
-    write_all(files)
+    written = paths(Path(options.evidence), sets) if options.evidence else {}
+    write_all(files | written)
     for record in records:
         _print(console, record)
-    for path in files:
-        print(f"{path}: the rule as a machine file", file=console.file)
+    for path in (*files, *written):
+        what = (
+            "operands, results and comparison" if path in written else "the rule as a machine file"
+        )
+        print(f"{path}: {what}", file=console.file)
     if options.json:
         write_json(options.json, {"instructions": records})
     return int(not fits)

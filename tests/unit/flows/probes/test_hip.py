@@ -17,6 +17,9 @@ DEVICES = {
     "gfx908": _ALL | {"f32_16x16x8bf16"},
     "gfx90a": _ALL | {"f32_16x16x8bf16"} | _CDNA2,
     "gfx942": _ALL | _CDNA2 | _FP8 | {"f32_16x16x8_xf32"},
+    "gfx950": _ALL | _CDNA2 | _FP8 | {"f32_16x16x32_f16", "f32_16x16x32_bf16"},
+    "gfx1151": {"f32_16x16x16_f16_w32", "f32_16x16x16_bf16_w32"},
+    "gfx1201": {"f32_16x16x16_f16_w32_gfx12", "f32_16x16x16_bf16_w32_gfx12"},
 }
 
 
@@ -32,6 +35,6 @@ def test_a_device_has_kernels_for_its_instructions(device, tmp_path):
         capture_output=True,
         text=True,
     )
-    found = re.findall(r"__builtin_amdgcn_mfma_(\w+)\(", done.stdout)
+    found = re.findall(r"__builtin_amdgcn_(?:mfma|wmma)_(\w+)\(", done.stdout)
     assert set(found) == DEVICES[device] and len(found) == len(set(found))
     assert {each.text for each in INSTRUCTIONS} == set().union(*DEVICES.values())

@@ -36,21 +36,27 @@ _OCP = (("fp8", "e4m3"), ("bf8", "e5m2"))
 def _wmma(device: int, format: str, output: str) -> ProbedInstruction:
     """Return an instruction of a wave of 32 threads."""
     short = {"fp16": "f16", "bf16": "bf16"}[format]
-    end = "_gfx12" if device == 0x1200 else ""
+    # Terms, the end of the builtin function's name, and the values that a thread holds
+    terms, end, many = {
+        0x1100: (16, "_w32", 16),
+        0x1200: (16, "_w32_gfx12", 8),
+        0x1250: (32, "", 16),
+    }[device]
     return ProbedInstruction(
-        f"wmma_gfx{device >> 8:x}_16x16x16_{short}",
+        f"wmma_gfx{device:x}_16x16x{terms}_{short}",
         format,
         format,
         output,
-        16,
-        text=f"f32_16x16x16_{short}_w32{end}",
+        terms,
+        text=f"f32_16x16x{terms}_{short}{end}",
         device=device,
-        kind=f"{short}x{8 if end else 16}",
+        kind=f"{short}x{many}",
     )
 
 
 #: Instructions of 16 × 16 results; the device is the least of gfx908 (MI100), gfx90a (MI210,
-#: MI250X) and gfx940 (MI300), as a number; gfx950 (MI355X), gfx1100 (RDNA 3) and gfx1200 (RDNA 4).
+#: MI250X) and gfx940 (MI300), as a number; gfx950 (MI355X), gfx1100 (RDNA 3), gfx1200 (RDNA 4) and
+#: gfx1250.
 INSTRUCTIONS = (
     _one("16x16x16_f16", "fp16", "fp16", "fp32", 16, "f32_16x16x16f16", 0x908),
     _one("16x16x8_bf16", "bf16", "bf16", "fp32", 8, "f32_16x16x8bf16", 0x908),
@@ -83,7 +89,7 @@ INSTRUCTIONS = (
         for a, x in _OCP
         for b, y in _OCP
     ),
-    *(_wmma(device, f, "fp32") for device in (0x1100, 0x1200) for f in ("fp16", "bf16")),
+    *(_wmma(device, f, "fp32") for device in (0x1100, 0x1200, 0x1250) for f in ("fp16", "bf16")),
 )
 
 #: Builtin functions that CDNA 3 no longer has; it keeps those of the form "_1k".
@@ -96,6 +102,7 @@ typedef _Float16 half4 __attribute__((ext_vector_type(4)));
 typedef _Float16 half8 __attribute__((ext_vector_type(8)));
 typedef _Float16 half16 __attribute__((ext_vector_type(16)));
 typedef __bf16 bfloat8 __attribute__((ext_vector_type(8)));
+typedef __bf16 bfloat16_t __attribute__((ext_vector_type(16)));
 typedef short short8_t __attribute__((ext_vector_type(8)));
 typedef short short16_t __attribute__((ext_vector_type(16)));
 typedef float float8_t __attribute__((ext_vector_type(8)));
@@ -167,32 +174,34 @@ __device__ inline void store_c(const Case &x, V held) {
 
 /* WMMA: a wave of 32 threads. On RDNA 3, thread t holds all sixteen k of row t mod 16, and the
    results of rows 2i + t / 16. On RDNA 4 it holds k = 0 to 3 and 8 to 11, or the four after each,
-   and the results of rows i + 8 (t / 16). */
-template <class T, int each>
+   and the results of rows i + 8 (t / 16). On gfx1250 it holds k = 0 to 7 and 16 to 23, or the eight
+   after each. */
+template <class T, int terms>
 __device__ inline T wmma_fragment(const Case &x, const uint8_t *base) {
   T held;
   memset(&held, 0, sizeof held);
   int row = 16 * blockIdx.x + threadIdx.x % 16, half = threadIdx.x / 16;
   if (row < x.rows)
-    for (int i = 0; i < each; i++) {
-      int k = each == 16 ? i : i % 4 + 4 * half + i / 4 * 8;
+    for (int i = 0; i < (int)sizeof(T) / 2; i++) {
+      int part = terms / 4, k = i % part + part * half + i / part * 2 * part;
+      if (sizeof(T) == 2 * terms) k = i;
       memcpy(reinterpret_cast<uint8_t *>(&held) + 2 * i, base + 2 * ((size_t)row * x.terms + k), 2);
     }
   return held;
 }
 
-template <int each>
+template <bool rdna3>
 __device__ inline int wmma_place(int i) {
   int column = threadIdx.x % 16, half = threadIdx.x / 16;
-  int row = each == 16 ? 2 * i + half : i + 8 * half;
+  int row = rdna3 ? 2 * i + half : i + 8 * half;
   return row == column ? 16 * (int)blockIdx.x + row : -1;
 }
 
-template <int each>
+template <bool rdna3>
 __device__ inline float8_t wmma_load(const Case &x) {
   float8_t held;
   for (int i = 0; i < 8; i++) {
-    int at = wmma_place<each>(i);
+    int at = wmma_place<rdna3>(i);
     float value = 0;
     if (at >= 0 && at < x.rows) memcpy(&value, x.c + (size_t)at * 4, 4);
     held[i] = value;
@@ -200,10 +209,10 @@ __device__ inline float8_t wmma_load(const Case &x) {
   return held;
 }
 
-template <int each>
+template <bool rdna3>
 __device__ inline void wmma_store(const Case &x, float8_t held) {
   for (int i = 0; i < 8; i++) {
-    int at = wmma_place<each>(i);
+    int at = wmma_place<rdna3>(i);
     float value = held[i];
     if (at >= 0 && at < x.rows) memcpy(x.d + (size_t)at * 4, &value, 4);
   }
@@ -226,6 +235,9 @@ __device__ inline void wmma_store(const Case &x, float8_t held) {
 #endif
 #if defined(__gfx1200__) || defined(__gfx1201__)
 #define LEVEL_1200 1
+#endif
+#if defined(__gfx1250__)
+#define LEVEL_1250 1
 #endif
 #if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
 #define LEVEL_940 1
@@ -315,15 +327,21 @@ __global__ void {each.name}(Case x, int *ran) {{
 
 def _wmma_kernel(each: ProbedInstruction) -> str:
     """Return the kernel of an instruction of WMMA."""
-    many = 16 if each.device == 0x1100 else 8
-    # Vectors of BF16 are those of 16-bit integers in these builtin functions.
-    kind = "short8_t" if each.kind == "bf16x8" else _TYPES[each.kind]
+    # Vectors of BF16 are those of 16-bit integers in the older builtin functions.
+    kind, rdna3 = _TYPES[each.kind], "true" if each.device == 0x1100 else "false"
+    call = "(a, b, c)"
+    if each.device == 0x1250:
+        call = "(0, a, 0, b, 0, c, 0, 0)"
+        kind = "bfloat16_t" if each.kind == "bf16x16" else kind
+    elif each.kind == "bf16x8":
+        kind = "short8_t"
+    load = f"wmma_fragment<{kind}, {each.terms}>"
     return f"""\
 __global__ void {each.name}(Case x, int *ran) {{
 #if defined(LEVEL_{each.device:X})
-  {kind} a = wmma_fragment<{kind}, {many}>(x, x.a), b = wmma_fragment<{kind}, {many}>(x, x.b);
-  float8_t c = wmma_load<{many}>(x);
-  wmma_store<{many}>(x, __builtin_amdgcn_wmma_{each.text}(a, b, c));
+  {kind} a = {load}(x, x.a), b = {load}(x, x.b);
+  float8_t c = wmma_load<{rdna3}>(x);
+  wmma_store<{rdna3}>(x, __builtin_amdgcn_wmma_{each.text}{call});
   *ran = 1;
 #endif
 }}

@@ -197,8 +197,8 @@ def _report(options: argparse.Namespace, found: _Found) -> int:
                 results = results_of(section)
                 progress(section.name, len(records), total)
                 step = partial(_show_step, progress)
-                matches = name(results)
-                # Matches are sorted, the best one first.
+                # All are equally good; that of the same name comes first.
+                matches = sorted(name(results), key=lambda m: m.machine.stem != section.name)
                 known = bool(matches) and not matches[0].wrong
                 if options.evidence:
                     sets.append(evidence(section, device, matches))

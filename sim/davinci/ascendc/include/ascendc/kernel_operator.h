@@ -515,6 +515,31 @@ inline void LoadDataB(const LocalTensor<T> &to, const LocalTensor<T> &from,
     load_fractals(to.GetPhyAddr(), from.GetPhyAddr(), true, p);
 }
 
+struct MmadParams {
+    uint16_t m = 0, n = 0, k = 0;
+    uint8_t unitFlag = 0;
+    bool cmatrixSource = false, cmatrixInitVal = true;
+};
+template <class C, class A, class B>
+inline void Mmad(const LocalTensor<C> &c, const LocalTensor<A> &a, const LocalTensor<B> &b,
+                 const MmadParams &p) {
+    mad(c.GetPhyAddr(), a.GetPhyAddr(), b.GetPhyAddr(), p.m, p.k, p.n, p.unitFlag, false,
+        p.cmatrixSource, p.cmatrixInitVal);
+}
+
+// One matrix from fractals to rows, without a change of its type.
+struct FixpipeParamsV220 {
+    uint16_t nSize = 0, mSize = 0, srcStride = 0;
+    uint32_t dstStride = 0;
+};
+template <class T>
+inline void Fixpipe(const GlobalTensor<T> &to, const LocalTensor<T> &from,
+                    const FixpipeParamsV220 &p) {
+    set_nd_para(uint64_t{1});
+    copy_matrix_cc_to_gm(to.GetPhyAddr(), from.GetPhyAddr(), 0, p.nSize, p.mSize, p.dstStride,
+                         p.srcStride, 0, NoQuant, 0, false, true);
+}
+
 template <class T>
 inline void DumpTensor(const LocalTensor<T> &tensor, uint32_t number, uint32_t count) {
     vitruvian::dump('U', vitruvian::code<T>(), tensor.Address(), number, count);

@@ -206,3 +206,25 @@ def test_the_compiler_orders_scalar_accesses():
     insert_scalar_flags(bare)
     races = [f.message for f in simulate(bare).findings if f.check == "race"]
     assert races and all("vadd" in message and "scalar_load" not in message for message in races)
+
+
+def test_the_vector_functions_of_the_own_header():
+    """Moves with lengths in bytes, casts, scalars, masks and a reduction; no finding."""
+    x = np.linspace(-5, 5, 100).astype(np.float16)
+    arguments = {"x": x, "y": np.zeros(100, np.int32), "sum": np.zeros(1, np.float32)}
+    program, functional = run("library.cpp", arguments, kernel="vectors")
+    values = np.clip(2 * (np.abs(x.astype(np.float32)) + 1), 3, 7)
+    assert np.array_equal(functional.read("y"), values.astype(np.int32))
+    assert functional.read("sum")[0] == pytest.approx(values[:64].sum(), rel=1e-6)
+    assert not simulate(program).findings
+
+
+def test_the_cube_functions_of_the_own_header():
+    """A product through L1, L0 and the fixpipe is exact for small integers; no finding."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 8, 1024).astype(np.float16) for _ in range(2))
+    arguments = {"a": a, "b": b, "c": np.zeros(1024, np.float32)}
+    program, functional = run("library.cpp", arguments, kernel="product")
+    product = a.reshape(32, 32).astype(np.float32) @ b.reshape(32, 32).astype(np.float32)
+    assert np.array_equal(functional.read("c").reshape(32, 32), product)
+    assert not simulate(program).findings

@@ -82,11 +82,8 @@ def multiply(
             lambda parts: [_chain(x, y, plan, part, threads) for part in parts],
             lambda block: first[:, block, None] * np.repeat(second[block], BLOCK)[None, :columns],
         )
-        if plan.scales in ("tensor", "row"):
-            total = total * (first[:, None] * second[None, :])
-        if added is not None:
-            total = total + added
-        return _rounded(total, plan, values)
+        factor = first[:, None] * second[None, :] if plan.scales in ("tensor", "row") else None
+        return _finished(total, plan, factor, added, values)
 
 
 def dots(
@@ -138,11 +135,8 @@ def dots(
             lambda parts: _dots_of_parts(x, y, plan, parts),
             lambda block: first[:, block] * second[:, block],
         )
-        if plan.scales in ("tensor", "row"):
-            total = total * (first * second)
-        if added is not None:
-            total = total + added
-        return _rounded(total, plan, values)
+        factor = first * second if plan.scales in ("tensor", "row") else None
+        return _finished(total, plan, factor, added, values)
 
 
 def _dots_of_parts(
@@ -280,6 +274,21 @@ def _fused(x: np.ndarray, factor: np.ndarray, c: np.ndarray | None) -> np.ndarra
     a, b = (np.ascontiguousarray(v).view(np.uint32)[..., None] for v in (x, factor))
     start = np.zeros(x.shape, np.uint32) if c is None else c.view(np.uint32)
     return np.asarray(fused_dot(a, b, start, fma_step("fp32"))).view(np.float32)
+
+
+def _finished(
+    total: np.ndarray,
+    plan: Plan,
+    factor: np.ndarray | None,
+    added: np.ndarray | None,
+    values: bool,
+) -> np.ndarray:
+    """Return the results of sums: multiplied by factors, with the bias, and rounded."""
+    if factor is not None:
+        total = total * factor
+    if added is not None:
+        total = total + added
+    return _rounded(total, plan, values)
 
 
 def _rounded(total: np.ndarray, plan: Plan, values: bool) -> np.ndarray:

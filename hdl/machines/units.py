@@ -128,6 +128,8 @@ def realise(
     if isinstance(rule, IntDotSpec):
         return _checked(IntDotProduct, parameters, rule.k)
     if isinstance(rule, ChainSpec):
+        if rule.products == "paired":  # a unit that refuses its rule would be one that is not used
+            raise NoUnit("no unit adds neighbouring products before it accumulates them")
         k = rule.k or terms or _TERMS
         return _checked(ChainDot, {**parameters, "k": k, "pipeline": pipeline or 0}, k)
     if isinstance(rule, PhaseSpec):

@@ -150,3 +150,23 @@ def test_an_integer_step_saturates_before_the_next_one():
     assert machines.run("h200_wgmma_int8_int32", a, b, c)[0] == c[0] + first - 32 * 127 * 128
     with pytest.raises(ValueError, match="with the same K"):
         machines.run("h200_mma_int8_int32_satfinite", a, b[:, :32], c)
+
+
+def complex_part(a, b, c, part):
+    """Return a part of C plus a complex product, each part's sums in FP64 rounded to FP32."""
+    x, y = (to_float(v, "fp16")[..., ::2] + 1j * to_float(v, "fp16")[..., 1::2] for v in (a, b))
+    return (c.astype(np.float64) + getattr((x * y).sum(axis=-1), part)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("stem", "part"), [("amx_tcmmrlfp16ps", "real"), ("amx_tcmmimfp16ps", "imag")]
+)
+def test_a_complex_product_of_small_integers_is_exact(stem, part):
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-20, 21, (64, 32)).astype(np.float16).view(np.uint16) for _ in range(2))
+    c = rng.integers(-99, 100, 64).astype(np.float32)
+    d = machines.run(stem, a, b, c.view(np.uint32)).view(np.float32)
+    np.testing.assert_array_equal(d, complex_part(a, b, c, part))
+    product = multiply(a, b.T.copy(), machine=stem, input="fp16").view(np.float32)
+    expected = complex_part(a[:, None], b[None], np.zeros((64, 64)), part)
+    np.testing.assert_array_equal(product, expected)

@@ -16,7 +16,7 @@ from vitruvian.golden.plans.search import nearest, slices_of
 
 def main() -> None:
     """Print the share of right plans by operation and format."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--every", type=int, default=10, help="compare one call in so many")
     every = parser.parse_args().every
     calls: Counter[str] = Counter()

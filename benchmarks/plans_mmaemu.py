@@ -16,6 +16,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import mmaemu
 import numpy as np
@@ -28,7 +29,7 @@ _FORMATS = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
 _PAIRS = (("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e4m3"))
 
 
-def draw(number: int) -> dict[str, object]:
+def draw(number: int) -> dict[str, Any]:
     """Return a random call: operands as bytes, and the options of both functions."""
     rng = np.random.default_rng(number)
     m, (n, k) = int(rng.integers(1, 48)), (16 * int(rng.integers(1, most)) for most in (24, 160))
@@ -50,7 +51,7 @@ def draw(number: int) -> dict[str, object]:
     }
 
 
-def ours(call: dict[str, object], threads: int | None = 1) -> np.ndarray:
+def ours(call: dict[str, Any], threads: int | None = 1) -> np.ndarray:
     """Return the codes by our plan."""
     x, w = (v.view(torch.uint8).numpy() for v in call["operands"])
     first, second = call["pair"]
@@ -65,7 +66,7 @@ def ours(call: dict[str, object], threads: int | None = 1) -> np.ndarray:
     return multiply(x, w.T, plan=plan, scale_a=scale_a, scale_b=scale_b, threads=threads)
 
 
-def theirs(call: dict[str, object]) -> np.ndarray:
+def theirs(call: dict[str, Any]) -> np.ndarray:
     """Return the codes by mmaemu."""
     x, w = call["operands"]
     scale_a, scale_b = (torch.tensor(float(v)) for v in call["scales"])
@@ -145,7 +146,7 @@ def speed(size: int) -> None:
 
 def main() -> None:
     """Parse the command line, compare, and time."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=100, help="Calls to compare.")
     parser.add_argument("--progress", type=Path, help="File of the counts.")
     parser.add_argument("--speed", type=int, help="Time one product of this size instead.")

@@ -21,7 +21,7 @@ from vitruvian.torch import library
 
 def main() -> None:
     """Print multiply-accumulates per second, forward, with our products and PyTorch's."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=3)

@@ -54,7 +54,7 @@ def quantised(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the layer in three ways, and return 1 if ours and that of mmaemu differ."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for name, value in (("tokens", 64), ("inputs", 4096), ("outputs", 1024)):
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{name} of the layer")
     sizes = parser.parse_args(argv)

@@ -232,7 +232,7 @@ static int64_t cut(int64_t value, int places, int *lost)
 
 def _rounding(spec: DotSpec) -> str:
     out = spec.output
-    bits = out.fraction_bits if spec.result.bits is None else spec.result.bits
+    bits = spec.result.bits
     spare = out.fraction_bits - bits + out.storage_shift
     nearest = ""
     if spec.result.rounding == "RNE":

@@ -78,7 +78,12 @@ class Machine:
     @property
     def kind(self) -> str:
         """The kind of rule: "dot", "chain", "phases", "rdna" or "integer"."""
-        kinds = {DotSpec: "dot", ChainSpec: "chain", PhaseSpec: "phases", RdnaSpec: "rdna"}
+        kinds: dict[type, str] = {
+            DotSpec: "dot",
+            ChainSpec: "chain",
+            PhaseSpec: "phases",
+            RdnaSpec: "rdna",
+        }
         return kinds.get(type(self.rule), "integer")
 
 

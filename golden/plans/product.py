@@ -158,7 +158,7 @@ def _dots_of_parts(
     for number, places in enumerate(parts):
         lengths.setdefault(len(places), []).append(number)
     for numbers in lengths.values():
-        some = np.stack([parts[number] for number in numbers])  # (parts, terms)
+        some: np.ndarray = np.stack([parts[number] for number in numbers])  # (parts, terms)
         codes = np.zeros((len(numbers), len(x)), code_dtype(spec.output))
         for steps in _steps(plan, np.arange(some.shape[1])):
             chosen = some[:, steps]

@@ -87,7 +87,8 @@ def test_the_same_files_make_the_same_bytes(sdist, tmp_path, monkeypatch, kind):
         source = tmp_path / f"{number}" / "source"
         shutil.copytree(sdist, source)
         for path in source.rglob("*"):
-            os.utime(path, (10**9 + number * 10**6,) * 2)
+            when = 10**9 + number * 10**6
+            os.utime(path, (when, when))
         made.append(build(kind, source, tmp_path / f"{number}" / "out").read_bytes())
     assert made[0] == made[1]
 

@@ -1,8 +1,11 @@
 """Products of PyTorch by plans: recorded bits of an H200, gradients, refusals, the report."""
 
+# pyright: basic, reportMissingImports=false, reportInvalidTypeForm=false
+
 import sys
 import types
 from inspect import signature
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,7 +235,7 @@ def test_a_gpu_that_nobody_recorded():
 
 
 def test_slices_of_an_h100_come_from_mmaemu(monkeypatch):
-    package = types.ModuleType("mmaemu")
+    package: Any = types.ModuleType("mmaemu")
     package.errors = types.SimpleNamespace(MmaemuError=KeyError)
     package.resolve_splitk = lambda m, n, k, **_: types.SimpleNamespace(S=2)
     monkeypatch.setitem(sys.modules, "mmaemu", package)

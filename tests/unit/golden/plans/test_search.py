@@ -3,6 +3,7 @@
 import sys
 import types
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ def test_the_nearest_call_has_the_kind_before_the_size():
 
 @pytest.fixture
 def mmaemu(monkeypatch):
-    package = types.ModuleType("mmaemu")
+    package: Any = types.ModuleType("mmaemu")
     package.errors = types.SimpleNamespace(MmaemuError=KeyError)
     package.resolve_splitk = lambda m, n, k, **_: types.SimpleNamespace(S={4096: 3}[k])
     monkeypatch.setitem(sys.modules, "mmaemu", package)

@@ -1,5 +1,7 @@
 """Matrix products by a machine's arithmetic against dot products by the same rule."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -121,7 +123,7 @@ def test_a_factor_of_the_whole_matrix_keeps_small_values():
 
 def test_empty_products():
     for row in ("b200_mxf4_fp32", "h100", "cdna3_mfma_bf16_fp32"):
-        options = {} if "_" in row else {"input": "fp16"}
+        options: dict[str, Any] = {} if "_" in row else {"input": "fp16"}
         for m, k, n in ((0, 40, 3), (3, 0, 2), (2, 5, 0)):
             d = vitruvian.gemm(np.ones((m, k)), np.ones((k, n)), machine=row, **options)
             assert d.shape == (m, n) and not d.any()
@@ -241,7 +243,7 @@ def test_packed_operands_hold_two_codes_a_byte():
     codes_b = RNG.integers(0, 16, (64, 5), np.uint8)
     a = codes_a[:, ::2] | codes_a[:, 1::2] << 4
     b = codes_b[::2] | codes_b[1::2] << 4
-    scales = {
+    scales: dict[str, Any] = {
         name: np.full(s, 56, np.uint8) for name, s in (("scale_a", (3, 4)), ("scale_b", (4, 5)))
     }
     expected = vitruvian.gemm(codes_a, codes_b, machine=NVFP4, **scales)

@@ -160,7 +160,7 @@ def _dots_of_parts(
     for numbers in lengths.values():
         some: np.ndarray = np.stack([parts[number] for number in numbers])  # (parts, terms)
         codes = np.zeros((len(numbers), len(x)), code_dtype(spec.output))
-        for steps in _steps(plan, np.arange(some.shape[1])):
+        for steps in _steps(plan, np.arange(len(parts[numbers[0]]))):
             chosen = some[:, steps]
             p, q = (np.swapaxes(v[:, chosen], 0, 1) for v in (x, y))  # (parts, rows, terms)
             if missing := -p.shape[2] % spec.k:  # a shorter step is one with zeros

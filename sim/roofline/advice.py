@@ -6,12 +6,11 @@ twice as fast, one after the other, and the program timed again.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 
 from vitruvian.sim.davinci.checks.check import check_lowered
-from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Instruction, Kind, Position
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.report.report import Report
@@ -113,7 +112,7 @@ def advise(
     report : Report
         That of ``simulate(program)``.
     strict : bool
-        As that of ``simulate``.
+        As that of ``simulate``, which made the report.
     progress : callable, optional
         Called with the task, the groups that were tried, and all.
 
@@ -130,20 +129,18 @@ def advise(
     tell = progress or (lambda task, done, total: None)
     groups = sorted(_groups(program).values(), key=len, reverse=True)
     chosen = groups[:MOST]
-    known = len(_findings(program, report.chip, strict)[0])
     total = _total(report)
-    unneeded: list[tuple[Change, frozenset[int]]] = []
+    unneeded: list[tuple[Change, list[Instruction]]] = []
     for number, group in enumerate(chosen):
         tell("advising", number, len(chosen))
-        time = _without(program, report.chip, strict, group, known)
+        time = _time_without(program, report, strict, group)
         if time is not None:
             change = Change(_words(group), _lines(group), len(group), 1 - time / total)
-            unneeded.append((change, frozenset(map(id, group))))
+            unneeded.append((change, group))
     unneeded.sort(key=lambda pair: pair[0].gain, reverse=True)
-    by_id = {id(instr): instr for group in chosen for instr in group}
     return Advice(
         tuple(change for change, _ in unneeded),
-        _together(program, report, strict, [ids for _, ids in unneeded], known, by_id),
+        _together(program, report, strict, [group for _, group in unneeded]),
         tuple(_components(report)),
         len(chosen),
         len(groups) - len(chosen),
@@ -193,8 +190,9 @@ def _groups(program: Program) -> dict[Position, list[Instruction]]:
     return found
 
 
-def _removed(program: Program, gone: Set[int]) -> Program:
-    """Return a program without the instructions of these identities."""
+def _removed(program: Program, group: Iterable[Instruction]) -> Program:
+    """Return a program without some of its instructions."""
+    gone = set(map(id, group))
     changed = copy(program)
     changed.cores = {}
     for key, core in program.cores.items():
@@ -204,49 +202,34 @@ def _removed(program: Program, gone: Set[int]) -> Program:
     return changed
 
 
-def _findings(program: Program, chip: Chip, strict: bool) -> tuple[list[object], int]:
-    """Return what the checks find, and the time of the program."""
-    lowered, streams = lower(program, chip)
-    findings = check_lowered(program, lowered, streams, chip=chip, strict=strict)
-    times = run(lowered, streams)
-    return list(findings), int(times.total) - int(lowered.begin.min())
-
-
-def _without(
-    program: Program, chip: Chip, strict: bool, group: Iterable[Instruction], known: int
+def _time_without(
+    program: Program, report: Report, strict: bool, group: Iterable[Instruction]
 ) -> int | None:
     """Return the time without some instructions, or None if the checks then find more."""
-    return _time_without(program, chip, strict, frozenset(map(id, group)), known)
-
-
-def _time_without(
-    program: Program, chip: Chip, strict: bool, gone: Set[int], known: int
-) -> int | None:
+    changed = _removed(program, group)
     try:
-        findings, time = _findings(_removed(program, gone), chip, strict)
+        lowered, streams = lower(changed, report.chip)
+        findings = check_lowered(changed, lowered, streams, chip=report.chip, strict=strict)
+        if len(findings) > len(report.findings):
+            return None
+        return int(run(lowered, streams).total) - int(lowered.begin.min())
     except Deadlock:
         return None
-    return time if len(findings) <= known else None
 
 
 def _together(
-    program: Program,
-    report: Report,
-    strict: bool,
-    groups: list[frozenset[int]],
-    known: int,
-    by_id: dict[int, Instruction],
+    program: Program, report: Report, strict: bool, groups: list[list[Instruction]]
 ) -> Change | None:
     """Return the change of leaving out all groups that can go with those before them."""
-    gone: frozenset[int] = frozenset()
+    gone: list[Instruction] = []
     best = None
     for group in groups:
-        time = _time_without(program, report.chip, strict, gone | group, known)
+        time = _time_without(program, report, strict, gone + group)
         if time is not None:
-            gone, best = gone | group, time
+            gone, best = gone + group, time
     if best is None:
         return None
-    lines = _lines([by_id[each] for each in gone])
+    lines = _lines(gone)
     what = f"all that can go at once: {', '.join(lines)}"
     return Change(what, lines, len(gone), 1 - best / _total(report))
 

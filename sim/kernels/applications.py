@@ -17,7 +17,14 @@ from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden import vector
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import gemm, matmul
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.kernel import (
+    Kernel,
+    KernelInstance,
+    SimulationCost,
+    matrix_kind,
+    vector_cores,
+    vector_kind,
+)
 from vitruvian.sim.kernels.layout import unpack_c
 from vitruvian.sim.kernels.ring import Ring, together
 from vitruvian.sim.kernels.tiling import Tiling, blocks_of, choose, plan
@@ -95,7 +102,7 @@ def _streamed(
         The shape of the intermediate buffer.
     """
     program = Program(chip, name)
-    some = cores_of(program, cores)
+    some = vector_cores(program, cores)
     gx = program.tensor("x", shapes[0], dtypes[0], data)
     gy = program.tensor("y", shapes[1], dtypes[1])
     for core, part in _distribute(some, shapes[0][0]):
@@ -107,7 +114,7 @@ def _streamed(
 
 def _needs(chip: Chip, cores: int | None, pieces: int, each: int, elements: int) -> SimulationCost:
     """Return the cost of a stream: ``each`` instructions per piece, ``elements`` in total."""
-    count = chip.kind().count if cores is None else cores
+    count = vector_kind(chip).count if cores is None else cores
     # A piece has 10 instructions besides its own: two copies and eight flags around them. A core
     # marks four slots as free at first, and waits for them in the end.
     return SimulationCost(pieces * (each + 10) + 8 * min(count, pieces), 24 * elements)
@@ -303,7 +310,7 @@ def _matmul_needs(
     size: tuple[int, ...], chip: Chip, cores: int | None, tiling: tuple[int, ...] | None = None
 ) -> SimulationCost:
     m, k, n = size
-    blocks, cores = blocks_of(m, k, n), chip.kind().count if cores is None else cores
+    blocks, cores = blocks_of(m, k, n), matrix_kind(chip).count if cores is None else cores
     cut = choose(chip, blocks, cores) if tiling is None else Tiling(*tiling)
     p = plan(chip, blocks, cut, cores)
     tiles = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in p.across)

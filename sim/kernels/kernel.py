@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vitruvian.common.collector import paused_collector
-from vitruvian.sim.davinci import Chip, Core, Program, load_chip
+from vitruvian.sim.davinci import Chip, Core, Program, Unit, load_chip
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.chip.file import chip_names
 from vitruvian.sim.davinci.chip.model import CoreKind
@@ -194,6 +194,40 @@ class Kernel:
             return self.make(*args, seed if data else None, *more)
 
 
+def vector_kind(chip: Chip) -> CoreKind:
+    """Return the first kind of core of a chip with the vector unit and its buffer.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores.
+    """
+    return _first_kind(chip, Unit.V, {"UB"}, "a vector unit and its buffer")
+
+
+def matrix_kind(chip: Chip) -> CoreKind:
+    """Return the first kind of core of a chip with the Cube and its buffers.
+
+    Raises
+    ------
+    ValueError
+        If the chip has no such cores.
+    """
+    return _first_kind(chip, Unit.M, {"L1", "L0A", "L0B", "L0C"}, "a Cube and its buffers")
+
+
+def _first_kind(chip: Chip, unit: Unit, buffers: set[str], shown: str) -> CoreKind:
+    for kind in chip.kinds.values():
+        if unit in kind.units and kind.buffers.keys() >= buffers:
+            return kind
+    raise ValueError(f"chip must have cores with {shown}, not {chip.name}")
+
+
+def is_split(chip: Chip) -> bool:
+    """Return True if a chip has the Cube and the vector unit in cores of their own."""
+    return not _is_complete(chip.kind())
+
+
 def complete_kind(chip: Chip) -> CoreKind:
     """Return the first kind of core of a chip, after checking that it has all units.
 
@@ -226,11 +260,30 @@ def cores_of(program: Program, cores: int | None) -> list[Core]:
     ValueError
         If the chip has separate Cube and vector cores, or fewer than ``cores`` cores.
     """
-    kind = complete_kind(program.chip)
+    return _cores(program, complete_kind(program.chip), cores)
+
+
+def vector_cores(program: Program, cores: int | None) -> list[Core]:
+    """Return the first cores of ``vector_kind``, or all of them if ``cores`` is None.
+
+    Raises
+    ------
+    ValueError
+        If the chip has fewer than ``cores`` such cores.
+    """
+    return _cores(program, vector_kind(program.chip), cores)
+
+
+def matrix_cores(program: Program, cores: int | None) -> list[Core]:
+    """Return the first cores of ``matrix_kind``, as ``vector_cores`` does."""
+    return _cores(program, matrix_kind(program.chip), cores)
+
+
+def _cores(program: Program, kind: CoreKind, cores: int | None) -> list[Core]:
     cores = kind.count if cores is None else cores
     if not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
-    return [program.core(index) for index in range(cores)]
+    return [program.core(index, kind.name) for index in range(cores)]
 
 
 def products_need_barrier(rows: int, columns: int) -> bool:

@@ -1,9 +1,10 @@
-"""Tiled matrix product on cores with all units: Alg. 3 for any shape and number of cores.
+"""Tiled matrix product: Alg. 3 for any shape and number of cores.
 
 A step multiplies an A tile by a B tile: MTE2 loads them to L1, MTE1 to L0A and L0B, and the Cube
-executes mmad. After the last step along K, V moves the tile of C to UB and MTE3 moves it to global
-memory. Each control flow has its own slot and uses one register for each pair of units: the flag
-in one direction marks the slot as full, the flag in the other direction as free.
+executes mmad. After the last step along K, the tile of C goes to global memory (``exits``): V moves
+it to UB and MTE3 from there, or FIX does both. Each control flow has its own slot and uses one
+register for each pair of units: the flag in one direction marks the slot as full, the flag in the
+other direction as free.
 
 References
 ----------
@@ -19,12 +20,13 @@ from vitruvian.golden.fp import IntDotSpec
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.davinci.isa.operands import dtype_bytes
-from vitruvian.sim.kernels.kernel import products_need_barrier
+from vitruvian.sim.kernels.exits import Exit
+from vitruvian.sim.kernels.kernel import matrix_kind, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_a, pack_b, unpack_c
 from vitruvian.sim.kernels.ring import Ring, SlotAccess, together
 from vitruvian.sim.kernels.tiling import DTYPES, Cut, MatmulPlan, Tiling, blocks_of, choose, plan
 
-V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+M, MTE1, MTE2 = Unit.M, Unit.MTE1, Unit.MTE2
 
 
 def operands(
@@ -131,7 +133,8 @@ def build(
     if operation != "mma" and k % deep:
         raise ValueError(f"k must be a multiple of {deep} with {operation}, not {k}")
     c_bytes = dtype_bytes(out)
-    cores = chip.kind().count if cores is None else cores
+    kind = matrix_kind(chip)
+    cores = kind.count if cores is None else cores
     if tiling is None:
         tiling = choose(chip, blocks, cores, c_bytes)
     p = plan(chip, blocks, tiling, cores, c_bytes)
@@ -149,7 +152,8 @@ def build(
     w = program.tensor("b", (kb, nb, 16, deep), dtype, b)
     y = program.tensor("c", (nb, mb, 16, 16), out)
     for number, part in enumerate(p.across):
-        _MatmulEmitter(program.core(number), p, part, (x, w, y), sum_dtype, operation).emit()
+        core = program.core(number, kind.name)
+        _MatmulEmitter(core, p, part, (x, w, y), sum_dtype, operation).emit()
     return program
 
 
@@ -182,24 +186,23 @@ class _MatmulEmitter:
         self.l0a = core.allocate("L0A", (slots, m * k, *fractal), dtype, "A")
         self.l0b = core.allocate("L0B", (slots, k * n, *fractal), dtype, "B")
         self.l0c = core.allocate("L0C", (p.c_slots, m * n, 16, 16), sum_dtype, "C")
-        self.ub = core.allocate("UB", (p.c_slots, m * n, 16, 16), self.y.dtype, "C in UB")
 
     def emit(self) -> None:
         """Emit all steps; every slot is free at first, and the end waits until all are free."""
         core, p, (i0, i1, j0, j1) = self.core, self.p, self.part
         slots = p.tiling.b_num
         self.in_l1, self.in_l0 = Ring(core, MTE2, MTE1, slots), Ring(core, MTE1, M, slots)
-        self.sums, self.outs = Ring(core, M, V, p.c_slots), Ring(core, V, MTE3, p.c_slots)
+        self.exit = Exit(core, p.m.largest * p.n.largest * 256, self.y.dtype, p.c_slots)
         for i in range(i0, i1):
             for j in range(j0, j1):
                 # One access covers all steps along K: it begins at the first and ends after the
                 # last product.
-                adding = self.sums.write()
+                adding = self.exit.sums.write()
                 for t in range(p.k.tiles):
                     self._step(i, j, t, adding)
                 self._out(i, j)
         # Every slot was marked as free at first, so that a flag of each one is still set.
-        for ring in (self.in_l1, self.in_l0, self.sums, self.outs):
+        for ring in (self.in_l1, self.in_l0, self.exit):
             ring.close()
 
     def _place(self, i: int, j: int, t: int, slot: int) -> tuple[int, int]:
@@ -259,13 +262,8 @@ class _MatmulEmitter:
         self.core.copy(dst.reshape(*part.shape), part)
 
     def _out(self, i: int, j: int) -> None:
-        """Emit the move of a tile of C to UB, and from there to global memory."""
-        core, p = self.core, self.p
-        m, n = p.m.size(i), p.n.size(j)
-        with together(self.sums.read(), self.outs.write()) as (c, out):
-            core.matrix_out(self.ub[out], self.l0c[c], m=16 * m, n=16 * n)
-        with self.outs.read() as out:
-            columns = slice(p.n.bound(j), p.n.bound(j + 1))
-            rows = slice(p.m.bound(i), p.m.bound(i + 1))
-            part = self.y[columns, rows]
-            core.copy(part, self.ub[out, : m * n].reshape(*part.shape))
+        """Emit the move of a tile of C to global memory."""
+        p = self.p
+        columns = slice(p.n.bound(j), p.n.bound(j + 1))
+        rows = slice(p.m.bound(i), p.m.bound(i + 1))
+        self.exit.store(self.y[columns, rows], self.l0c)

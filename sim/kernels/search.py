@@ -21,6 +21,7 @@ from vitruvian.sim.davinci import Chip, load_chip
 from vitruvian.sim.davinci.chip.file import chip_text, read_chip
 from vitruvian.sim.davinci.timing import engine
 from vitruvian.sim.kernels.bounds import estimate, lower_bound
+from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.sim.kernels.sequences import lower_matmul, steps_of
 from vitruvian.sim.kernels.tiling import MatmulPlan, Tiling, blocks_of, candidates, feasible, plan
 
@@ -90,6 +91,7 @@ class TilingSearch:
                 f"tilings of {self} must be at most {MOST_TILINGS:,}, not {count:,}; "
                 f"take a smaller size{' or divisors only' if self.any_integer else ''}"
             )
+        complete_kind(chip)
         # If not even the smallest tiles fit, this raises with the reason.
         smallest = Tiling(*blocks, 1)
         plan(chip, blocks, smallest, self.cores, self.c_bytes)

@@ -11,6 +11,7 @@ import numpy as np
 from vitruvian.sim.davinci import Chip, Core, Instruction, Program, Unit
 from vitruvian.sim.davinci.checks.hazards import PIPELINED
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower_sequences
+from vitruvian.sim.kernels.kernel import complete_kind
 from vitruvian.sim.kernels.tiling import DTYPES, FRACTAL, Cut, MatmulPlan
 
 V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -95,6 +96,8 @@ class InstructionTable:
     """
 
     def __init__(self, chip: Chip, p: MatmulPlan, dtype: str, out: str) -> None:
+        # The table has the moves of the vector unit of the same core.
+        complete_kind(chip)
         self.p = p
         self.instructions = list(_flags(chip))
         core = Program(chip).core()

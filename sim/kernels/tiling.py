@@ -12,7 +12,7 @@ from math import isqrt, prod
 
 from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.kernel import complete_kind
+from vitruvian.sim.kernels.kernel import matrix_kind
 
 #: For each dtype of the operands: terms of a block, dtype in L0C, and the possible dtypes of C.
 DTYPES: dict[str, tuple[int, str, tuple[str, ...]]] = {
@@ -139,7 +139,7 @@ def plan(
     Parameters
     ----------
     chip : Chip
-        A chip whose cores have all units.
+        A chip with a Cube.
     blocks : (int, int, int)
         See ``blocks_of``.
     c_bytes : int
@@ -151,7 +151,7 @@ def plan(
         If the chip has no such cores, a number is out of range, or the tiles do not fit; the
         message then names the memory.
     """
-    kind = complete_kind(chip)
+    kind = matrix_kind(chip)
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores <= kind.count:
         raise ValueError(f"cores must be 1 … {kind.count}, not {cores!r}")
     # Each of the b_num control flows of Alg. 3 has a flag register of its own.
@@ -168,11 +168,13 @@ def plan(
     a, b = m.largest * k.largest * FRACTAL, k.largest * n.largest * FRACTAL
     # Elements of a tile of C: L0C has four or eight bytes for each, and UB those of the result.
     c, sum_bytes = m.largest * n.largest * 256, max(4, c_bytes)
+    # Cube cores without the vector unit have no UB; FIX moves C out.
+    outs = [("UB", c * c_bytes, "a tile of C")] if "UB" in size else []
     for memory, need, contents in (
         ("L0A", a * tiling.b_num, f"{tiling.b_num} tiles of A"),
         ("L0B", b * tiling.b_num, f"{tiling.b_num} tiles of B"),
         ("L0C", c * sum_bytes, "a tile of C"),
-        ("UB", c * c_bytes, "a tile of C"),
+        *outs,
     ):
         if need > size[memory]:
             raise ValueError(
@@ -180,7 +182,7 @@ def plan(
                 f"not take {need}: {tiling}"
             )
     # Two tiles of C let V empty one while the Cube fills the other.
-    rooms = (("L0C", sum_bytes), ("UB", c_bytes))
+    rooms = [("L0C", sum_bytes), *(("UB", c_bytes) for _ in outs)]
     twice = tiling.b_num > 1 and all(2 * c * each <= size[name] for name, each in rooms)
     across = _deal(m, n, cores)
     keep = _keep(m, k, n, across, tiling.b_num, size["L1"])

@@ -20,7 +20,7 @@ from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.kernels import convolution, pooling
 from vitruvian.sim.kernels.convolution.dense import Buffering
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import vector_cores
 from vitruvian.sim.kernels.ring import Ring, uses_of
 from vitruvian.sim.networks.elementwise import RECIPES
 from vitruvian.sim.networks.layers import Conv, Elementwise, Layer, MatMul, Network, Pool
@@ -113,7 +113,7 @@ def _elementwise(operation: str, elements: int, chip: Chip) -> Program:
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gc = program.tensor("c", (_LANES,), "fp16") if operation == "shift_relu" else None
     gy = program.tensor("y", (pieces, size), "fp16")
-    cores = cores_of(program, None)
+    cores = vector_cores(program, None)
     for number, core in enumerate(cores):
         part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
         if part:

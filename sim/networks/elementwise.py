@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import vector_cores
 from vitruvian.sim.kernels.ring import Ring, together
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -111,7 +111,7 @@ def build_elementwise(operation: str, elements: int, chip: Chip) -> Program:
     program = Program(chip, f"{operation} {elements}")
     gx = [program.tensor(f"x{i}", (pieces, size), "fp16") for i in range(operands)]
     gy = program.tensor("y", (pieces, size), "fp16")
-    cores = cores_of(program, None)
+    cores = vector_cores(program, None)
     for number, core in enumerate(cores):
         part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
         if part:
@@ -174,7 +174,7 @@ def build_layer_norm(rows: int, features: int, chip: Chip) -> Program:
     program = Program(chip, f"layer norm {rows}×{features}")
     gx = program.tensor("x", (pieces, features // chunk, chunk, _LANES), "fp16")
     gy = program.tensor("y", gx.shape, "fp16")
-    cores = cores_of(program, None)
+    cores = vector_cores(program, None)
     for number, core in enumerate(cores):
         part = range(pieces * number // len(cores), pieces * (number + 1) // len(cores))
         if part:

@@ -10,9 +10,10 @@ from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program, simulate
 from vitruvian.sim.kernels import KERNELS, convolution, pooling
 from vitruvian.sim.kernels.convolution.catalogue import dense_needs, depthwise_needs
-from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, complete_kind
+from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, vector_kind
 from vitruvian.sim.kernels.pooling.build import timed
 from vitruvian.sim.kernels.pooling.catalogue import needs as pooling_needs
+from vitruvian.sim.kernels.pooling.plan import default_method
 from vitruvian.sim.networks import elementwise
 from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -160,7 +161,6 @@ def run(
     Parameters
     ----------
     chip : Chip
-        A chip whose cores have all units.
     step : {"baseline", "optimised"}
         The layers as the unoptimised operators of the case studies (``baseline.build_baseline``),
         or as the fastest kernels.
@@ -245,7 +245,6 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
     ValueError
         If the chip cannot run the kernel.
     """
-    complete_kind(chip)
     baseline = step == "baseline"
     if isinstance(layer, Conv):
         # The baseline of a depthwise convolution is one on the Cube, with diagonal matrices as
@@ -255,10 +254,10 @@ def instructions_of(layer: Layer, chip: Chip, step: str = "optimised") -> int:
         return dense_needs(conv_shape(layer) if baseline else _shape(layer), chip).instructions
     if isinstance(layer, Pool):
         if baseline:
-            return pooling_needs(replace(_pooling(layer), method="direct"), chip).instructions
+            return pooling_needs(replace(_pooling(layer, chip), method="direct"), chip).instructions
         # One of the cores is built, see ``pooling.build.timed``.
-        made = _pooling(layer)
-        groups = ceil_div(made.groups, chip.kind().count)
+        made = _pooling(layer, chip)
+        groups = ceil_div(made.groups, vector_kind(chip).count)
         return pooling_needs(replace(made, groups=groups), chip, 1).instructions
     if isinstance(layer, MatMul):
         size = (layer.m, layer.k, layer.n)
@@ -287,7 +286,7 @@ def program_of(layer: Layer, chip: Chip) -> Program:
     if isinstance(layer, Conv):
         return _convolution(layer, chip)
     if isinstance(layer, Pool):
-        return pooling.build(_pooling(layer), chip)
+        return pooling.build(_pooling(layer, chip), chip)
     if isinstance(layer, MatMul):
         size = (layer.m, layer.k, layer.n)
         return KERNELS["matmul"].build(size, chip=chip, data=False).program
@@ -303,7 +302,7 @@ def program_of(layer: Layer, chip: Chip) -> Program:
 def _timed(layer: Layer, chip: Chip) -> Program:
     """Return a program with the times of ``program_of``'s, made faster if there is a way to."""
     if isinstance(layer, Pool):
-        return timed(_pooling(layer), chip)
+        return timed(_pooling(layer, chip), chip)
     return program_of(layer, chip)
 
 
@@ -315,10 +314,10 @@ def _is_known(layer: Layer) -> bool:
     return isinstance(layer, Conv | Pool | MatMul | LayerNorm)
 
 
-def _pooling(layer: Pool) -> pooling.Pooling:
+def _pooling(layer: Pool, chip: Chip) -> pooling.Pooling:
     groups = ceil_div(layer.channels, 16)
     # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
-    method = "direct" if layer.patches.count == 1 else "im2col"
+    method = "direct" if layer.patches.count == 1 else default_method(chip)
     return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)
 
 

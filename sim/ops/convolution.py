@@ -18,7 +18,7 @@ from vitruvian.sim.kernels.convolution import (
     depthwise,
     result,
 )
-from vitruvian.sim.kernels.kernel import SimulationCost
+from vitruvian.sim.kernels.kernel import SimulationCost, matrix_kind
 from vitruvian.sim.ops.run import batched, half_array, images, pair, returned, run_tiled, unpack
 
 #: The units that can convolve one channel at a time, and the choice between them.
@@ -114,7 +114,7 @@ def conv2d(
     method : {"auto", "cube", "vector"}
         The unit: the vector unit can convolve single channels only.
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip by name, or one of your own.
     report : bool
         If True, check the program and return its report too.
 
@@ -181,7 +181,7 @@ def _depthwise(s: ConvShape, data: ConvOperands, chip: Chip | str, checks: bool)
         chip,
         lambda chip, cores: depthwise.choose(s, chip, cores),
         lambda area, chip, cores: SimulationCost(
-            depthwise.instructions(s, area), 4 * data.x.nbytes
+            depthwise.instructions(s, area, chip), 4 * data.x.nbytes
         ),
         lambda area, chip: depthwise.build(s, chip=chip, area=area, bias=bias, data=data),
         checks=checks,
@@ -202,6 +202,7 @@ def _dense(s: ConvShape, data: ConvOperands, chip: Chip | str, checks: bool) -> 
         lambda chip, cores: choose(s, chip, cores),
         needs,
         lambda tiling, chip: build(s, chip=chip, tiling=tiling, bias=bias, data=data),
+        kind=matrix_kind,
         checks=checks,
     )
 

@@ -68,7 +68,7 @@ def unfold(
     kernel_size, dilation, padding, stride : int or (int, int)
         In rows and in columns.
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip by name, or one of your own.
     report : bool
         If True, check the program and return its report too.
 
@@ -100,7 +100,7 @@ def unfold(
         "unfold",
         chip,
         lambda chip, cores: unfold_kernel.choose(s, chip, cores),
-        lambda area, chip, cores: SimulationCost(unfold_kernel.instructions(s, area), nbytes),
+        lambda area, chip, cores: SimulationCost(unfold_kernel.instructions(s, area, chip), nbytes),
         lambda area, chip: unfold_kernel.build(s, chip=chip, area=area, data=x),
         checks=report,
     )
@@ -171,7 +171,7 @@ def fold(
     kernel_size, dilation, padding, stride : int or (int, int)
         In rows and in columns.
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip by name, or one of your own.
     report : bool
         If True, check the program and return its report too.
 
@@ -222,7 +222,9 @@ def fold(
         chip,
         lambda chip, cores: fold_kernel.choose(s, chip, cores),
         # Operands are copied into groups of channels, padded, and copied into the simulated memory.
-        lambda area, chip, cores: SimulationCost(fold_kernel.instructions(s, area), 8 * x.nbytes),
+        lambda area, chip, cores: SimulationCost(
+            fold_kernel.instructions(s, area, chip), 8 * x.nbytes
+        ),
         lambda area, chip: fold_kernel.build(s, chip=chip, area=area, data=grouped()),
         checks=report,
     )

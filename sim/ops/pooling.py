@@ -4,14 +4,13 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from vitruvian.common.validate import ceil_div
-from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Report
 from vitruvian.sim.kernels.kernel import LIMITS
 from vitruvian.sim.kernels.pooling import Pooling, build
 from vitruvian.sim.kernels.pooling.catalogue import needs
 from vitruvian.sim.ops import windows
 from vitruvian.sim.ops.run import batched, chip_of, execute, images, pack, returned, unpack
+from vitruvian.sim.ops.windows import pooling_of
 
 _Pair = int | tuple[int, int]
 
@@ -94,7 +93,7 @@ def max_pool2d(
     *,
     dilation: _Pair = 1,
     ceil_mode: bool = False,
-    method: str = "im2col",
+    method: str = "auto",
     chip: Chip | str = "ascend910",
     return_indices: bool = False,
     report: bool = False,
@@ -122,8 +121,9 @@ def max_pool2d(
         Distance between the elements of a window.
     ceil_mode : bool
         If True, the last window may reach beyond the padding.
-    method : {"im2col", "direct", "expansion", "xy", "strided"}
+    method : {"auto", "im2col", "direct", "expansion", "xy", "strided"}
         The implementation, see ``vitruvian.sim.kernels.pooling.METHODS``. The result is the same.
+        "auto" is Im2Col, or "strided" if the chip's vector cores have no Im2Col.
     return_indices : bool
         If True, also return the index in H·W of the first largest element of each window.
     report : bool
@@ -150,7 +150,7 @@ def max_pool2d(
     """
     x, single = batched("x", x)
     patches = windows.windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
-    pooling = _pooling(x.shape, patches, "max", method, argmax=bool(return_indices))
+    pooling = pooling_of(x.shape, patches, "max", method, chip, argmax=bool(return_indices))
     run = _run(pooling, chip, report, x=x)
     results = (unpack(run.outputs["y"], x.shape[1]),)
     if return_indices:
@@ -212,7 +212,7 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-    method: str = "im2col",
+    method: str = "auto",
     chip: Chip | str = "ascend910",
     report: bool = False,
 ) -> Any:
@@ -254,7 +254,7 @@ def avg_pool2d(
     x, single = batched("x", x)
     patches = windows.windows_of(x.shape, kernel_size, stride, padding, 1, ceil_mode)
     divisors = windows.divisors_of(patches, padding, count_include_pad, divisor_override)
-    pooling = _pooling(x.shape, patches, "avg", method, divisors=divisors)
+    pooling = pooling_of(x.shape, patches, "avg", method, chip, divisors=divisors)
     run = _run(pooling, chip, report, x=x)
     y = unpack(run.outputs["y"], x.shape[1])
     return returned((y[0] if single else y,), run if report else None)
@@ -315,7 +315,7 @@ def max_pool2d_backward(
     dilation: _Pair = 1,
     ceil_mode: bool = False,
     indices: np.ndarray | None = None,
-    method: str = "im2col",
+    method: str = "auto",
     chip: Chip | str = "ascend910",
     report: bool = False,
 ) -> Any:
@@ -361,12 +361,12 @@ def max_pool2d_backward(
     patches = windows.windows_of(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = _like("grad_output", grad_output, shape, single)
-    pooling = _pooling(x.shape, patches, "max", method, backward=True)
+    pooling = pooling_of(x.shape, patches, "max", method, chip, backward=True)
     # The backward pass is checked first, so that a forward pass is not simulated in vain.
     _check(pooling, chip_of(chip))
     if indices is None:
         # Without indices, a forward pass makes the mask anew.
-        forward = _pooling(x.shape, patches, "max", method, argmax=True)
+        forward = pooling_of(x.shape, patches, "max", method, chip, argmax=True)
         mask = _run(forward, chip, False, x=x).outputs["mask"]
     else:
         mask = windows.mask_of(patches, indices, shape, single)
@@ -432,7 +432,7 @@ def avg_pool2d_backward(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-    method: str = "im2col",
+    method: str = "auto",
     chip: Chip | str = "ascend910",
     report: bool = False,
 ) -> Any:
@@ -472,7 +472,7 @@ report
     shape = (*x.shape[:2], patches.rows, patches.columns)
     grad_output = _like("grad_output", grad_output, shape, single)
     divisors = windows.divisors_of(patches, padding, count_include_pad, divisor_override)
-    pooling = _pooling(x.shape, patches, "avg", method, backward=True, divisors=divisors)
+    pooling = pooling_of(x.shape, patches, "avg", method, chip, backward=True, divisors=divisors)
     run = _run(pooling, chip, report, dy=grad_output)
     dx = unpack(run.outputs["dx"], x.shape[1])
     return returned((dx[0] if single else dx,), run if report else None)
@@ -481,13 +481,6 @@ report
 def _like(name: str, x: Any, shape: tuple[int, ...], single: bool) -> np.ndarray:
     """Return an array of shape (N, C, Oh, Ow) after checking it; without N if single."""
     return images(name, x, shape[1:] if single else shape).reshape(shape)
-
-
-def _pooling(
-    shape: tuple[int, ...], patches: Patches, reduction: str, method: str, **more: Any
-) -> Pooling:
-    # C1, the number of groups of 16 channels.
-    return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 
 
 def _run(pooling: Pooling, chip: Chip | str, checked: bool, **data: np.ndarray) -> Report:

@@ -9,7 +9,8 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.golden.scu import from_nc1hwc0, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Program, Report, load_chip, simulate
-from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, complete_kind
+from vitruvian.sim.davinci.chip.model import CoreKind
+from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, vector_kind
 
 #: The tile that a kernel computes at a time, in the kernel's own type.
 Tile = TypeVar("Tile")
@@ -179,6 +180,7 @@ def run_tiled(
     needs: Callable[[Tile, Chip, int], SimulationCost],
     build: Callable[[Tile, Chip], Program],
     *,
+    kind: Callable[[Chip], CoreKind] = vector_kind,
     checks: bool,
 ) -> Report:
     """Choose the tile of a kernel, refuse it if its simulation is too large, and run the program.
@@ -193,16 +195,18 @@ def run_tiled(
         Return the cost of simulating a tile on a chip with so many cores.
     build : callable
         Return the program of a tile on a chip, with data.
+    kind : callable
+        Return the kind of cores of a chip that the kernel runs on.
     checks : bool
         As ``execute`` takes it.
 
     Raises
     ------
     TypeError, ValueError
-        If the chip has no cores with all units, or the simulation is too large.
+        If the chip has no such cores, or the simulation is too large.
     """
     target = chip_of(chip)
-    cores = complete_kind(target).count
+    cores = kind(target).count
     tile = choose(target, cores)
     needs(tile, target, cores).check(name, LIMITS)
     return execute(build(tile, target), checks=checks)

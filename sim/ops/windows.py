@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 
 from vitruvian.common.errors import UserError
+from vitruvian.common.validate import ceil_div, one_of
 from vitruvian.golden.scu import Patches
-from vitruvian.sim.ops.run import pack, pair
+from vitruvian.sim.davinci import Chip
+from vitruvian.sim.kernels.pooling import METHODS, Pooling
+from vitruvian.sim.kernels.pooling.plan import default_method
+from vitruvian.sim.ops.run import chip_of, pack, pair
 
 
 def windows_of(
@@ -48,6 +52,21 @@ def windows_of(
         pad=(pads[0], far[0], pads[1], far[1]),
         dilation=gaps,
     )
+
+
+def pooling_of(
+    shape: tuple[int, ...],
+    patches: Patches,
+    reduction: str,
+    method: str,
+    chip: Chip | str,
+    **more: Any,
+) -> Pooling:
+    """Return the pooling of images (N, C, H, W) on a chip; "auto" is its fastest method."""
+    one_of("method", method, ("auto", *METHODS))
+    method = default_method(chip_of(chip)) if method == "auto" else method
+    # C1, the number of groups of 16 channels.
+    return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 
 
 def divisors_of(patches: Patches, padding: Any, include_pad: bool, override: Any) -> np.ndarray:

@@ -170,10 +170,14 @@ def _tally(chip: Chip, program: Sequence[Instruction], fast: frozenset[str]) -> 
     The loop runs over millions of instructions, so it looks up no paths and hashes no enums.
     """
     found: _Tally = [defaultdict(float) for _ in Unit]
+    # Paths whose time and bus depend on the bytes written, which a conversion makes fewer.
+    written = {f"{r.source}->{r.target}" for r in chip.routes.values() if r.counts_written}
     for instr, times in counted(program):
         unit, amount = instr.unit, instr.work
         if instr.path:
             if nbytes := moved_bytes(instr):
+                if instr.path in written:
+                    nbytes = sum(span.nbytes for span in instr.writes)
                 found[unit][instr.path, instr.op] += times * nbytes
         elif amount.operations:
             item = amount.precision

@@ -7,6 +7,7 @@ from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import cuts
+from vitruvian.sim.kernels.kernel import vector_kind
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def items_of(shape: ConvShape, area: Area) -> int:
 
 def check_fits(needs: Mapping[str, int], chip: Chip) -> None:
     """Raise ValueError if buffers of a chip are smaller than the bytes that a tile needs."""
-    buffers = chip.kind().buffers
+    buffers = vector_kind(chip).buffers
     for name, need in needs.items():
         if need > buffers[name].nbytes:
             have = buffers[name].nbytes

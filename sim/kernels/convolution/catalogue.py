@@ -9,7 +9,13 @@ from vitruvian.sim.kernels.convolution import depthwise, golden
 from vitruvian.sim.kernels.convolution.dense import ConvOperands, build, result
 from vitruvian.sim.kernels.convolution.shape import ConvShape
 from vitruvian.sim.kernels.convolution.tiling import ConvPlan, choose
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.kernel import (
+    Kernel,
+    KernelInstance,
+    SimulationCost,
+    matrix_cores,
+    vector_cores,
+)
 
 #: Multiply-accumulates for which no tiling is chosen, because there are too many to compare.
 _TOO_MANY = 1 << 38
@@ -45,10 +51,6 @@ def random_operands(s: ConvShape, seed: int, *, bias: bool = True) -> ConvOperan
     return ConvOperands(x, w, rng.normal(size=s.filters).astype(np.float16) if bias else None)
 
 
-def _count(chip: Chip, cores: int | None) -> int:
-    return len(cores_of(Program(chip), cores))
-
-
 def _conv2d(
     size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
 ) -> KernelInstance:
@@ -77,7 +79,7 @@ def dense_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> Simulatio
     ValueError
         If the chip has no such cores, or no tile fits their buffers.
     """
-    count = _count(chip, cores)
+    count = len(matrix_cores(Program(chip), cores))
     nbytes = 2 * s.images * (s.c1 * s.height * s.width + s.n1 * s.patches.count) * 16
     nbytes = 4 * (nbytes + 2 * s.c1 * s.taps * s.n1 * 256)
     if s.products > _TOO_MANY:
@@ -112,9 +114,9 @@ def _depthwise(
 
 def depthwise_needs(s: ConvShape, chip: Chip, cores: int | None = None) -> SimulationCost:
     """Return the cost of simulating a depthwise convolution on the vector unit; see dense_needs."""
-    area = depthwise.choose(s, chip, _count(chip, cores))
+    area = depthwise.choose(s, chip, len(vector_cores(Program(chip), cores)))
     nbytes = 32 * s.images * ceil_div(s.channels, 16) * (s.height * s.width + s.patches.count)
-    return SimulationCost(depthwise.instructions(s, area), 8 * nbytes)
+    return SimulationCost(depthwise.instructions(s, area, chip), 8 * nbytes)
 
 
 def _depthwise_needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:

@@ -1,9 +1,9 @@
 """2-D convolution on the Cube: Im2Col loads on the left, kernels as fractals on the right.
 
 MTE2 loads a tile of the image and the weights of some input channels to L1. MTE1 loads patches to
-L0A with Im2Col and weights to L0B, and the Cube adds their products in L0C. V moves the result to
-UB, converted to FP16, and MTE3 stores it. Every buffer has two slots or more, so that all units
-work at the same time.
+L0A with Im2Col and weights to L0B, and the Cube adds their products in L0C. The results, converted
+to FP16, go to global memory as ``exits`` says. Every buffer has two slots or more, so that all
+units work at the same time.
 
 References
 ----------
@@ -19,11 +19,12 @@ from vitruvian.golden.scu import kernel_matrix, to_nc1hwc0
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
 from vitruvian.sim.kernels.convolution.tiling import ConvPlan, ConvTiling, Item, choose
-from vitruvian.sim.kernels.kernel import cores_of, products_need_barrier
+from vitruvian.sim.kernels.exits import Exit
+from vitruvian.sim.kernels.kernel import matrix_cores, products_need_barrier
 from vitruvian.sim.kernels.layout import pack_b
 from vitruvian.sim.kernels.ring import Ring, Use, ordered, together, uses_of
 
-V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
+V, M, MTE1, MTE2 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ def build(
     Parameters
     ----------
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip with a Cube.
     cores : int, optional
         By default, all cores of the chip.
     tiling : ConvTiling, optional
@@ -136,7 +137,7 @@ def build(
     s, p = shape, shape.patches
     name = f"conv2d {s.images}×{s.channels}×{s.height}×{s.width}, {s.filters} filters"
     program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
-    some = cores_of(program, cores)
+    some = matrix_cores(program, cores)
     plan = ConvPlan(s, choose(s, chip, len(some)) if tiling is None else tiling, chip, len(some))
     x = w = b = None
     if data is not None:
@@ -180,6 +181,7 @@ class _DenseEmitter:
         buffering: Buffering,
     ) -> None:
         self.core, self.plan, self.items, self.relu = core, plan, items, relu
+        self.loaded = False  # True when the biases are in L1
         self.x, self.w, self.b, self.y = tensors
         s, t = plan.shape, plan.tiling
         two, taps = buffering.slots, s.taps
@@ -189,10 +191,14 @@ class _DenseEmitter:
         self.l0a = core.allocate("L0A", (two, plan.fractals * t.depth, 256), "fp16", "A")
         self.l0b = core.allocate("L0B", (two, t.depth * t.filters, 256), "fp16", "B")
         self.l0c = core.allocate("L0C", (two, plan.fractals * t.filters, 256), "fp32", "C")
-        self.ub = core.allocate("UB", (two, plan.pixels * t.filters * C0), "fp16", "y in UB")
-        if self.b is not None:
-            self.ub_b = core.allocate("UB", self.b.shape[1:], "fp32", "bias")
         self._rings(two, slots, buffering.keep_weights)
+        #: True if the Cube takes the bias from its table, and False if it is in the sums before.
+        self.table = self.b is not None and not self.exit.by_vector
+        if self.b is not None and self.table:
+            self.l1_b = core.allocate("L1", self.b.shape, "fp32", "biases")
+            self.bt = core.allocate("BT", (2, t.filters * C0), "fp32", "bias")
+        elif self.b is not None:
+            self.ub_b = core.allocate("UB", self.b.shape[1:], "fp32", "bias")
 
     def _rings(self, two: int, slots: int, keep: bool) -> None:
         """Plan the uses of all slots: what is still there is not loaded again."""
@@ -216,17 +222,20 @@ class _DenseEmitter:
         self.in_w = Ring(core, MTE2, MTE1, first=2, plan=uses_of(w, slots))
         self.left = Ring(core, MTE1, M, plan=uses_of(a, two))
         self.right = Ring(core, MTE1, M, first=2, plan=uses_of(b, two))
-        self.sums = Ring(core, M, V, plan=ones)
-        self.outs = Ring(core, V, MTE3, plan=ones)
-        # The sums that hold a bias; ``sums`` has the flags that say that they have been read.
-        self.biases = Ring(core, V, M, first=2, back=False)
+        elements = plan.pixels * plan.tiling.filters * C0
+        self.exit = Exit(core, elements, "fp16", two, plan=ones)
+        if self.exit.by_vector:
+            # The sums that hold a bias; those of ``exit`` say that they have been read.
+            self.biases = Ring(core, V, M, first=2, back=False)
+        else:
+            self.biases = Ring(core, MTE1, M, first=4, plan=ones)
 
     def emit(self) -> None:
         """Emit all output tiles of the core."""
         group = None
         pending = None
         for number, item in enumerate(self.items):
-            if self.b is not None:
+            if self.b is not None and not self.table:
                 if item[1] != group:
                     group = item[1]
                     self._load_bias(self.b[group], number > 0)
@@ -265,16 +274,19 @@ class _DenseEmitter:
         core, plan = self.core, self.plan
         image, group, number, j = item
         tile, filters = plan.tiles[number], plan.filters(j)
-        # With a bias, the first product adds to it as all others do.
-        taps, first = plan.shape.taps, self.b is None
-        with self.sums.write() as sums:
-            if self.b is not None:
+        # With a bias in the sums, the first product adds to it as all others do.
+        taps, first = plan.shape.taps, self.b is None or self.table
+        with self.exit.sums.write() as sums:
+            if self.b is not None and not self.table:
                 self.biases.read(Use(slot)).begin()
             for chunk in plan.chunks:
                 x, w = self.in_x.next(), self.in_w.next()
                 pixels = self.l1_x[x.slot, : len(chunk) * tile.pixels * C0]
                 if x.load:
                     with self.in_x.write(x):
+                        if self.b is not None and self.table and not self.loaded:
+                            core.copy(self.l1_b, self.b)
+                            self.loaded = True
                         self._load_image(pixels, self.x[image, group], chunk, tile)
                 blocks, wide = range(chunk.start * taps, chunk.stop * taps), len(filters)
                 weights = self.l1_w[w.slot, : len(blocks) * wide]
@@ -287,6 +299,10 @@ class _DenseEmitter:
                 # MTE1 waits for both operands in L1, and frees them when all steps have been loaded
                 # to L0.
                 with together(self.in_x.read(x), self.in_w.read(w)):
+                    if self.table and first:
+                        with self.biases.write() as place:
+                            part = self.l1_b[group, filters.start : filters.stop]
+                            core.copy(self.bt[place, : part.size], part.reshape(part.size))
                     for steps in plan.steps(len(chunk)):
                         self._step(tile, pixels, weights, steps, wide, sums, first)
                         first = False
@@ -324,33 +340,26 @@ class _DenseEmitter:
             with self.right.write(b):
                 core.load(right, weights[steps.start * wide : steps.stop * wide])
         with together(self.left.read(a), self.right.read(b)):
-            init = "zero" if first else "accumulate"
             # A product reads the sums that the last one still writes if C has few fractals.
             if not first and products_need_barrier(m, wide):
                 core.pipe_barrier(M)
             m, k, n = tile.count, 16 * deep, 16 * wide
-            core.mmad(self.l0c[slot], left, right, m=m, k=k, n=n, init=init)
+            if first and self.table:
+                with self.biases.read() as place:
+                    bias, init = self.bt[place, :n], "bias"
+                    core.mmad(self.l0c[slot], left, right, m=m, k=k, n=n, init=init, bias=bias)
+            else:
+                init = "zero" if first else "accumulate"
+                core.mmad(self.l0c[slot], left, right, m=m, k=k, n=n, init=init)
 
     def _out(self, item: Item) -> None:
-        """Move the sums of a tile to UB and from there to global memory."""
-        core, (image, group, number, j) = self.core, item
+        """Move the sums of a tile to global memory."""
+        image, group, number, j = item
         tile, filters = self.plan.tiles[number], self.plan.filters(j)
-        n = len(filters)
-        with together(self.sums.read(), self.outs.write()) as (sums, out):
-            ub, stride = self.ub[out, : n * tile.count * C0], tile.count * 2 * C0
-            # Rows that only fill up the last fractal are no pixels, and stay behind.
-            m = tile.count
-            core.matrix_out(ub, self.l0c[sums], m=m, n=16 * n, dst_stride=stride, relu=self.relu)
-        with self.outs.read():
-            part = self.y[
-                image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
-            ]
-            ub = ub.reshape(*part.shape)
-            if part.shape[2] == self.y.shape[4]:
-                core.copy(part, ub)
-            else:
-                for c in range(n):
-                    core.copy(part[c], ub[c])
+        part = self.y[
+            image, group, filters.start : filters.stop, slice(*tile.rows), slice(*tile.columns)
+        ]
+        self.exit.store(part, self.l0c, relu=self.relu)
 
 
 def load_patches(

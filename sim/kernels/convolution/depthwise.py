@@ -3,6 +3,7 @@
 The Cube would multiply a kernel by 16 channels to get one, so the lanes of the vector unit are the
 better place: an Im2Col load brings one pixel of every patch to UB, and one instruction adds its
 product with the weights of 16 channels to the results of up to 127 fractals, 128 lanes at a time.
+On vector cores without Im2Col, the instruction reads the pixels at their distance (``strided``).
 
 References
 ----------
@@ -25,7 +26,15 @@ from vitruvian.sim.kernels.convolution.areas import (
 )
 from vitruvian.sim.kernels.convolution.dense import ConvOperands, check_operands
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape, ConvTile
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.convolution.strided import (
+    PaddedTiles,
+    items_seconds,
+    padded_bytes,
+    pieces_of,
+)
+from vitruvian.sim.kernels.kernel import is_split, vector_cores
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, rectangle
+from vitruvian.sim.kernels.pooling.emit import Emitter
 from vitruvian.sim.kernels.ring import Ring, together, uses_of
 
 V, MTE1, MTE2, MTE3 = Unit.V, Unit.MTE1, Unit.MTE2, Unit.MTE3
@@ -49,7 +58,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
     return choose_area(
         p.rows,
         p.columns,
-        _MOST * 16,
+        p.rows * p.columns if is_split(chip) else _MOST * 16,
         lambda area: check_area(shape, area, chip),
         lambda area: _seconds(shape, area, chip, cores),
     )
@@ -57,6 +66,12 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
 
 def check_area(shape: ConvShape, area: Area, chip: Chip) -> None:
     """Raise ValueError if a tile does not fit the buffers of a chip."""
+    if is_split(chip):
+        p = shape.patches
+        count = min(area.rows, p.rows) * min(area.columns, p.columns)
+        bytes_ = 2 * padded_bytes(shape, area) + 2 * (count + shape.taps + 1) * _PIXEL
+        check_fits({"UB": bytes_ + 128}, chip)
+        return
     fractals = fractals_of(shape, area)
     needs = {
         "L1": 2 * math.prod(shape.reach(area.rows, area.columns)) * _PIXEL,
@@ -70,6 +85,13 @@ def check_area(shape: ConvShape, area: Area, chip: Chip) -> None:
 def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
     """Estimate the time of the busiest core by its slower one of MTE1 and V."""
     fractals = fractals_of(shape, area)
+    if is_split(chip):
+        lane = chip.vector.get("vmla", chip.vector[""])
+        load = padded_bytes(shape, area) / float(chip.route("GM", "UB").rate.bytes_per_s)
+        # The pipeline drains before each position of the kernel, since it reads the last sums.
+        start = pieces_of(shape, area) * float(lane.start_s) + float(lane.drain_s)
+        work = shape.taps * (start + 2 * fractals * float(lane.repeat_s))
+        return items_seconds(items_of(shape, area), cores, load, work)
     route, lane = chip.route("L1", "UB", "im2col"), chip.vector.get("vmla", chip.vector[""])
     load = float(route.init_s) + fractals * _FRACTAL / float(route.rate.bytes_per_s)
     add = float(lane.init_s) + 2 * fractals * float(lane.repeat_s)
@@ -78,9 +100,10 @@ def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
     return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
 
-def instructions(shape: ConvShape, area: Area) -> int:
+def instructions(shape: ConvShape, area: Area, chip: Chip) -> int:
     """Return an upper bound of the number of instructions."""
-    return items_of(shape, area) * (8 * shape.taps + 24)
+    each = pieces_of(shape, area) if is_split(chip) else 7
+    return items_of(shape, area) * ((1 + each) * shape.taps + 24 + each)
 
 
 def build(
@@ -100,7 +123,7 @@ def build(
     shape : ConvShape
         ``groups``, ``channels`` and ``filters`` are equal.
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip with a vector unit.
     cores : int, optional
         By default, all cores of the chip.
     area : Area, optional
@@ -128,7 +151,7 @@ def build(
     chip = load_chip(chip) if isinstance(chip, str) else chip
     name = f"depthwise {s.images}×{s.channels}×{s.height}×{s.width}"
     program = Program(chip, f"{name} {s.kernel[0]}×{s.kernel[1]}")
-    some = cores_of(program, cores)
+    some = vector_cores(program, cores)
     area = choose(s, chip, len(some)) if area is None else area
     check_area(s, area, chip)
     x = w = None
@@ -145,7 +168,8 @@ def build(
     used = min(len(some), len(items))
     for number in range(used):
         part = items[len(items) * number // used : len(items) * (number + 1) // used]
-        _DepthwiseEmitter(some[number], part, (gx, gw, gy), bias=bias, relu=relu).emit()
+        emitter = _StridedEmitter if is_split(chip) else _DepthwiseEmitter
+        emitter(some[number], s, part, (gx, gw, gy), bias=bias, relu=relu).emit()
     return program
 
 
@@ -164,15 +188,22 @@ class _DepthwiseEmitter:
     def __init__(
         self,
         core: Core,
+        shape: ConvShape,
         items: list[tuple[int, int, ConvTile]],
         tensors: tuple[View, View, View],
         *,
         bias: bool,
         relu: bool,
     ) -> None:
-        self.core, self.items, self.bias, self.relu = core, items, bias, relu
+        self.core, self.shape, self.items = core, shape, items
+        self.bias, self.relu = bias, relu
         self.x, self.w, self.y = tensors
         self.taps = self.w.shape[1] - 1
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Allocate the buffers and plan the uses of their slots."""
+        core, items = self.core, self.items
         pixels = max(tile.pixels for *_, tile in items)
         fractals = max(tile.fractals for *_, tile in items)
         self.l1 = core.allocate("L1", (2, pixels * C0), "fp16", "x in L1")
@@ -234,3 +265,48 @@ class _DepthwiseEmitter:
         # same weights.
         strides = {"dst": (1, 8), "src0": (1, 8), "src1": (0, 0)}
         operation(sums, columns, weights, repeat=sums.size // 128, strides=strides)
+
+
+class _StridedEmitter(_DepthwiseEmitter):
+    """The emitter of a vector core without Im2Col, whose instructions read pixels at a distance."""
+
+    def _allocate(self) -> None:
+        core, items = self.core, self.items
+        self.weights = core.allocate("UB", (2, *self.w.shape[1:]), "fp16", "weights")
+        most = max(tile.count for *_, tile in items)
+        self.sums = core.allocate("UB", (2, most, C0), "fp16", "y in UB")
+        self.images = PaddedTiles(core, self.shape, self.x, [(n, c, t) for c, n, t in items])
+        # The tiles of images have the registers before.
+        self.in_w = Ring(core, MTE2, V, first=2, plan=uses_of((c for c, *_ in items), 2))
+        self.outs = Ring(core, V, MTE3, plan=uses_of(range(len(items)), 2))
+
+    def emit(self) -> None:
+        """Emit all output tiles of the core."""
+        core, emit = self.core, Emitter(self.core)
+        for number, (channel, image, tile) in enumerate(self.items):
+            w = self.in_w.next()
+            if w.load:
+                with self.in_w.write(w):
+                    core.copy(self.weights[w.slot], self.w[channel])
+            self.images.begin(number)
+            rows, columns = self.images.windows(number)
+            with together(self.in_w.read(w), self.outs.write()) as (_, out):
+                sums, weights = self.sums[out, : tile.count], self.weights[w.slot]
+                dense = (sums, BlockRows(columns))
+                for tap in range(self.taps):
+                    core.pipe_barrier(V)
+                    # All blocks of an instruction read the same 16 weights.
+                    same = (weights[tap : tap + 1], BlockRows(0, 0))
+                    views = {"dst": dense, "src0": self.images.at(number, tap), "src1": same}
+                    rectangle(emit, "vmla" if tap else "vmul", views, rows, columns)
+                if self.bias:
+                    core.pipe_barrier(V)
+                    same = (weights[self.taps : self.taps + 1], BlockRows(0, 0))
+                    views = {"dst": dense, "src0": dense, "src1": same}
+                    rectangle(emit, "vadd", views, rows, columns)
+                if self.relu:
+                    core.pipe_barrier(V)
+                    core.vrelu(sums.reshape(sums.size), sums.reshape(sums.size))
+            with self.outs.read():
+                part = self.y[image, channel, slice(*tile.rows), slice(*tile.columns)]
+                core.copy(part, sums.reshape(*part.shape))

@@ -1,4 +1,7 @@
-"""Patches added back to images, by Col2Im in the unified buffer."""
+"""Patches added back to images: by Col2Im in the unified buffer, or by additions at a distance.
+
+Vector cores without Col2Im add the patches to an image with padding, with block strides.
+"""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,7 +13,9 @@ from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
 from vitruvian.sim.kernels.convolution.areas import Area, check_fits, choose_area
 from vitruvian.sim.kernels.convolution.shape import C0, ConvShape
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import is_split, vector_cores, vector_kind
+from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts, rectangle
+from vitruvian.sim.kernels.pooling.emit import Emitter, behind
 from vitruvian.sim.kernels.ring import Ring, uses_of
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -60,6 +65,25 @@ class FoldTile:
     def fractals(self) -> int:
         """The number of fractals that hold these patches at one position of the kernel."""
         return ceil_div(self.count, 16)
+
+    @property
+    def inside(self) -> tuple[int, int]:
+        """Row and column of the rectangle in the pixels of ``padded``."""
+        if self.patches is None:
+            return 0, 0
+        return max(-self.top, 0), max(self.patches.pad[2], 0)
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Rows and columns of pixels with those that patches have beyond the rectangle."""
+        rows, columns = self.down[1] - self.down[0], self.across[1] - self.across[0]
+        if self.patches is None:
+            return rows, columns
+        p, (above, left) = self.patches, self.inside
+        down = (self.rows[1] - self.rows[0] - 1) * p.stride[0] + p.extent[0]
+        across = (self.columns[1] - self.columns[0] - 1) * p.stride[1] + p.extent[1]
+        first, start = max(self.top, 0), max(-p.pad[2], 0)
+        return max(above + rows, first + down), max(left + columns, start + across)
 
 
 def _overlapping(
@@ -134,6 +158,11 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
 
     def check(area: Area) -> None:
         tiles = tiles_of(shape.patches, area)
+        if is_split(chip):
+            most = max(t.padded[0] * t.padded[1] for t in tiles)
+            patches = max(max(t.count for t in tiles), 1)
+            check_fits({"UB": 2 * (most + patches) * _PIXEL}, chip)
+            return
         fractals = max(t.fractals for t in tiles)
         pixels = max(t.pixels for t in tiles)
         check_fits({"UB": 2 * pixels * _PIXEL + 2 * max(fractals, 1) * _FRACTAL}, chip)
@@ -145,22 +174,40 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> Area:
         nbytes = max(t.fractals for t in tiles) * _FRACTAL
         load = float(route.init_s) + nbytes / float(route.rate.bytes_per_s)
         add = float(lane.init_s + lane.latency_s) + nbytes / 256 * float(lane.repeat_s)
+        if is_split(chip):
+            add += max(map(_pieces, tiles)) * float(lane.start_s) + float(lane.drain_s)
         items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
         # One load more than the others: the first one has no addition to overlap with.
         return (ceil_div(items, cores) * shape.taps + 1) * max(load, add)
 
     # A tile has at most as many pixels as half of UB holds; its patches need the rest.
-    limit = chip.kind().buffers["UB"].nbytes // (2 * _PIXEL)
+    limit = vector_kind(chip).buffers["UB"].nbytes // (2 * _PIXEL)
     return choose_area(shape.height, shape.width, limit, check, seconds)
 
 
-def instructions(shape: ConvShape, area: Area) -> int:
+def _pieces(tile: FoldTile) -> int:
+    """Return the additions at a distance of all patches of a tile at one position."""
+    if tile.patches is None:
+        return 1
+    rows, columns = tile.rows[1] - tile.rows[0], tile.columns[1] - tile.columns[0]
+    return sum(1 for _ in parts(rows, columns, BlockRows(columns), _pitches(tile)))
+
+
+def _pitches(tile: FoldTile) -> BlockRows:
+    """Return the distances of the pixels of neighbouring patches."""
+    assert tile.patches is not None
+    down, across = tile.patches.stride
+    return BlockRows(down * tile.padded[1], across)
+
+
+def instructions(shape: ConvShape, area: Area, chip: Chip) -> int:
     """Return an upper bound of the number of instructions."""
     tiles = tiles_of(shape.patches, area)
     # Clearing takes an instruction for every 255 repeats of 128 numbers, which are 2,040 pixels.
-    passes = max(t.pixels for t in tiles) // 2040 + 2
+    passes = max(t.padded[0] * t.padded[1] for t in tiles) // 2040 + 2
+    each = max(map(_pieces, tiles)) if is_split(chip) else 1
     items = shape.images * ceil_div(shape.channels, C0) * len(tiles)
-    return items * (8 * shape.taps + 8 + passes)
+    return items * ((7 + each) * shape.taps + 8 + passes)
 
 
 def build(
@@ -181,7 +228,7 @@ def build(
     shape : ConvShape
         Of the convolution that has these patches; ``filters`` and ``groups`` have no meaning here.
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip with a vector unit.
     cores : int, optional
         By default, all cores of the chip.
     area : Area, optional
@@ -196,7 +243,7 @@ def build(
     chip = load_chip(chip) if isinstance(chip, str) else chip
     s, p = shape, shape.patches
     program = Program(chip, f"fold {s.images}×{s.channels}×{s.height}×{s.width}")
-    some = cores_of(program, cores)
+    some = vector_cores(program, cores)
     area = choose(s, chip, len(some)) if area is None else area
     c1 = ceil_div(s.channels, C0)
     gx = program.tensor("x", (s.images, c1, s.taps, p.rows, p.columns, C0), "fp16", data)
@@ -216,15 +263,18 @@ def _emit(
     """Emit the tiles of a core."""
     fractals = max(max(t.fractals for *_, t in items), 1)
     columns = core.allocate("UB", (2, fractals * 256), "fp16", "patches")
-    pixels = core.allocate("UB", (2, max(t.pixels for *_, t in items) * C0), "fp16", "y in UB")
+    strided, emit = is_split(core.program.chip), Emitter(core)
+    sizes = [t.padded[0] * t.padded[1] if strided else t.pixels for *_, t in items]
+    pixels = core.allocate("UB", (2, max(sizes), C0), "fp16", "y in UB")
     loads = sum(shape.taps for *_, t in items if t.patches is not None)
     into = Ring(core, MTE2, V, plan=uses_of(range(loads), 2))
     outs = Ring(core, V, MTE3, plan=uses_of(range(len(items)), 2))
     for n, c, tile in items:
         with outs.write() as out:
-            image = pixels[out, : tile.pixels * C0]
+            width = tile.padded[1] if strided else tile.across[1] - tile.across[0]
+            image = pixels[out, : tile.padded[0] * width if strided else tile.pixels]
             # A pixel that no patch covers keeps this zero.
-            core.vdup(image, 0.0)
+            core.vdup(image.reshape(image.size), 0.0)
             for tap in range(shape.taps if tile.patches is not None else 0):
                 with into.write() as slot:
                     source = x[n, c, tap, slice(*tile.rows), slice(*tile.columns)]
@@ -233,8 +283,11 @@ def _emit(
                     # Each addition reads the sums of the last one.
                     core.pipe_barrier(V)
                     assert tile.patches is not None
+                    if strided:
+                        _add(emit, image, columns[slot], tile, divmod(tap, shape.kernel[1]))
+                        continue
                     core.col2im(
-                        image,
+                        image.reshape(image.size),
                         columns[slot],
                         tile.patches,
                         repeat=tile.fractals,
@@ -243,4 +296,33 @@ def _emit(
                     )
         with outs.read():
             target = y[n, c, slice(*tile.down), slice(*tile.across)]
-            core.copy(target, image.reshape(*target.shape))
+            if not strided:
+                core.copy(target, image.reshape(*target.shape))
+                continue
+            above, left = tile.inside
+            core.copy(
+                target,
+                behind(image, above * width + left),
+                bursts=target.shape[0],
+                burst_bytes=target.shape[1] * _PIXEL,
+                dst_stride=y.shape[3] * _PIXEL,
+                src_stride=width * _PIXEL,
+            )
+
+
+def _add(
+    emit: Emitter, image: View, columns: View, tile: FoldTile, position: tuple[int, int]
+) -> None:
+    """Emit the additions of the patches of a tile at one position of the kernel."""
+    p = tile.patches
+    assert p is not None
+    rows, count = tile.rows[1] - tile.rows[0], tile.columns[1] - tile.columns[0]
+    first = max(tile.top, 0) + position[0] * p.dilation[0]
+    start = max(-p.pad[2], 0) + position[1] * p.dilation[1]
+    pixels = behind(image, first * tile.padded[1] + start), _pitches(tile)
+    views = {
+        "dst": pixels,
+        "src0": pixels,
+        "src1": (columns.reshape(columns.size // C0, C0), BlockRows(count)),
+    }
+    rectangle(emit, "vadd", views, rows, count)

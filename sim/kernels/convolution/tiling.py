@@ -6,6 +6,7 @@ from functools import cached_property
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.convolution.shape import ConvShape, ConvTile
+from vitruvian.sim.kernels.kernel import is_split, matrix_kind
 
 #: Bytes of a fractal of FP16, and of one of sums in FP32.
 _FRACTAL = 512
@@ -72,7 +73,7 @@ class ConvPlan:
         # Weights stay if L1 has a slot for each tile of a group and each slot a register of its
         # own.
         kinds = ceil_div(shape.c1, tiling.channels) * self.filter_tiles
-        room = chip.kind().buffers["L1"].nbytes - 2 * self.image_bytes
+        room = matrix_kind(chip).buffers["L1"].nbytes - 2 * self.image_bytes
         fits = kinds <= min(room // self.weight_bytes, _WEIGHT_SLOTS)
         # If they fit, there is a slot for all weights of a group, so that each is loaded once.
         self.weight_slots = kinds if fits else 2
@@ -116,16 +117,21 @@ class ConvPlan:
         return [range(k, min(k + step, blocks)) for k in range(0, blocks, step)]
 
     def _check(self) -> None:
-        t, buffers = self.tiling, self.chip.kind().buffers
+        t, buffers = self.tiling, matrix_kind(self.chip).buffers
         m = self.fractals
         needs = {
             "L1": 2 * self.image_bytes + self.weight_slots * self.weight_bytes,
             "L0A": 2 * m * t.depth * _FRACTAL,
             "L0B": 2 * t.depth * t.filters * _FRACTAL,
             "L0C": 2 * m * t.filters * _SUMS,
-            # The results in FP16, and a bias in FP32 for each filter of a group.
-            "UB": 2 * self.pixels * t.filters * _PIXEL + 64 * self.shape.n1,
         }
+        if "UB" in buffers:
+            # The results in FP16, and a bias in FP32 for each filter of a group.
+            needs["UB"] = 2 * self.pixels * t.filters * _PIXEL + 64 * self.shape.n1
+        else:
+            # A Cube core has all biases in L1, and those of two tiles in its bias table.
+            needs["L1"] += 64 * self.shape.groups * self.shape.n1
+            needs["BT"] = 2 * 64 * t.filters
         for name, need in needs.items():
             if need > buffers[name].nbytes:
                 have = buffers[name].nbytes
@@ -174,12 +180,16 @@ class ConvPlan:
         assert cube is not None
         per_step = float(cube.init_s + cube.start_s)
         work = items * (steps * per_step + blocks * m * t.filters * float(cube.step_s))
-        out = self._seconds("L0C", "UB", "matrix_out")
-        v = items * out(_SUMS * m * t.filters)
-        mte3 = items * self._seconds("UB", "GM")(self.pixels * t.filters * _PIXEL)
+        out, stored = 0.0, self.pixels * t.filters * _PIXEL
+        if is_split(self.chip):
+            store = self._seconds("L0C", "GM", "matrix_out")(stored)
+        else:
+            out = self._seconds("L0C", "UB", "matrix_out")(_SUMS * m * t.filters)
+            store = self._seconds("UB", "GM")(stored)
+        v, mte3 = items * out, items * store
         # What nothing overlaps with: the first operands, and the way of the last tile out.
         begin = load(self.image_bytes) + load(self.weight_bytes)
-        end = out(_SUMS * m * t.filters) + mte3 / items
+        end = out + mte3 / items
         return max(mte2, mte1, work, v, mte3) + begin + end
 
     def _seconds(self, source: str, target: str, operation: str = "copy"):
@@ -213,7 +223,7 @@ def choose(shape: ConvShape, chip: Chip, cores: int) -> ConvTiling:
     ValueError
         If no tiling fits the buffers.
     """
-    p, buffers = shape.patches, chip.kind().buffers
+    p, buffers = shape.patches, matrix_kind(chip).buffers
     # Fractals of one of two slots.
     l0a = buffers["L0A"].nbytes // (2 * _FRACTAL)
     l0b = buffers["L0B"].nbytes // (2 * _FRACTAL)

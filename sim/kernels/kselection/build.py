@@ -10,7 +10,7 @@ import numpy as np
 
 from vitruvian.common.validate import one_of, round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View, load_chip
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import vector_cores, vector_kind
 from vitruvian.sim.kernels.kselection.bitonic import Bitonic
 from vitruvian.sim.kernels.kselection.golden import (
     bitonic_select,
@@ -55,7 +55,7 @@ def tile_of(shape: KnnShape, chip: Chip, method: str) -> int:
         If not even 128 points fit.
     """
     one_of("method", method, METHODS)
-    room = chip.kind().buffers["UB"].nbytes
+    room = vector_kind(chip).buffers["UB"].nbytes
     made = METHODS[method]
     n = round_up(shape.train, _UNIT)
     while n >= _UNIT:
@@ -82,7 +82,7 @@ def build(
         Its numbers of features and its metric do not matter.
     method : {"bitonic", "heap"}
     chip : Chip or str
-        A chip whose cores have all units.
+        A chip with vector cores, or whose cores have all units.
     cores : int, optional
         By default, all cores of the chip.
     tile : int, optional
@@ -105,7 +105,7 @@ def build(
     one_of("method", method, METHODS)
     chip = load_chip(chip) if isinstance(chip, str) else chip
     program = Program(chip, f"{method} {shape.queries}×{shape.train}, k {shape.k}")
-    some = cores_of(program, cores)
+    some = vector_cores(program, cores)
     n = tile_of(shape, chip, method) if tile is None else tile
     if n % _UNIT or not 0 < n <= 1 << 16:
         raise ValueError(f"tile must be a multiple of {_UNIT} up to {1 << 16}, not {n!r}")

@@ -6,7 +6,7 @@ import numpy as np
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, vector_cores
 from vitruvian.sim.kernels.kselection.build import (
     METHODS,
     build,
@@ -51,7 +51,7 @@ def _make(
 def _needs(method: str, size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
     queries, train, k = size
     shape = KnnShape(queries, train, 1, k)
-    cores_of(Program(chip), cores)
+    vector_cores(Program(chip), cores)
     tile = tile_of(shape, chip, method)
     tiles = shape.groups * ceil_div(train, tile)
     each = METHODS[method].instructions(shape, tile)

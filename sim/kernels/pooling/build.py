@@ -7,7 +7,7 @@ import numpy as np
 from vitruvian.common.validate import one_of
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip, Instruction, Program, View
-from vitruvian.sim.kernels.kernel import cores_of
+from vitruvian.sim.kernels.kernel import vector_cores, vector_kind
 from vitruvian.sim.kernels.pooling.backward import Backward
 from vitruvian.sim.kernels.pooling.emit import Emitter
 from vitruvian.sim.kernels.pooling.forward import Forward
@@ -152,7 +152,7 @@ def build(
     """
     kind = "backward" if pooling.backward else "forward"
     program = Program(chip, name or f"{pooling.reduction} pooling {kind}, {pooling.method}")
-    some = cores_of(program, cores)
+    some = vector_cores(program, cores)
     made = pooling.plan(chip)
     names = {"x": "dx", "y": "dy"} if pooling.backward else {}
     blocks = pooling.images * pooling.groups
@@ -185,15 +185,16 @@ def timed(pooling: Pooling, chip: Chip) -> Program:
     Cores with equally many images of 16 channels share their instructions, because the times of
     instructions do not depend on addresses. The program must not compute data.
     """
-    blocks, cores = pooling.images * pooling.groups, chip.kind().count
+    cores = vector_kind(chip)
+    blocks = pooling.images * pooling.groups
     kind = "backward" if pooling.backward else "forward"
     program = Program(chip, f"{pooling.reduction} pooling {kind}, {pooling.method}")
     made: dict[int, list[Instruction]] = {}
-    for index in range(cores):
-        count = blocks * (index + 1) // cores - blocks * index // cores
+    for index in range(cores.count):
+        count = blocks * (index + 1) // cores.count - blocks * index // cores.count
         if count and count not in made:
             one = build(replace(pooling, images=1, groups=count), chip, cores=1)
-            made[count] = one.core().instructions
+            made[count] = one.core(0, cores.name).instructions
         if count:
-            program.core(index).instructions.extend(made[count])
+            program.core(index, cores.name).instructions.extend(made[count])
     return program

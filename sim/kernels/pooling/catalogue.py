@@ -8,7 +8,7 @@ import numpy as np
 from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, vector_kind
 from vitruvian.sim.kernels.pooling import expected
 from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts
 from vitruvian.sim.kernels.pooling.build import Pooling, build
@@ -106,7 +106,7 @@ def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> SimulationC
     nbytes = 3 * 32 * blocks * (p.height * p.width + p.count + masks)
     if nbytes > _TOO_MANY * 32:
         return SimulationCost(blocks * p.count // MOST_REPEAT, nbytes)
-    count = chip.kind().count if cores is None else cores
+    count = vector_kind(chip).count if cores is None else cores
     return SimulationCost(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
 
 

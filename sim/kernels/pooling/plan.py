@@ -7,7 +7,7 @@ from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.scu import Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci import Chip
-from vitruvian.sim.kernels.kernel import complete_kind
+from vitruvian.sim.kernels.kernel import is_split, vector_kind
 from vitruvian.sim.kernels.pooling.emit import PER_REPEAT, PIXEL_BYTES, pieces
 from vitruvian.sim.kernels.pooling.geometry import (
     AxisTile,
@@ -25,6 +25,11 @@ METHODS = {
     "xy": "first along W, then along H",
     "strided": "block strides of vector instructions, 128 of 128 lanes; not in the paper",
 }
+
+
+def default_method(chip: Chip) -> str:
+    """Return the fastest method of most poolings on a chip: Im2Col where vector units have it."""
+    return "strided" if is_split(chip) else "im2col"
 
 
 @dataclass(frozen=True)
@@ -107,12 +112,18 @@ def plan(task: PoolingTask, chip: Chip) -> PoolingPlan:
     Raises
     ------
     ValueError
-        If the chip has no cores with all units, or not even one window fits.
+        If the chip has no such cores, or not even one window fits.
     """
-    kind = complete_kind(chip)
+    if task.method == "im2col" and is_split(chip):
+        others = ", ".join(name for name in METHODS if name != "im2col")
+        raise ValueError(
+            f"method of a pooling on {chip.name} must be {others}, not im2col: its vector cores "
+            "have no Im2Col"
+        )
+    kind = vector_kind(chip)
     buffers, bits = kind.buffers, kind.vsel_from_memory
     room = buffers["UB"].nbytes // PIXEL_BYTES
-    room_l1 = buffers["L1"].nbytes // PIXEL_BYTES
+    room_l1 = buffers["L1"].nbytes // PIXEL_BYTES if "L1" in buffers else 0
     p, positions = task.patches, len(task.positions)
     axis = backward_axis if task.backward else forward_axis
     # ``limit`` of an axis counts windows forward; backward it counts pixels, or strides if windows

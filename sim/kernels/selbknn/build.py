@@ -13,13 +13,13 @@ import numpy as np
 from vitruvian.common.errors import UserError
 from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
-from vitruvian.sim.davinci.isa.operands import FRACTAL_BYTES
-from vitruvian.sim.kernels.kernel import complete_kind, cores_of, products_need_barrier
+from vitruvian.sim.kernels.exits import Handover
+from vitruvian.sim.kernels.kernel import is_split, matrix_cores, matrix_kind, vector_kind
 from vitruvian.sim.kernels.kselection import Bitonic, Heap
 from vitruvian.sim.kernels.kselection.golden import bitonic_select, heap_select
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape, Selector
 from vitruvian.sim.kernels.layout import pack_a
-from vitruvian.sim.kernels.ring import Ring, close_rings, open_rings, together
+from vitruvian.sim.kernels.ring import Ring
 from vitruvian.sim.kernels.selbknn.golden import (
     VARIANTS,
     Best,
@@ -28,12 +28,10 @@ from vitruvian.sim.kernels.selbknn.golden import (
     k_selection,
 )
 from vitruvian.sim.kernels.selbknn.indexing import MOST, PER_REPEAT
+from vitruvian.sim.kernels.selbknn.products import KnnProducts
 from vitruvian.sim.kernels.selbknn.select import SelB
 
-V, M, MTE1, MTE2, MTE3 = Unit.V, Unit.M, Unit.MTE1, Unit.MTE2, Unit.MTE3
-
-#: Training points of a piece, and most blocks of 16 features: a slot, half of L0B.
-_PIECE, _DEEP = 128, 8
+V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
 
 @dataclass(frozen=True)
@@ -104,10 +102,12 @@ def largest_tile(shape: KnnShape, chip: Chip, method: str = "selb") -> int:
     Raises
     ------
     ValueError
-        If the chip has no cores with all units, or not even 128 points fit with k neighbours.
+        If the chip has no such cores, or not even 128 points fit with k neighbours.
     """
-    buffers = complete_kind(chip).buffers
-    room, sums = buffers["UB"].nbytes, buffers["L0C"].nbytes
+    vector = vector_kind(chip)
+    lanes = vector.per_group if is_split(chip) else 1
+    room = vector.buffers["UB"].nbytes
+    sums = matrix_kind(chip).buffers["L0C"].nbytes // lanes
     needed = round_up(shape.train, PER_REPEAT)
     # The products of a tile must fit L0C in FP32 and, with the selector's memory, UB in FP16.
     for n in range(min(MOST, sums // (4 * GROUP), needed), 0, -PER_REPEAT):
@@ -177,17 +177,20 @@ def build(
     if not 1 <= tile <= largest or tile % PER_REPEAT:
         raise ValueError(f"tile must be a multiple of {PER_REPEAT} up to {largest}, not {tile!r}")
     program = Program(chip, name or f"{shape.k} nearest neighbours, {method}")
-    some = cores_of(program, cores)
     query, train = (pack_a(x) for x in operands)
-    deep = query.shape[1]
     x = program.tensor("query", query.shape, "fp16", query if data else None)
     y = program.tensor("train", train.shape, "fp16", train if data else None)
     ends = program.tensor("best", (shape.groups, shape.k, GROUP), "fp16")
     numbers = program.tensor("index", (shape.groups, shape.words, shape.k, GROUP), "uint16")
+    tensors = x, y, ends, numbers
+    if is_split(chip):
+        _on_split_cores(program, shape, METHODS[method], tile, operands, tensors, cores)
+        return program
+    some = matrix_cores(program, cores)
     for number, core in enumerate(some):
         groups = range(number, shape.groups, len(some))
         if groups:
-            search = _Search(core, shape, METHODS[method], tile, deep, (x, y, ends, numbers))
+            search = _Search(core, shape, METHODS[method], tile, tensors)
             for group in groups:
                 search.group(group, operands)
             search.close()
@@ -211,7 +214,7 @@ def result(outputs: Mapping[str, np.ndarray], shape: KnnShape) -> Best:
 
 
 class _Search:
-    """The emitter of the instructions of one core."""
+    """The emitter of the selection of one core, whose Cube computes the products."""
 
     def __init__(
         self,
@@ -219,34 +222,24 @@ class _Search:
         shape: KnnShape,
         method: SelectionMethod,
         tile: int,
-        deep: int,
         tensors: tuple[View, View, View, View],
     ) -> None:
-        self.core, self.shape, self.tile, self.deep = core, shape, tile, deep
-        self.x, self.y, self.ends, self.numbers = tensors
-        depth = min(deep, _DEEP)
-        fractal = (16, 16)
-        self.l1_x = core.allocate("L1", (deep, *fractal), "fp16", "queries in L1")
-        self.l1_y = core.allocate("L1", (2, depth * _PIECE // 16, *fractal), "fp16", "points in L1")
-        self.sums = core.allocate("L0C", (tile // 16, *fractal), "fp32", "products")
-        self.products = core.allocate("UB", (tile // 16, *fractal), "fp16", "distances")
+        self.core, self.shape, self.tile = core, shape, tile
+        x, y, self.ends, self.numbers = tensors
+        self.products = core.allocate("UB", (tile // 16, 16, 16), "fp16", "distances")
         self.selector = method.make(core, shape, tile)
-        # The product of columns is transposed, so its operands change their places.
-        left, right = ("L0B", "L0A") if self.selector.columns else ("L0A", "L0B")
-        self.l0_x = core.allocate(left, (2, depth, *fractal), "fp16", "queries")
-        self.l0_y = core.allocate(right, (2, depth * _PIECE // 16, *fractal), "fp16", "points")
-        self.points_in_l1 = Ring(core, MTE2, MTE1, start=False)
-        self.pieces_in_l0 = Ring(core, MTE1, M, start=False)
-        open_rings(self.points_in_l1, self.pieces_in_l0)
-        self.tiles = Ring(core, M, V, 1)
-        self.queries_in_l1 = Ring(core, MTE2, MTE1, 1, first=2)
+        self._begin((x, y))
         self.results = Ring(core, V, MTE3, 1)
+
+    def _begin(self, points: tuple[View, View]) -> None:
+        """Emit what precedes all groups of queries; the operands of the products are given."""
+        columns = self.selector.columns
+        self.cube = KnnProducts(self.core, self.shape, self.tile, columns, points)
 
     def close(self) -> None:
         """Wait until all places are free, so that no flag stays set."""
-        close_rings(self.points_in_l1, self.pieces_in_l0)
-        for ring in (self.tiles, self.queries_in_l1, self.results):
-            ring.close()
+        self.cube.close()
+        self.results.close()
 
     def group(self, group: int, operands: tuple[np.ndarray, np.ndarray]) -> None:
         """Emit the search of a group of queries."""
@@ -255,89 +248,51 @@ class _Search:
         # The selection is emitted for these distances, so that the emitter computes them itself.
         query = np.zeros((GROUP, operands[0].shape[1]), np.float16)
         query[: rows.stop - rows.start] = operands[0][rows]
-        with self.queries_in_l1.write():
-            self.core.copy(self.l1_x, self.x[group])
-        loading, selecting = self.queries_in_l1.read(), self.results.write()
-        loading.begin()
+        self._queries(group)
+        selecting = self.results.write()
         selecting.begin()
         selector.begin(rows.stop - rows.start)
-        firsts = range(0, shape.train, self.tile)
-        # One tile ahead: the Cube multiplies while V selects in the tile before.
-        self._multiply(0)
-        for first in firsts:
+        for first in range(0, shape.train, self.tile):
             count = min(self.tile, shape.train - first)
-            # The products leave L0C before the next ones are computed into the same place.
             place = self._receive(first)
-            if first + self.tile < shape.train:
-                self._multiply(first + self.tile)
             self._fill(place, count)
             values = np.full((GROUP, self._padded(first)), np.float16(np.inf))
             values[:, :count] = distances(query, operands[1][first : first + count])
             selector.select(place, first, values)
-        # All products of the group are issued, so MTE1 has read its queries.
-        loading.end()
+            self._selected()
+        self._queries_end()
         selecting.end()
         self._write(group)
 
     def _padded(self, first: int) -> int:
         """Return the training points of a tile with those that fill the last repeat."""
-        count = min(self.tile, self.shape.train - first)
-        return round_up(count, PER_REPEAT)
+        return round_up(min(self.tile, self.shape.train - first), PER_REPEAT)
 
-    def _multiply(self, first: int) -> None:
-        """Emit the products of a tile into L0C."""
-        with self.tiles.write():
-            for at in range(0, self._padded(first), _PIECE):
-                # The last piece may have fewer fractals than a slot in global memory.
-                start = (first + at) // 16
-                blocks = min(_PIECE // 16, self.y.shape[0] - start)
-                for piece in range(0, self.deep, _DEEP):
-                    depth = min(_DEEP, self.deep - piece)
-                    self._piece(start, blocks, piece, depth, self.sums[at // 16 :])
+    def _place(self, first: int) -> View:
+        """Return the place of the products of a tile in the layout of the selector."""
+        place = self.products[: self._padded(first) // 16]
+        return place.reshape(place.shape[0] * 16, 16) if self.selector.columns else place
 
-    def _piece(self, start: int, blocks: int, piece: int, depth: int, out: View) -> None:
-        """Emit the product of some blocks of training points and some blocks of features."""
-        core, columns = self.core, self.selector.columns
-        count = blocks * depth
-        with self.points_in_l1.write() as slot:
-            l1 = self.l1_y[slot, :count]
-            part = self.y[start : start + blocks, piece : piece + depth]
-            core.copy(l1.reshape(blocks, depth, 16, 16), part)
-        with together(self.points_in_l1.read(), self.pieces_in_l0.write()) as (_, slot):
-            queries, points = self.l0_x[slot, :depth], self.l0_y[slot, :count]
-            core.load(queries, self.l1_x[piece : piece + depth])
-            if columns:
-                core.load(points, l1)
-            else:
-                # L0B has the blocks of features outside, L1 those of training points.
-                for row in range(depth):
-                    core.load(
-                        points[row * blocks : (row + 1) * blocks],
-                        l1[row:],
-                        src_stride=depth * FRACTAL_BYTES,
-                    )
-        with self.pieces_in_l0.read():
-            # All pieces of features add to the same sums.
-            if piece and products_need_barrier(1, blocks):
-                core.pipe_barrier(M)
-            init = "accumulate" if piece else "zero"
-            if columns:
-                core.mmad(out, points, queries, m=16 * blocks, k=16 * depth, n=16, init=init)
-            else:
-                core.mmad(out, queries, points, m=16, k=16 * depth, n=16 * blocks, init=init)
+    def _queries(self, group: int) -> None:
+        """Emit the load of the queries and the products of the first tile."""
+        self.cube.begin([group])
+        # One tile ahead: the Cube multiplies while V selects in the tile before.
+        self.cube.multiply(0)
+
+    def _queries_end(self) -> None:
+        self.cube.end()
 
     def _receive(self, first: int) -> View:
         """Emit the move of the products of a tile to the Unified Buffer, and return their place."""
-        core = self.core
-        blocks = min(self._padded(first) // 16, self.y.shape[0] - first // 16)
-        with self.tiles.read():
-            if self.selector.columns:
-                core.matrix_out(self.products, self.sums, m=16 * blocks, n=16)
-            else:
-                core.matrix_out(self.products, self.sums, m=16, n=16 * blocks)
-        core.pipe_barrier(V)
-        place = self.products[: self._padded(first) // 16]
-        return place.reshape(place.shape[0] * 16, 16) if self.selector.columns else place
+        # The products leave L0C before the next ones are computed into the same place.
+        self.cube.move([self.products], first)
+        self.core.pipe_barrier(V)
+        if first + self.tile < self.shape.train:
+            self.cube.multiply(first + self.tile)
+        return self._place(first)
+
+    def _selected(self) -> None:
+        """Emit what follows the selection in a tile."""
 
     def _fill(self, place: View, count: int) -> None:
         """Emit +∞ as the distances of training points that do not exist."""
@@ -366,3 +321,115 @@ class _Search:
         with self.results.read():
             self.core.copy(self.ends[group], self.selector.best)
             self.core.copy(self.numbers[group], self.selector.index)
+
+
+class _VectorSearch(_Search):
+    """The emitter of the selection of a vector core, whose products are in global memory.
+
+    Parameters
+    ----------
+    lane : int
+        Number of the core in its group, and of its part of the products.
+    space : View
+        (slots, lanes, tile / 16, 16, 16).
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        shape: KnnShape,
+        method: SelectionMethod,
+        tile: int,
+        tensors: tuple[View, View, View, View],
+        handover: Handover,
+        lane: int,
+        space: View,
+    ) -> None:
+        self.handover, self.lane, self.space = handover, lane, space
+        self.number = 0  # of the tile
+        super().__init__(core, shape, method, tile, tensors)
+
+    def _begin(self, points: tuple[View, View]) -> None:
+        self.blocks = points[1].shape[0]
+        self.loads = Ring(self.core, MTE2, V, 1)
+
+    def close(self) -> None:
+        """Wait until all places are free, so that no flag stays set."""
+        self.loads.close()
+        self.results.close()
+
+    def pause(self) -> None:
+        """Emit the flags of a round in which the core has no group."""
+        for _ in range(0, self.shape.train, self.tile):
+            with self.handover.take(self.core, self.number):
+                self.number += 1
+
+    def _queries(self, group: int) -> None: ...
+
+    def _queries_end(self) -> None: ...
+
+    def _receive(self, first: int) -> View:
+        blocks = min(self._padded(first) // 16, self.blocks - first // 16)
+        with self.loads.write(), self.handover.take(self.core, self.number) as slot:
+            self.core.copy(self.products[:blocks], self.space[slot, self.lane, :blocks])
+        self.number += 1
+        self.loads.read().begin()
+        return self._place(first)
+
+    def _selected(self) -> None:
+        self.loads.read().end()
+
+
+def _on_split_cores(
+    program: Program,
+    shape: KnnShape,
+    method: SelectionMethod,
+    tile: int,
+    operands: tuple[np.ndarray, np.ndarray],
+    tensors: tuple[View, View, View, View],
+    cores: int | None,
+) -> None:
+    """Emit a search on Cube cores and their vector cores, each of which has a group of queries."""
+    vector = vector_kind(program.chip)
+    lanes, some = vector.per_group, matrix_cores(program, cores)
+    turns = [
+        range(first, min(first + lanes, shape.groups)) for first in range(0, shape.groups, lanes)
+    ]
+    tiles = range(0, shape.train, tile)
+    for number, core in enumerate(some[: len(turns)]):
+        rounds = turns[number :: len(some)]
+        size = (2, lanes, tile // 16, 16, 16)
+        space = program.tensor(f"products{number}", size, "fp16")
+        handover = Handover(len(rounds) * len(tiles))
+        vectors = [
+            _VectorSearch(
+                program.core(number * lanes + lane, vector.name),
+                shape,
+                method,
+                tile,
+                tensors,
+                handover,
+                lane,
+                space,
+            )
+            for lane in range(lanes)
+        ]
+        columns = vectors[0].selector.columns
+        cube = KnnProducts(core, shape, tile, columns, tensors[:2], lanes)
+        sent = 0
+        for groups in rounds:
+            cube.begin(groups)
+            for first in tiles:
+                cube.multiply(first)
+                with handover.give(core, sent) as slot:
+                    cube.move([space[slot, lane] for lane in range(len(groups))], first)
+                sent += 1
+            cube.end()
+            for lane, search in enumerate(vectors):
+                if lane < len(groups):
+                    search.group(groups[lane], operands)
+                else:
+                    search.pause()
+        cube.close()
+        for search in vectors:
+            search.close()

@@ -6,7 +6,7 @@ import numpy as np
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip, Program
-from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, cores_of
+from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, matrix_cores
 from vitruvian.sim.kernels.kselection.shape import GROUP, KnnShape
 from vitruvian.sim.kernels.selbknn import golden
 from vitruvian.sim.kernels.selbknn.build import METHODS, build, largest_tile, result
@@ -143,7 +143,7 @@ def _make(size: tuple[int, ...], chip: Chip, cores: int | None, seed: int | None
 
 
 def _needs(size: tuple[int, ...], chip: Chip, cores: int | None) -> SimulationCost:
-    cores_of(Program(chip), cores)
+    matrix_cores(Program(chip), cores)
     return needs(_shape(size), chip)
 
 

@@ -7,6 +7,7 @@ that are left go to global memory, where the host tests them: all zero if nothin
 import numpy as np
 
 from vitruvian.sim.davinci import Chip, Program, Unit, simulate
+from vitruvian.sim.kernels.kernel import vector_kind
 from vitruvian.sim.kernels.ring import Ring
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
@@ -46,7 +47,7 @@ def build(
     x = program.tensor("new", (elements,), "fp16", new)
     y = program.tensor("old", (elements,), "fp16", old)
     changed = program.tensor("changed", (TILE // 16,), "uint16")
-    core = program.core()
+    core = program.core(0, vector_kind(chip).name)
     inputs = core.allocate("UB", (2, 2, TILE), "fp16", "tiles")
     bits = core.allocate("UB", (2, TILE // 16), "uint16", "bits")
     tally = core.allocate("UB", (TILE // 16,), "uint16", "changed")

@@ -18,16 +18,19 @@ from vitruvian.golden.simd2 import Op, as_op, mmo
 from vitruvian.sim.davinci import Chip, Core, Program, Unit, View
 from vitruvian.sim.davinci.isa.lanes import ALL, prefix
 from vitruvian.sim.davinci.timing.engine import run
+from vitruvian.sim.kernels.kernel import vector_kind
 from vitruvian.sim.kernels.ring import Ring, Use
 from vitruvian.sim.kernels.steps import lower_steps
 
 V, MTE2, MTE3 = Unit.V, Unit.MTE2, Unit.MTE3
 
-#: Rows of a tile, terms that are loaded at once, and terms whose A is spread at once.
+#: Most rows of a tile, terms that are loaded at once, and terms whose A is spread at once.
 ROWS, DEPTH, SPREAD = 128, 16, 4
 #: Bytes of a row of a tile of D; sums, which need no buffers for ⊗, have twice as many.
 ROW_BYTES = 512
 _BLOCK, _REPEAT = 32, 256
+#: Bytes of the Unified Buffer that tiles of ``ROWS`` rows need.
+_ROOM = 1 << 18
 #: The result of each tile has one buffer.
 _DONE = Use(0)
 
@@ -126,7 +129,9 @@ class _Emitter:
         self.lanes = _REPEAT // width
         self.columns = ROW_BYTES // width * (1 if self.times else 2)
         self.wide = self.dtype != operand
-        sides = {"A": (DEPTH, ROWS), "B": (DEPTH, self.columns)}
+        # Vector cores of the 910B have less memory, and half of the rows.
+        self.rows = ROWS if core.kind.buffers["UB"].nbytes >= _ROOM else ROWS // 2
+        sides = {"A": (DEPTH, self.rows), "B": (DEPTH, self.columns)}
 
         def operands_of(dtype: str) -> list[View]:
             return [core.allocate("UB", shape, dtype, name) for name, shape in sides.items()]
@@ -134,10 +139,10 @@ class _Emitter:
         self.raw = [operands_of(operand) for _ in "01"]
         self.operands = operands_of(self.dtype) if self.wide else []
         self.spread = [
-            core.allocate("UB", (SPREAD, ROWS, self.per_block), self.dtype, "spread A")
+            core.allocate("UB", (SPREAD, self.rows, self.per_block), self.dtype, "spread A")
             for _ in "01"
         ]
-        size = (ROWS, self.columns)
+        size = (self.rows, self.columns)
         self.sums = core.allocate("UB", size, self.dtype, "D")
         self.terms = [
             core.allocate("UB", size, self.dtype, "terms") for _ in ("01" if self.times else "")
@@ -156,14 +161,14 @@ class _Emitter:
     def steps(self, m: int, k: int, n: int) -> Iterator[_Tile]:
         """Yield the steps of all tiles."""
         count = 0
-        for i in range(0, m, ROWS):
+        for i in range(0, m, self.rows):
             for j in range(0, n, self.columns):
                 for at in range(0, k, DEPTH):
                     yield _Tile(
                         i=i,
                         j=j,
                         at=at,
-                        rows=min(ROWS, m - i),
+                        rows=min(self.rows, m - i),
                         columns=min(self.columns, n - j),
                         depth=min(DEPTH, k - at),
                         slot=count % 2,
@@ -290,7 +295,7 @@ def _program(
     a, b = (None, None) if data is None else (np.ascontiguousarray(data[0].T), data[1])
     at = program.tensor("a", (k, m), operand, a)
     tensors = at, program.tensor("b", (k, n), operand, b), program.tensor("d", (m, n), dtype)
-    return program, _Emitter(program.core(), op, tensors)
+    return program, _Emitter(program.core(0, vector_kind(chip).name), op, tensors)
 
 
 def build(

@@ -205,7 +205,7 @@ def test_tilings_are_those_for_fp16_results_unless_they_are_asked_for_others():
         ({"tiling": Tiling(5, 1, 1)}, "mTiles must be 1 … 4, the number of blocks, not 5"),
         ({"tiling": Tiling(1, 1, 1, 9)}, "bNum must be 1 … 8, not 9"),
         ({"cores": 3}, "cores must be 1 … 2, not 3"),
-        ({"chip": "ascend910b"}, "chip must have cores with all units"),
+        ({"chip": "ascend910b", "cores": 25}, "cores must be 1 … 24, not 25"),
         ({"dtype": "fp64"}, "dtype must be one of fp16, int8"),
         ({"out": "int8"}, "out of fp16 must be one of fp16, fp32"),
     ],

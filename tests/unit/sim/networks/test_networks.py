@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.checks.check import check
+from vitruvian.sim.davinci.chip.file import chip_text, read_chip
 from vitruvian.sim.networks import NETWORKS, Network
 from vitruvian.sim.networks.baseline import build_baseline, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -172,8 +174,23 @@ def test_the_bound_of_instructions_holds():
 
 
 def test_an_error_of_a_kernel_names_the_layer():
-    with pytest.raises(ValueError, match="small, c: chip must have cores with all units"):
-        run(SMALL, load_chip("ascend910b"))
+    text = chip_text("ascend910")[0].replace("L0A", "LX")
+    with pytest.raises(ValueError, match="small, c: chip must have cores with a Cube and its buff"):
+        run(SMALL, read_chip(text))
+
+
+def test_layers_run_on_separate_cube_and_vector_cores():
+    chip = load_chip("ascend910b")
+    result = run(SMALL, chip)
+    assert [x.analysis is not None for x in result.layers] == [True] * len(SMALL.layers)
+    for layer in SMALL.layers:
+        program = program_of(layer, chip)
+        assert not check(program, strict=True)
+        kind = (
+            "cube" if isinstance(layer, Conv | MatMul) and layer.kind != "depthwise" else "vector"
+        )
+        assert {core.kind.name for core in program} == {kind}
+        assert max(len(core.instructions) for core in program) <= instructions_of(layer, chip)
 
 
 @pytest.mark.parametrize("operation", sorted(RECIPES))

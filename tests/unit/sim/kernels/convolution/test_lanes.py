@@ -164,7 +164,7 @@ def test_flags_are_consumed_and_within_bounds_of_the_count(name):
     )
     assert count == 0
     bound = {"depthwise": depthwise, "unfold": unfold, "fold": fold}[name]
-    assert p.rows > 2 and len(program) <= bound.instructions(S, Area(2, 9))
+    assert p.rows > 2 and len(program) <= bound.instructions(S, Area(2, 9), C910)
 
 
 @pytest.mark.parametrize("name", ["depthwise", "unfold", "fold"])

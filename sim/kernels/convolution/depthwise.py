@@ -102,8 +102,11 @@ def _seconds(shape: ConvShape, area: Area, chip: Chip, cores: int) -> float:
 
 def instructions(shape: ConvShape, area: Area, chip: Chip) -> int:
     """Return an upper bound of the number of instructions."""
-    each = pieces_of(shape, area) if is_split(chip) else 7
-    return items_of(shape, area) * ((1 + each) * shape.taps + 24 + each)
+    items = items_of(shape, area)
+    if is_split(chip):
+        each = pieces_of(shape, area)
+        return items * ((1 + each) * shape.taps + 24 + each)
+    return items * (8 * shape.taps + 24)
 
 
 def build(

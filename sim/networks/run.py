@@ -13,7 +13,7 @@ from vitruvian.sim.kernels.convolution.catalogue import dense_needs, depthwise_n
 from vitruvian.sim.kernels.kernel import LIMITS, SimulationCost, vector_kind
 from vitruvian.sim.kernels.pooling.build import timed
 from vitruvian.sim.kernels.pooling.catalogue import needs as pooling_needs
-from vitruvian.sim.kernels.pooling.plan import default_method
+from vitruvian.sim.kernels.pooling.plan import WHOLE, default_method
 from vitruvian.sim.networks import elementwise
 from vitruvian.sim.networks.baseline import build_baseline, conv_shape, unfused
 from vitruvian.sim.networks.elementwise import RECIPES, build_elementwise, build_layer_norm
@@ -316,8 +316,10 @@ def _is_known(layer: Layer) -> bool:
 
 def _pooling(layer: Pool, chip: Chip) -> pooling.Pooling:
     groups = ceil_div(layer.channels, 16)
+    method = default_method(chip, layer.patches)
     # With one window, Im2Col has no pixels to repeat; direct pooling is twice as fast then.
-    method = "direct" if layer.patches.count == 1 else default_method(chip)
+    if method != WHOLE and layer.patches.count == 1:
+        method = "direct"
     return pooling.Pooling(layer.patches, 1, groups, reduction=layer.operation, method=method)
 
 

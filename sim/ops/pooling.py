@@ -123,7 +123,7 @@ def max_pool2d(
         If True, the last window may reach beyond the padding.
     method : {"auto", "im2col", "direct", "expansion", "xy", "strided"}
         The implementation, see ``vitruvian.sim.kernels.pooling.METHODS``. The result is the same.
-        "auto" is Im2Col, or "strided" if the chip's vector cores have no Im2Col.
+        "auto" is the fastest for the chip and the windows.
     return_indices : bool
         If True, also return the index in H·W of the first largest element of each window.
     report : bool

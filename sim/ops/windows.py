@@ -64,7 +64,9 @@ def pooling_of(
 ) -> Pooling:
     """Return the pooling of images (N, C, H, W) on a chip; "auto" is its fastest method."""
     one_of("method", method, ("auto", *METHODS))
-    method = default_method(chip_of(chip)) if method == "auto" else method
+    if method == "auto":
+        forward = not (more.get("backward") or more.get("argmax"))
+        method = default_method(chip_of(chip), patches, forward=forward)
     # C1, the number of groups of 16 channels.
     return Pooling(patches, shape[0], ceil_div(shape[1], 16), reduction, method, **more)
 

@@ -12,7 +12,15 @@ from vitruvian.sim.kernels.pooling.backward import Backward
 from vitruvian.sim.kernels.pooling.emit import Emitter
 from vitruvian.sim.kernels.pooling.forward import Forward
 from vitruvian.sim.kernels.pooling.geometry import MOST_STRIDE
-from vitruvian.sim.kernels.pooling.plan import METHODS, PoolingPlan, PoolingTask, plan
+from vitruvian.sim.kernels.pooling.plan import (
+    METHODS,
+    WHOLE,
+    PoolingPlan,
+    PoolingTask,
+    fits_whole,
+    plan,
+)
+from vitruvian.sim.kernels.pooling.whole import emit as emit_whole
 from vitruvian.sim.kernels.pooling.worker import PoolingTensors
 
 #: Largest kernel, padding and dilation along an axis: fields of eight bits of Im2Col.
@@ -30,7 +38,8 @@ class Pooling:
     images, groups : int
         N and C1.
     reduction : {"max", "avg"}
-    method : {"direct", "im2col", "expansion", "xy", "strided"}
+    method : {"direct", "im2col", "expansion", "xy", "strided", "whole"}
+        The last one is for one window, which is the image, without a mask.
     backward : bool
         If True, the kernel computes the gradient of the pixels.
     argmax : bool
@@ -61,7 +70,10 @@ class Pooling:
 
     def __post_init__(self) -> None:
         one_of("reduction", self.reduction, ("max", "avg"))
-        one_of("method", self.method, METHODS)
+        one_of("method", self.method, (*METHODS, WHOLE))
+        forward = not (self.backward or self.argmax)
+        if self.method == WHOLE and not fits_whole(self.patches, forward=forward):
+            raise ValueError("method whole must be for forward poolings of whole images")
         one_of("ties", self.ties, ("first", "all"))
         p = self.patches
         if self.argmax and (self.backward or self.reduction != "max"):
@@ -153,7 +165,7 @@ def build(
     kind = "backward" if pooling.backward else "forward"
     program = Program(chip, name or f"{pooling.reduction} pooling {kind}, {pooling.method}")
     some = vector_cores(program, cores)
-    made = pooling.plan(chip)
+    made = None if pooling.method == WHOLE else pooling.plan(chip)
     names = {"x": "dx", "y": "dy"} if pooling.backward else {}
     blocks = pooling.images * pooling.groups
     views: dict[str, View] = {}
@@ -171,7 +183,11 @@ def build(
     tensors = PoolingTensors(**views)
     for index, core in enumerate(some):
         part = range(blocks * index // len(some), blocks * (index + 1) // len(some))
-        if part:
+        if not part:
+            continue
+        if made is None:
+            emit_whole(core, pooling.task, views["x"], views["y"], part, pooling.divisor)
+        else:
             kernel = Backward if pooling.backward else Forward
             worker = kernel(Emitter(core), pooling.task, made, tensors, pooling.divisor)
             for block in part:

@@ -9,12 +9,12 @@ from vitruvian.common.validate import ceil_div
 from vitruvian.golden.scu import Patches
 from vitruvian.sim.davinci import Chip
 from vitruvian.sim.kernels.kernel import Kernel, KernelInstance, SimulationCost, vector_kind
-from vitruvian.sim.kernels.pooling import expected
+from vitruvian.sim.kernels.pooling import expected, whole
 from vitruvian.sim.kernels.pooling.blocks import BlockRows, parts
 from vitruvian.sim.kernels.pooling.build import Pooling, build
 from vitruvian.sim.kernels.pooling.emit import MOST_REPEAT, PER_REPEAT
 from vitruvian.sim.kernels.pooling.geometry import PoolingTile
-from vitruvian.sim.kernels.pooling.plan import METHODS, PoolingPlan
+from vitruvian.sim.kernels.pooling.plan import METHODS, WHOLE, PoolingPlan
 from vitruvian.sim.kernels.pooling.worker import MOST_FRACTALS
 
 #: More windows or instructions than any kernel may have: such a size is not planned at all.
@@ -107,6 +107,10 @@ def needs(pooling: Pooling, chip: Chip, cores: int | None = None) -> SimulationC
     if nbytes > _TOO_MANY * 32:
         return SimulationCost(blocks * p.count // MOST_REPEAT, nbytes)
     count = vector_kind(chip).count if cores is None else cores
+    if pooling.method == WHOLE:
+        # Every core may have images that do not fill its last repeat.
+        total = whole.instructions(pooling.task, blocks) * (1 + min(count, blocks))
+        return SimulationCost(min(total, whole.instructions(pooling.task, 1) * blocks), nbytes)
     return SimulationCost(blocks * instructions(pooling, chip) + 5 * min(count, blocks), nbytes)
 
 

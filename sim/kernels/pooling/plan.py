@@ -27,8 +27,25 @@ METHODS = {
 }
 
 
-def default_method(chip: Chip) -> str:
-    """Return the fastest method of most poolings on a chip: Im2Col where vector units have it."""
+#: The method of poolings with one window, the image: see the module ``whole``.
+WHOLE = "whole"
+
+
+def fits_whole(patches: Patches, *, forward: bool) -> bool:
+    """Return True if a pooling without a mask has one window, which is the image."""
+    return forward and patches.kernel == (patches.height, patches.width) and not any(patches.pad)
+
+
+def default_method(chip: Chip, patches: Patches, *, forward: bool = True) -> str:
+    """Return the fastest method on a chip: Im2Col, where vector units have it, or ``WHOLE``.
+
+    Parameters
+    ----------
+    forward : bool
+        False for a kernel that saves or reads a mask, or goes backward.
+    """
+    if fits_whole(patches, forward=forward):
+        return WHOLE
     return "strided" if is_split(chip) else "im2col"
 
 

@@ -11,7 +11,7 @@ from vitruvian.sim.kernels.pooling import Pooling
     [
         (
             {"method": "fast"},
-            "method must be one of direct, im2col, expansion, xy, strided, not 'fast'",
+            "method must be one of direct, im2col, expansion, xy, strided, whole, not 'fast'",
         ),
         ({"reduction": "min"}, "reduction must be one of max, avg, not 'min'"),
         ({"argmax": True, "reduction": "avg"}, "argmax must be False"),

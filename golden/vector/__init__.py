@@ -23,7 +23,7 @@ from vitruvian.golden.vector.arithmetic import (
     shift_right,
     sub,
 )
-from vitruvian.golden.vector.conversions import ROUNDINGS, convert
+from vitruvian.golden.vector.conversions import ROUNDINGS, convert, integral
 from vitruvian.golden.vector.formats import DTYPES, canonical
 from vitruvian.golden.vector.functions import exp, ln, rec, rsqrt, sqrt
 from vitruvian.golden.vector.reductions import largest, pair_sums, smallest, sum_tree
@@ -52,6 +52,7 @@ __all__ = [
     "div",
     "exp",
     "fill_blocks",
+    "integral",
     "largest",
     "leaky_relu",
     "ln",

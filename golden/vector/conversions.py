@@ -84,6 +84,39 @@ def _from_float(values: np.ndarray, source: str, target: str, rounding: str) -> 
         return _to_integer(values.astype(np.float64), DTYPES[target], rounding)
 
 
+def integral(values: ArrayLike, rounding: str = "r") -> np.ndarray:
+    """Round FP32 numbers to integral values, which stay FP32.
+
+    Parameters
+    ----------
+    values : array_like of float32
+    rounding : {"r", "a", "f", "c", "z"}
+        As for ``convert``.
+
+    Returns
+    -------
+    ndarray of float32
+
+    Examples
+    --------
+    >>> [integral(np.float32([-1.5, 2.5]), way).tolist() for way in "raf"]
+    [[-2.0, 2.0], [-2.0, 3.0], [-2.0, 2.0]]
+    """
+    values = np.asarray(values)
+    if values.dtype != np.float32:
+        raise TypeError(f"values must be float32, not {values.dtype}")
+    one_of("rounding", rounding, ("r", "a", "f", "c", "z"))
+    with np.errstate(invalid="ignore"):
+        return canonical(_whole(values.astype(np.float64), rounding).astype(np.float32))
+
+
+def _whole(values: np.ndarray, rounding: str) -> np.ndarray:
+    """Round float64 values to integral ones."""
+    if rounding == "a":
+        return np.copysign(np.floor(np.abs(values) + 0.5), values)
+    return {"r": np.rint, "f": np.floor, "c": np.ceil, "z": np.trunc}[rounding](values)
+
+
 def _to_odd(bits: np.ndarray, target: str) -> np.ndarray:
     """Round towards zero, then set the last bit of every inexact result."""
     result = np.asarray(convert_codes(bits, "fp32", target, "RZ"))
@@ -97,10 +130,7 @@ def _to_odd(bits: np.ndarray, target: str) -> np.ndarray:
 def _to_integer(values: np.ndarray, dtype: np.dtype, rounding: str) -> np.ndarray:
     """Round float64 values to integers, with saturation; a NaN gives 0."""
     # The values have at most 24 significant bits, so float64 holds them exactly, and 0.5 more.
-    if rounding == "a":
-        whole = np.copysign(np.floor(np.abs(values) + 0.5), values)
-    else:
-        whole = {"r": np.rint, "f": np.floor, "c": np.ceil, "z": np.trunc}[rounding](values)
+    whole = _whole(values, rounding)
     bounds = np.iinfo(dtype)
     # float64 cannot represent the largest int64, but it represents the power of two above it.
     top = 2.0 ** (bounds.bits - (bounds.min < 0))

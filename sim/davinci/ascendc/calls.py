@@ -24,6 +24,9 @@ from vitruvian.sim.davinci.chip.model import GM
 from .header import ENUMS, TYPES
 from .records import Argument
 
+#: Intrinsics whose callers pass packed words, of which the parameters' types keep the low bits.
+_NARROWED = ("img2colv2_cbuf_to_ca", "img2colv2_cbuf_to_cb")
+
 _SPACES = ("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB")
 
 
@@ -60,6 +63,8 @@ def call_of(
             if not GM_BASE <= value < GM_BASE + max(gm_bytes, 1):
                 message = f"must point into an array of the kernel, not to {value:#x}"
                 raise CceError(position, f"{name}: {parameter.name} {message}")
+        if name in _NARROWED and parameter.kind == "int" and argument.tag == "i":
+            value &= 0xFFFF if parameter.high > 255 else 0xFF
         values.append(value)
     types = list(types)
     if scalar is not None:

@@ -19,6 +19,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 
 from .header import intrinsics_header
 from .kernels import Declared, declared_kernels, refuse_other_chips
+from .sources import Source, archive, chip_header, host_sources
 from .tilings import kernel_tiling
 
 _INCLUDE = Path(__file__).parent / "include"
@@ -47,6 +48,11 @@ _OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie
     -Wl,-Ttext-segment=0x10000000
     -Wl,--wrap=printf -fno-builtin-printf""".split()
 
+#: The options of plain C++ files of a host program.
+_PLAIN = "-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie".split()
+
+_HOST_MAIN = "int main() { return vitruvian::start_host(vitruvian_host_main); }\n"
+
 #: Bounds of g++: seconds of CPU, and kilobytes of memory and of an output file.
 _LIMITS = "ulimit -t 120; ulimit -v 6000000; ulimit -f 2000000; ulimit -c 0; "
 
@@ -55,6 +61,7 @@ _ERROR = re.compile(
 )
 _LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>\s*\(", re.S)
 _UNDEFINED = re.compile(r"undefined reference to `([^']*)'")
+_MULTIPLE = re.compile(r"multiple definition of `([^']*)'")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
 
 
@@ -78,6 +85,8 @@ class NativeKernel:
         The text of the source file by its name in messages.
     libraries : tuple of Path
         Folders of headers that are not the user's.
+    shown : mapping of Path to str
+        The name in messages of each of the user's files.
     """
 
     name: str
@@ -87,11 +96,7 @@ class NativeKernel:
     declared: Declared
     sources: Mapping[str, str]
     libraries: tuple[Path, ...]
-
-    @property
-    def shown(self) -> Mapping[Path, str]:
-        """The name in messages of each of the user's files."""
-        return {Path(self.file).resolve(): self.file}
+    shown: Mapping[Path, str]
 
     @property
     def parameters(self) -> tuple[KernelParameter, ...]:
@@ -109,6 +114,7 @@ def compile_kernel(
     defines: Mapping[str, str] | None = None,
     include_path: Sequence[str | Path] = (),
     host: bool = False,
+    sources: Sequence[str] = (),
 ) -> NativeKernel:
     """Compile a kernel, or a host program that launches kernels.
 
@@ -134,6 +140,8 @@ def compile_kernel(
         Folders of files that the kernel may include.
     host : bool
         If True, the program is the source's own ``main``, whose launches are simulated.
+    sources : sequence of str
+        Further files of a host program, or folders of them.
 
     Raises
     ------
@@ -147,37 +155,73 @@ def compile_kernel(
     refuse_other_chips(text, file)
     kernels = declared_kernels(text)
     declared = _host(kernels, file) if host else _chosen(kernels, kernel, file)
-    libraries = _libraries(headers)
+    libraries = [*_libraries(headers), _kept("vitruvian_chip.h", chip_header(chip))]
     kind = chip.kind(kind or _kind(chip, declared)).name
-    macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
-    options = [f"-D{name}={value}" for name, value in macros.items()]
-    for folder in (path.parent, *map(Path, include_path), *libraries):
-        options.append(f"-I{folder}")
-    unit = f'#define main vitruvian_host_main\n#include "{path}"\n#undef main\n'
-    if host:
-        unit += "int main() { return vitruvian::start_host(vitruvian_host_main); }\n"
-    else:
-        unit += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
     compiler = _compiler()
-    names = _CompilerMessages({str(path): file}, headers)
-
-    def build(folder: Path) -> dict[str, Any]:
-        (folder / "unit.ii").write_text(ready)
-        command = [compiler[0], *_OPTIONS, "unit.ii", "-o", "kernel"]
-        _run(command, folder, names)
-        (folder / "unit.ii").unlink()
-        return {}
-
-    # The generated header is no file, so that it is a part of the unit's text.
+    others = [s for s in host_sources(sources) if s.path != path] if host else []
+    names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
+    macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
+    device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
+    parts = [Source(path, file, text), *(s for s in others if s.on_device)]
+    # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
     lead += '#include "vitruvian_library.h"\n' if headers else ""
-    whole = _run([compiler[0], *_OPTIONS, *options, "-E", "-x", "c++", "-"], path.parent, names,
-                 lead + unit)  # fmt: skip
-    ready = _with_launches(whole)
-    folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, ready), build)
-    return NativeKernel(
-        declared.name, file, kind, folder / "kernel", declared, {file: text}, tuple(libraries)
+    start = '#include "vitruvian_platform.h"\n' if host else ""
+    start = f"#ifdef PLATFORM_ASCENDC_H\n{start}#endif\n"
+    units = []
+    for part in parts:
+        unit = f'#define main vitruvian_host_main\n#include "{part.path}"\n#undef main\n'
+        if host and (part.has_main or len(parts) == 1):
+            unit += start + _HOST_MAIN
+        elif not host:
+            unit += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
+        command = [compiler[0], *_OPTIONS, *device.words(part.path.parent)]
+        units.append(
+            _with_launches(
+                _run([*command, "-E", "-x", "c++", "-"], part.path.parent, names, lead + unit)
+            )
+        )
+    # Neither the recorder's headers nor the kernel's macros, so that the objects stay valid.
+    own = {_INCLUDE / "device", *(f for f in libraries if (f / "vitruvian_intrinsics.h").is_file())}
+    plain = _Options(_CHIPS[chip.name], [*map(Path, include_path),
+                     *(f for f in libraries if f not in own)])  # fmt: skip
+    library = archive(
+        [s for s in others if not s.on_device],
+        [compiler[0], *_PLAIN, *plain.words()],
+        plain.folders,
+        lambda command, folder: _run(command, folder, names),
     )
+
+    def build(folder: Path) -> dict[str, Any]:
+        files = [f"unit{number}.ii" for number in range(len(units))]
+        for name, ready in zip(files, units, strict=True):
+            (folder / name).write_text(ready)
+        command = [compiler[0], *_OPTIONS, *files]
+        if library is not None:
+            command += [str(library), "-rdynamic"]
+        _run([*command, "-o", "kernel"], folder, names)
+        for name in files:
+            (folder / name).unlink()
+        return {}
+
+    folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, *units, str(library)), build)
+    return NativeKernel(
+        declared.name, file, kind, folder / "kernel", declared,
+        {s.shown: s.text for s in parts}, tuple(libraries), {s.path: s.shown for s in parts},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Macros and folders of headers for the compiler."""
+
+    macros: Mapping[str, str]
+    folders: Sequence[Path]
+
+    def words(self, *first: Path) -> list[str]:
+        """Return the options, with further folders before the others."""
+        folders = [f"-I{folder}" for folder in (*first, *self.folders)]
+        return [*(f"-D{name}={value}" for name, value in self.macros.items()), *folders]
 
 
 def _host(kernels: Mapping[str, Declared], file: str) -> Declared:
@@ -265,6 +309,8 @@ class _CompilerMessages:
         if match is None:
             if absent := _UNDEFINED.search(output):
                 return UserError(printable(f"{absent[1][:300]} is declared, but not defined"))
+            if twice := _MULTIPLE.search(output):
+                return UserError(printable(f"{twice[1][:300]} is defined in two files"))
             lines = [line for line in output.splitlines() if line.strip()]
             return UserError(f"g++ failed: {printable(lines[-1] if lines else 'no message')[:300]}")
         file = self.shown.get(match["file"], match["file"])

@@ -37,7 +37,14 @@ class NativeSink(ProgramSink):
     """A sink in which vcopy moves elements of 32 bits as such.
 
     The instruction copies bits in lanes of 16 bits, so that the mask of 64 lanes is doubled.
+
+    Attributes
+    ----------
+    kept : int
+        The number of elements that the latest vreduce has kept.
     """
+
+    kept = 0
 
     def issue(self, call: IntrinsicCall) -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
@@ -49,6 +56,9 @@ class NativeSink(ProgramSink):
             self.mask = sum(3 << 2 * lane for lane in range(64) if mask >> lane & 1)
         try:
             super().issue(call)
+            last = self.core.instructions[-1] if self.core.instructions else None
+            if last is not None and last.op == "vreduce":
+                self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
         finally:
             if wide:
                 self.mask = mask
@@ -181,10 +191,20 @@ class Recording:
             self.printed += len(text)
             if room > 0:
                 self.sink.print(text[:room], position)
+        elif kind == "Q":
+            self._answer(record, process)
         elif kind == "D":
             self._dump(record)
         else:
             self._stop(record)
+
+    def _answer(self, record: Reader, process: KernelPipes) -> None:
+        """Send the value of a register: 0 is the number of elements that vreduce has kept."""
+        if record.take("B") != 0:
+            raise RecordError("a register is unknown")
+        self._count(self._at(record))
+        kept = getattr(self.sink, "kept", 0)
+        process.reply(int(kept).to_bytes(8, "little"))
 
     def _call(self, record: Reader) -> IntrinsicCall:
         """Return the call of an intrinsic; equal records of one place have equal calls."""

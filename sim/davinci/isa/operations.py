@@ -47,9 +47,11 @@ def _table() -> dict[str, Operation]:
         "move",
         "copy",
         "dst src",
-        "bursts burst_bytes dst_stride src_stride [atomic] [atomic_operation]",
+        "bursts burst_bytes dst_stride src_stride [atomic] [atomic_operation] "
+        "[left] [right] [pad_bytes] [pad_code]",
         "burst i of burst_bytes from src + i·src_stride to dst + i·dst_stride; with atomic, a "
-        "dtype, elements are combined with those of dst by atomic_operation",
+        "dtype, elements are combined with those of dst by atomic_operation; with left and right, "
+        "the burst in dst lies between as many bytes of elements of pad_bytes and pad_code",
     )
     add(
         "move",
@@ -64,10 +66,10 @@ def _table() -> dict[str, Operation]:
         "move",
         "load",
         "dst src",
-        "repeat src_stride dst_stride transpose [dst_fractal_stride]",
+        "repeat src_stride dst_stride transpose [dst_fractal_stride] [src_fractal_stride]",
         "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
         "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals, "
-        "that far apart in dst",
+        "that far apart in dst, and in src adjacent or src_fractal_stride apart",
     )
     add(
         "move",
@@ -91,9 +93,10 @@ def _table() -> dict[str, Operation]:
         "matrix",
         "mmad",
         "c a b [bias]",
-        "m k n init [a_transposed] [operation]",
+        "m k n init [a_transposed] [operation] [a_layout]",
         "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals; "
-        "operation is one of SIMD², whose operators take the places of · and +",
+        "operation is one of SIMD², whose operators take the places of · and +; a_layout is "
+        "'vector' (k elements one behind another) or 'even' (an even number of fractals in a row)",
     )
     # The vector unit. Strides are in blocks of 32 bytes; bit l of the mask enables lane l.
     for op in VECTOR_OPS.values():

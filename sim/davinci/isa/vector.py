@@ -331,6 +331,8 @@ def _comparisons() -> tuple[VectorOp, ...]:
             kernel="selection",
             meaning="dst = src0 where the bit of the lane is set, else src1",
             options="mode:0..2=0",
+            # In mode 1, src1 points to bits.
+            pointers=("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<T> src0:UB<T> src1:UB"),
             word=False,
         ),
     )

@@ -52,6 +52,7 @@ class Moves(Builder):
         atomic: str = "",
         atomic_operation: str = "add",
         missed: tuple[int, int] = (0, 1),
+        padding: tuple[int, int, int, int] | None = None,
     ) -> Instruction:
         """Copy bursts between any two memories that have a path.
 
@@ -74,6 +75,9 @@ class Moves(Builder):
             How they are combined.
         missed : (int, int)
             ``missed`` and ``sharers`` of ``Work``.
+        padding : (int, int, int, int), optional
+            Bytes before and behind each burst in dst, and the bytes and the code of the element
+            that fills them; the burst itself then begins behind the first padding.
 
         Raises
         ------
@@ -94,9 +98,14 @@ class Moves(Builder):
         }
         if atomic:
             fields |= {"atomic": atomic, "atomic_operation": atomic_operation}
+        written = burst_bytes
+        if padding is not None:
+            left, right, width, code = padding
+            written += left + right
+            fields |= {"left": left, "right": right, "pad_bytes": width, "pad_code": code}
         # A stride of 0 reads one burst again and again.
         reads = Span(src.buffer, src.offset, burst_bytes, ((bursts, src_stride),))
-        writes = Span(dst.buffer, dst.offset, burst_bytes, ((bursts, dst_stride),))
+        writes = Span(dst.buffer, dst.offset, written, ((bursts, dst_stride),))
         nbytes = bursts * burst_bytes
         return self._move("copy", dst, src, fields, (reads,), (writes,), nbytes, missed=missed)
 
@@ -229,6 +238,7 @@ class Moves(Builder):
         src_stride: int,
         dst_stride: int,
         dst_fractal_stride: int,
+        src_fractal_stride: int = FRACTAL_BYTES,
     ) -> Instruction:
         """Load squares of 1024 bytes, transposed; their two fractals need not be adjacent in dst.
 
@@ -243,6 +253,8 @@ class Moves(Builder):
             Bytes from square to square.
         dst_fractal_stride : int
             Bytes from the first fractal of a square to its second in dst.
+        src_fractal_stride : int
+            The same in src.
 
         Raises
         ------
@@ -257,6 +269,10 @@ class Moves(Builder):
             "transpose": True,
         }
         reads = Span(src.buffer, src.offset, 2 * FRACTAL_BYTES, ((repeat, src_stride),))
+        if src_fractal_stride != FRACTAL_BYTES:
+            fields["src_fractal_stride"] = src_fractal_stride
+            levels = ((repeat, src_stride), (2, src_fractal_stride))
+            reads = Span(src.buffer, src.offset, FRACTAL_BYTES, levels)
         levels = ((repeat, dst_stride), (2, dst_fractal_stride))
         writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, levels)
         count = 2 * repeat
@@ -384,6 +400,7 @@ class Moves(Builder):
         bias: View | None = None,
         a_transposed: bool = False,
         operation: str = "mma",
+        a_layout: str = "",
     ) -> Instruction:
         """Compute c = a·b + the start value that ``init`` names.
 
@@ -405,6 +422,9 @@ class Moves(Builder):
         operation : str
             A mnemonic of ``golden.simd2.Op``: its ⊗ and ⊕ take the places of · and +, and the
             identity of ⊕ that of 0. Few Cubes have others than "mma".
+        a_layout : {"", "vector", "even"}
+            "vector" if the k elements of a single row lie one behind another, "even" if a row of
+            fractals of a has an even number of them.
 
         Raises
         ------
@@ -423,11 +443,16 @@ class Moves(Builder):
             steps = cube.steps(m, k, n, a.dtype, operation)
         except ValueError as error:
             self.fail(str(error))
+        if a_layout not in ("", "vector", "even") or (a_layout == "vector" and m != 1):
+            self.fail(f"a_layout of mmad must be even, or vector with m = 1, not {a_layout!r}")
         deep = ceil_div(k, BLOCK_BYTES // a.itemsize)
         mf, nf = ceil_div(m, 16), ceil_div(n, 16)
+        fractals = ceil_div(deep, 16) if a_layout == "vector" else mf * deep
+        if a_layout == "even":
+            fractals = mf * (deep + deep % 2)
         # The Cube reads and writes whole fractals, also beyond m, k and n.
         spans = (
-            Span(a.buffer, a.offset, mf * deep * FRACTAL_BYTES),
+            Span(a.buffer, a.offset, fractals * FRACTAL_BYTES),
             Span(b.buffer, b.offset, deep * nf * FRACTAL_BYTES),
         )
         out = Span(c.buffer, c.offset, mf * nf * 256 * c.itemsize)
@@ -442,6 +467,8 @@ class Moves(Builder):
             fields["a_transposed"] = True
         if operation != "mma":
             fields["operation"] = operation
+        if a_layout:
+            fields["a_layout"] = a_layout
         work = Work(repeats=steps, operations=2 * m * n * k, precision=a.dtype)
         return self.add(
             Unit.M, "mmad", operands=operands, fields=fields, reads=spans, writes=(out,), work=work

@@ -191,7 +191,11 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
     va, vb, vc = operands["a"], operands["b"], operands["c"]
     deep = BLOCK_BYTES // DTYPES[va.dtype].itemsize
     mf, nf, kf = ceil_div(m, 16), ceil_div(n, 16), ceil_div(k, deep)
-    a = _stack(memory, va, (mf, kf, 16, deep))
+    layout = f.get("a_layout", "")
+    if layout == "vector":
+        a = _stack(memory, va, (1, kf, 1, deep))
+    else:
+        a = _stack(memory, va, (mf, kf + kf % 2 if layout == "even" else kf, 16, deep))
     b = _stack(memory, vb, (kf, nf, 16, deep))
     c = _stack(memory, vc, (nf, mf, 16, 16))
     left = fractals_to_matrix(a, m, k)

@@ -1,5 +1,8 @@
 """Moves: bursts, row-major to fractals, loads of fractals, fills, and transfers out of L0C."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from vitruvian.common.validate import ceil_div
@@ -14,6 +17,8 @@ from .patches import im2col
 def _copy(memory: Memory, instr: Instruction) -> None:
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
     bursts, size, atomic = f["bursts"], f["burst_bytes"], f.get("atomic")
+    if "pad_code" in f:
+        dst = _padded(memory, f, dst)
     dtype = atomic or "uint8"
     width = DTYPES[dtype].itemsize
     if size % width:
@@ -27,6 +32,19 @@ def _copy(memory: Memory, instr: Instruction) -> None:
     operation = _combination(instr)
     for i in range(bursts):  # bursts may overlap
         target[i] = operation(target[i], source[i])
+
+
+def _padded(memory: Memory, f: Mapping[str, Any], dst: View) -> View:
+    """Fill the padding around the bursts of a copy, and return the view of the bursts."""
+    width = f["pad_bytes"]
+    behind = f["left"] + f["burst_bytes"]
+    value = f["pad_code"] & (1 << 8 * width) - 1
+    for start, nbytes in ((0, f["left"]), (behind, f["right"])):
+        if nbytes:
+            code = np.frombuffer(value.to_bytes(width, "little") * (nbytes // width), np.uint8)
+            place = View(dst.buffer, dst.offset + start, "uint8", (), ())
+            memory.at(place, (f["bursts"], nbytes), (f["dst_stride"], 1), "uint8")[...] = code
+    return View(dst.buffer, dst.offset + f["left"], dst.dtype, dst.shape, dst.strides, dst.name)
 
 
 def _combination(instr: Instruction):
@@ -77,8 +95,12 @@ def _load_squares(memory: Memory, instr: Instruction) -> None:
     width = DTYPES[src.dtype].itemsize
     dtype = f"uint{8 * width}"
     columns = BLOCK_BYTES // width
-    pairs = _fractals(memory, src, f["repeat"], f["src_stride"], (32, columns), dtype)
-    pairs = pairs.reshape(-1, 2, 16, columns)
+    if (apart := f.get("src_fractal_stride")) is None:
+        pairs = _fractals(memory, src, f["repeat"], f["src_stride"], (32, columns), dtype)
+        pairs = pairs.reshape(-1, 2, 16, columns)
+    else:
+        strides = (f["src_stride"], apart, BLOCK_BYTES, width)
+        pairs = memory.at(src, (f["repeat"], 2, 16, columns), strides, dtype)
     for number, (first, second) in enumerate(pairs):
         if width == 4:
             square = np.hstack([first, second]).T

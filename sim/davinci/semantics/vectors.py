@@ -138,6 +138,9 @@ def _vconv(memory: Memory, instr: Instruction) -> None:
 
         _by_lanes(memory, instr, ("src",), scaled)
         return
+    if source == target == "fp32":  # to an integral value
+        _by_lanes(memory, instr, ("src",), lambda a: vector.integral(a, rounding))
+        return
     _by_lanes(memory, instr, ("src",), lambda a: vector.convert(a, source, target, rounding))
 
 

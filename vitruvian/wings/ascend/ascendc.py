@@ -73,6 +73,14 @@ def register(name: str, commands: Any) -> None:
         "may read your files and write here.",
     )
     parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Compile this file, or the C++ files of this folder, as a further part of the host "
+        "program (repeat it for more).",
+    )
+    parser.add_argument(
         "--seconds",
         type=at_least(1, 86400),
         default=20,
@@ -113,6 +121,9 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
 
     settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
     settings |= {"defines": macros(options.define), "include_path": folders(options.include)}
+    settings["sources"] = options.source
+    if options.source and not options.host:
+        raise UserError("--source must be given with --host")
     kind = options.kind
     if kind is None and options.host:
         kind = kinds_of(read_whole(options.file, 1 << 24).decode(errors="replace"))

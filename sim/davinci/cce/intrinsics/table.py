@@ -105,7 +105,7 @@ def _matrix_loads():
             yield name, "MTE2", f"{dst} {base} {tail}", _ANY
         yield name, "MTE2", f"{dst} config:u64", _ANY
         yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
-        yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} repeat:1..32767 value:number"
+        yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} config:u64 value:number"
 
 
 def _image_loads():
@@ -116,7 +116,9 @@ def _image_loads():
         words = "fmatrix:u64 xm:u64 xt:u64 c_size:csize_t"
         yield name, "MTE1", f"dst:{dst}<T> src:L1<T> {words}", "fp16 int8 uint8"
     words = "fp16 fp32 bf16 int8 uint8 int16 uint16 int32 uint32"
-    yield "img2colv2_cbuf_to_ca", "MTE1", f"dst:L0A<T> src:L1<T> {_MATRIX_OF_IMAGE}", words
+    for side in "ab":
+        operands = f"dst:L0{side.upper()}<T> src:L1<T>"
+        yield f"img2colv2_cbuf_to_c{side}", "MTE1", f"{operands} {_MATRIX_OF_IMAGE}", words
     yield "col2img", "V", "dst:UB<T> src:UB<T> xm:u64 xt:u64", "fp16 fp32"
     yield (
         "col2img",
@@ -184,6 +186,7 @@ def _matrix_moves():
 def _registers():
     """Yield the rows of the vector unit that access registers or have no instruction."""
     yield "set_cmpmask", "V", "src:UB"
+    yield "set_mov_pad_val", "S", "config:u64"
     yield "get_cmpmask", "V", "dst:UB"
     yield (
         "scatter_vnchwconv_b8",

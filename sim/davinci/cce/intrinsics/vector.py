@@ -16,7 +16,7 @@ _ROUNDINGS = ("", "r", "a", "f", "c", "z", "o")
 
 _PAIRS = """f162f32 f322f16 f162s32 s322f16 f162s8 f162u8 s82f16 u82f16 f162s16 s162f16 f322s32
 s322f32 f322s16 s162f32 f322s64 s642f32 f322bf16 bf162f32 bf162s32 s322s16 s322s64 s642s32
-f162bf16""".split()
+f162bf16 f322f32""".split()
 
 
 def _conversion(pair: str) -> tuple[str, str]:

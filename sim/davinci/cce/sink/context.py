@@ -38,6 +38,9 @@ class SinkContext:
         The vector address registers.
     compared : Address or None
         Address from which set_cmpmask loaded the register of comparisons; None after a comparison.
+    unit_flags : (frozenset, frozenset) of (int, int)
+        Bytes of L0C that instructions of M and of FIX with a unit flag have used since the other
+        unit waited for them.
     version : int
         A number that changes with every register that has no attribute of its own.
     """
@@ -49,6 +52,7 @@ class SinkContext:
         self.atomic = ("", "add")
         self.addresses: dict[int, tuple[int, ...]] = {}
         self.compared: Address | None = None
+        self.unit_flags: tuple[frozenset[tuple[int, int]], ...] = (frozenset(), frozenset())
         self.version = 0
 
     def view(self, address: Address, shape: tuple[int, ...], dtype: str | None = None) -> View:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vitruvian.common.validate import round_up
 from vitruvian.golden.scu import C0_BYTES, Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
@@ -90,8 +91,6 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
     c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
     # ``filter_h`` and ``filter_w`` are the ninth bits of the kernel's sizes.
     kernel = (a["kernel_h"] + 256 * a["filter_h"], a["kernel_w"] + 256 * a["filter_w"])
-    if a["transpose"]:
-        sink.fail(call, "transpose must be 0; transposed patches are not modelled")
     for name in ("step_k", "pos_k", "channels"):
         if a[name] % c0:
             sink.fail(
@@ -105,6 +104,9 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
             f"pos_k + step_k must be at most channels · kernel, {a['channels'] * places}, "
             f"not {a['pos_k'] + a['step_k']}",
         )
+    if a["transpose"] or a["dst"].space == "L0B":
+        _load_transposed(sink, call, patches)
+        return
     first, last = a["pos_k"] // c0, (a["pos_k"] + a["step_k"]) // c0
     dst = a["dst"]
     for row in range(0, a["step_m"], ROWS):
@@ -125,6 +127,61 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
             dst = dst._replace(address=dst.address + count * FRACTAL_BYTES)
 
 
+def _load_transposed(sink: SinkContext, call: IntrinsicCall, patches: Patches) -> None:
+    """Load patches of one pixel: transposed as a whole to L0A, or each fractal of them to L0B.
+
+    The pixels are the rows, and the channels the columns of a matrix in NZ order. It consists of
+    squares of one fractal (16 bits), two side by side (32 bits) or two one above the other (8).
+    """
+    a, dst, src = call.arguments, call.arguments["dst"], call.arguments["src"]
+    to_a = dst.space == "L0A"
+    if a["transpose"] != to_a:
+        sink.fail(call, f"transpose must be {int(to_a)} with kernels of one pixel for {dst.space}")
+    plain = Patches(height=patches.height, width=patches.width, kernel=(1, 1))
+    if patches != plain:
+        sink.fail(call, "transposed patches must be of one pixel, with stride 1 and no padding")
+    width = DTYPES[src.dtype].itemsize
+    c0, side = C0_BYTES // width, 16 if width > 1 else 32
+    rows, columns = round_up(a["step_m"], side), round_up(a["step_k"], side)
+    for name in ("pos_m", "step_m"):
+        if a[name] % ROWS:
+            sink.fail(call, f"{name} must be a multiple of {ROWS} for transposed patches")
+    channels = patches.height * patches.width * C0_BYTES  # from one group of channels to the next
+    start = src.address + a["pos_k"] // c0 * channels + a["pos_m"] * C0_BYTES
+    down, across = rows // side, columns // side
+    inner = FRACTAL_BYTES
+    # Steps in src, and in dst, where rows and columns have changed places in L0A.
+    step_down, step_across = side * C0_BYTES, side // c0 * channels
+    per = {1: 2, 2: 1, 4: 2}[width]
+    if to_a:  # row blocks are 16 channels, and column blocks c0 pixels
+        line = rows // c0 * inner
+        apart = line if width == 1 else inner
+        into_down, into_across = side // c0 * inner, side // ROWS * line
+    else:  # outer blocks are c0 pixels, inner blocks 16 channels
+        line = columns // ROWS * inner
+        apart = inner if width == 1 else line
+        into_down, into_across = side // c0 * line, side // ROWS * inner
+    outer, count, outer_steps, steps = (
+        (across, down, (step_across, into_across), (step_down, into_down))
+        if to_a
+        else (down, across, (step_down, into_down), (step_across, into_across))
+    )
+    for i in range(outer):
+        place = dst._replace(address=dst.address + i * outer_steps[1])
+        views = (
+            sink.view(place, ()),
+            sink.view(src._replace(address=start + i * outer_steps[0]), ()),
+        )
+        options = {"repeat": count, "src_stride": steps[0], "dst_stride": steps[1]}
+        if per == 1:
+            sink.core.load(*views, **options, transpose=True)
+        else:
+            inside = channels if width == 4 else FRACTAL_BYTES
+            sink.core.load_squares(
+                *views, **options, dst_fractal_stride=apart, src_fractal_stride=inside
+            )
+
+
 def _add(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append col2im; in every mode, each further repeat adds the next 16 patches."""
     a = call.arguments
@@ -138,5 +195,6 @@ IMAGES: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
     "img2col_cbuf_to_cb": _load,
     "img2col_cbuf_to_ub": _load,
     "img2colv2_cbuf_to_ca": _load_matrix,
+    "img2colv2_cbuf_to_cb": _load_matrix,
     "col2img": _add,
 }

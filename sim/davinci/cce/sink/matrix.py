@@ -4,14 +4,47 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from vitruvian.common.validate import round_up
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.images import IMAGES
+from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 
 #: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
 #: column are not modelled.
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
+
+
+#: Chips that take a single row of A as a vector, whose elements lie one behind another.
+_VECTORS = ("ascend910b",)
+
+
+def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
+    """Order products and transfers out of L0C that have a unit flag.
+
+    The hardware orders them block by block. Here, a flag of a register that no kernel can name
+    makes the later instruction wait for all before it in the other queue, if they use the same
+    place in L0C.
+    """
+    a = call.arguments
+    if a.get("unit_flag", 0) < 2:
+        return
+    is_product = call.name == "mad"
+    place: Address = a["c"] if is_product else a["src"]
+    m, n = (a["m"], a["n"]) if is_product else (a["m_size"], a["n_size"])
+    size = round_up(m, 16) * round_up(n, 16) * DTYPES[place.dtype].itemsize
+    span = (place.address, place.address + size)
+    units = (Unit.M, Unit.FIX) if is_product else (Unit.FIX, Unit.M)
+    mine, others = sink.unit_flags if is_product else sink.unit_flags[::-1]
+    if any(low < span[1] and span[0] < high for low, high in others):
+        register = sink.core.chip.event_registers
+        fields = {"source": units[1], "target": units[0], "register": register}
+        sink.core.add(units[1], "set_flag", Kind.SET, fields=fields)
+        sink.core.add(units[0], "wait_flag", Kind.WAIT, fields=fields)
+        others = frozenset()
+    mine |= {span}
+    sink.unit_flags = (mine, others) if is_product else (others, mine)
 
 
 def _load(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -100,14 +133,18 @@ def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
     init, bias = ("zero" if a["init"] else "accumulate"), None
     # A product that begins with zeros reads no C, wherever that would come from.
     if a.get("c_matrix_source") and not a["init"]:
-        if "bias" not in a:
-            sink.fail(call, "C from the bias buffer needs the form with a bias argument")
-        init = "bias"
-        start = a["bias"].address if isinstance(a["bias"], Address) else a["bias"]
+        init, start = "bias", a.get("bias", 0)  # without an address, the buffer's first byte
+        start = start.address if isinstance(start, Address) else start
         width = DTYPES[a["c"].dtype].itemsize
         bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
     views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
-    sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias)
+    layout = ""
+    if sink.core.chip.name in _VECTORS and a["m"] == 1:
+        layout = "vector"
+    elif a.get("k_direction_align") and DTYPES[a["a"].dtype].itemsize == 4:
+        layout = "even"
+    unit_flag(sink, call)
+    sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias, a_layout=layout)
 
 
 def _to_ub(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -187,6 +224,7 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     # in the target.
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
+    unit_flag(sink, call)
     factor = None
     if quant in _BY_ONE:  # the register holds the code of an FP32 number
         code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF

@@ -26,7 +26,13 @@ def _bursts(sink: SinkContext, call: IntrinsicCall) -> None:
 
 
 def _copy(
-    sink: SinkContext, call: IntrinsicCall, bursts: int, size: int, dst_stride: int, src_stride: int
+    sink: SinkContext,
+    call: IntrinsicCall,
+    bursts: int,
+    size: int,
+    dst_stride: int,
+    src_stride: int,
+    padding: tuple[int, int, int, int] | None = None,
 ) -> None:
     dst, src = call.arguments["dst"], call.arguments["src"]
     dtype, operation = sink.atomic
@@ -39,22 +45,26 @@ def _copy(
         src_stride=src_stride,
         atomic=dtype if dst.space == "GM" else "",
         atomic_operation=operation,
+        padding=padding,
     )
 
 
 def _aligned(sink: SinkContext, call: IntrinsicCall) -> None:
     """Copy bursts of bytes, which are dense in global memory and fill whole blocks in UB."""
     a = call.arguments
-    if a["left_padding"] or a["right_padding"]:
-        sink.fail(call, "moves with padding are not modelled")
     if not a["n_burst"] or not a["len_burst"]:
         return
     size = a["len_burst"]
-    whole = round_up(size, BLOCK_BYTES)
+    width = int(call.name.rpartition("_b")[2] or 8) // 8 if "_b" in call.name[-4:] else 1
+    left, right = (a[f"{side}_padding"] * width for side in ("left", "right"))
+    if max(left, right) > BLOCK_BYTES:
+        sink.fail(call, f"paddings must be at most {BLOCK_BYTES} bytes, not {left} and {right}")
+    padding = (left, right, width, int(sink.registers.get("set_mov_pad_val", 0)))
+    whole = round_up(left + size + right, BLOCK_BYTES)
     inside, outside = ("dst_gap", "src_gap") if a["src"].space == "GM" else ("src_gap", "dst_gap")
     blocks, plain = whole + a[inside] * BLOCK_BYTES, size + a[outside]
     strides = (blocks, plain) if a["src"].space == "GM" else (plain, blocks)
-    _copy(sink, call, a["n_burst"], size, *strides)
+    _copy(sink, call, a["n_burst"], size, *strides, padding if left or right else None)
 
 
 def _nd2nz(sink: SinkContext, call: IntrinsicCall) -> None:

@@ -21,7 +21,7 @@ from vitruvian.sim.davinci.semantics import Functional
 
 #: Intrinsics that set control registers which later instructions need; their values are kept.
 _KEPT = frozenset(
-    """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_nd_para set_quant_pre
+    """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_mov_pad_val set_nd_para set_quant_pre
     set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
     set_l0_set_value_ui""".split()
 )
@@ -69,9 +69,7 @@ class ProgramSink(SinkContext):
 
     def issue(self, call: IntrinsicCall) -> None:
         """Append an intrinsic; a repeated call in the same state reuses its instructions."""
-        # All that an instruction depends on besides its arguments; ``version`` counts the changes
-        # of the control registers.
-        state = (self.mask, self.counting, self.atomic, self.compared, self.version)
+        state = self._state()
         # The name is part of the key, because all intrinsics of a macro have one position.
         key = (call.name, call.position, state, *call.arguments.values())
         known = self.known.get(key)
@@ -95,13 +93,26 @@ class ProgramSink(SinkContext):
             self.core.pipe_barrier(None if unit == "ALL" else Unit[unit])
         else:
             self._control(call)
-        now = (self.mask, self.counting, self.atomic, self.compared, self.version)
         # A call that changes the state itself has other instructions the next time.
-        if now == state and len(self.known) < _MOST_KNOWN:
+        if self._state() == state and len(self.known) < _MOST_KNOWN:
             self.known[key] = self.core.instructions[self.done :]
         fresh = self.core.instructions[self.done :]
         self._carry_out()
         self._report_flag(fresh)
+
+    def _state(self) -> tuple:
+        """Return all that an instruction depends on besides its arguments.
+
+        ``version`` counts the changes of the control registers.
+        """
+        return (
+            self.mask,
+            self.counting,
+            self.atomic,
+            self.compared,
+            self.version,
+            self.unit_flags,
+        )
 
     def load(self, source: Address, position: SourcePosition) -> int | float:
         """Append a scalar load and return its value."""

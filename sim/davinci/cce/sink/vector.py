@@ -139,13 +139,18 @@ def _select(sink: SinkContext, call: IntrinsicCall) -> None:
 
     The register holds the result of the latest vcmp, or the bits that set_cmpmask has loaded since.
     Every repeat uses the same bits. In mode 2, the register holds an address in UB instead, at
-    which there is a bit for each lane, repeat after repeat.
+    which there is a bit for each lane, repeat after repeat. In mode 1, src1 points to these bits,
+    and the register holds a block of the scalar that takes the place of src1.
     """
-    if call.arguments["mode"] == 2:
+    a = call.arguments
+    if a["mode"] == 1:
+        _select_scalar(sink, call)
+        return
+    if a["src1"].dtype != a["src0"].dtype:
+        sink.fail(call, f"src1 must point to {a['src0'].dtype}, not {a['src1'].dtype}")
+    if a["mode"] == 2:
         _select_far(sink, call)
         return
-    if call.arguments["mode"]:
-        sink.fail(call, f"mode must be 0 or 2, not {call.arguments['mode']}: it is not modelled")
     if sink.compared is None:
         _elements(sink, call, VECTOR_OPS["vsel"])
         return
@@ -171,6 +176,20 @@ def _select_far(sink: SinkContext, call: IntrinsicCall) -> None:
         bits = sink.view(place, (repeat * lanes // 8,), "uint8")
         sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides)
     sink.version += 1  # the register may hold another address the next time
+
+
+def _select_scalar(sink: SinkContext, call: IntrinsicCall) -> None:
+    if sink.compared is None:
+        sink.fail(call, "mode 1 must come after set_cmpmask, which loads the scalar")
+    a = call.arguments
+    views, strides = _operands(sink, call, ["dst", "src0"])
+    views["src1"], strides["src1"] = sink.view(sink.compared, (), a["src0"].dtype), (0, 0)
+    lanes = lanes_of(*views.values())
+    for first, repeat, mask in _pieces(sink, call, lanes):
+        moved = [_moved(v, first, strides[n][1]) for n, v in views.items()]
+        place = a["src1"]._replace(address=a["src1"].address + first * lanes // 8)
+        bits = sink.view(place, (repeat * lanes // 8,), "uint8")
+        sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides)
 
 
 def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:

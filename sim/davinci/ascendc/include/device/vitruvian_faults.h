@@ -127,8 +127,8 @@ struct Moved {
     uint64_t place;
     void *frame;
 };
-static Moved moved[2];
-static unsigned moved_count;
+inline Moved moved[2];
+inline unsigned moved_count;
 
 __attribute__((noreturn)) inline void give_up(char kind, uint64_t address, uint64_t place,
                                               void *frame) {

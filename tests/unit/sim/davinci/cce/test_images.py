@@ -284,8 +284,8 @@ LOAD = "img2col_cbuf_to_ub((__ubuf__ half *)get_imm(0), (__cbuf__ half *)get_imm
         (
             "set_fmatrix(0x40004);"
             + MATRIX_LOAD
-            + "16, 16, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 16);",
-            "transpose must be 0; transposed patches are not modelled",
+            + "16, 16, 0, 0, 2, 1, 1, 1, 1, 1, 0, 0, 1, 0, 16);",
+            "transposed patches must be of one pixel, with stride 1 and no padding",
         ),
         (
             "set_fmatrix(0x40004);"

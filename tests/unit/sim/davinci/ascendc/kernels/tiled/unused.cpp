@@ -1,0 +1,2 @@
+int NobodyHasThis();
+int NobodyCallsThis() { return NobodyHasThis(); }

@@ -1,0 +1,83 @@
+"""Host programs of several files: plain C++ for tilings, and kernels apart from main."""
+
+import platform
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vitruvian.common.errors import UserError
+from vitruvian.sim.davinci import load_chip, simulate
+from vitruvian.sim.davinci.ascendc import compile_kernel
+from vitruvian.sim.davinci.ascendc.host import run_host
+from vitruvian.sim.davinci.ascendc.sources import chip_header, host_sources
+
+TILED = Path(__file__).parent / "kernels" / "tiled"
+CHIP = load_chip("ascend910b")
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("g++") is None or platform.machine() != "x86_64",
+    reason="AscendC is compiled by g++ on x86-64",
+)
+
+
+def run(folder, first, *others):
+    """Run a program of several files, and return its result."""
+    compiled = compile_kernel(str(first), CHIP, host=True, sources=[str(other) for other in others])
+
+    def finish(program, functional):
+        report = simulate(program)
+        assert not report.findings
+        return report.outputs
+
+    assert run_host({compiled.kind: compiled}, CHIP, finish, folder=str(folder)) == 1
+    return np.fromfile(folder / "output.bin", np.float32)
+
+
+@needs_compiler
+@pytest.mark.parametrize("first", ["kernel.cpp", "main.cpp"])
+def test_a_program_of_several_files(tmp_path, first):
+    """Files are linked where something needs them; any of them may have main."""
+    expected = 12 * np.arange(64, dtype=np.float32)
+    assert np.array_equal(run(tmp_path, TILED / first, TILED), expected)
+
+
+@needs_compiler
+def test_changed_headers_are_seen(tmp_path):
+    """An object is compiled again when a header beside it has changed."""
+    for file in TILED.iterdir():
+        shutil.copy(file, tmp_path)
+    names = [tmp_path / name for name in ("main.cpp", "kernel.cpp", "tiling.cpp")]
+    assert run(tmp_path, *names)[1] == 12
+    source = tmp_path / "tiling.cpp"
+    source.write_text(source.read_text().replace("{3,", "{FACTOR,"))
+    header = tmp_path / "tiling.h"
+    for factor in (5, 7):
+        header.write_text((TILED / "tiling.h").read_text() + f"\n#define FACTOR {factor}\n")
+        assert run(tmp_path, *names)[1] == 4 * factor
+
+
+@needs_compiler
+def test_a_mistake_names_the_file(tmp_path):
+    """The message has the file and the line of a further source."""
+    (tmp_path / "wrong.cpp").write_text("int one() {\n    return nothing;\n}\n")
+    with pytest.raises(UserError, match=r"wrong.cpp:2: 'nothing' was not declared"):
+        compile_kernel(
+            str(TILED / "main.cpp"), CHIP, host=True, sources=[str(tmp_path / "wrong.cpp")]
+        )
+
+
+def test_a_folder_without_sources(tmp_path):
+    """A folder must have C++ files."""
+    with pytest.raises(UserError, match="--source must be a file or a folder with C"):
+        host_sources([str(tmp_path)])
+    with pytest.raises(UserError, match=r"absent\.cpp: No such file"):
+        host_sources([str(tmp_path / "absent.cpp")])
+
+
+def test_numbers_of_the_chip():
+    """The host's questions are answered from the chip file."""
+    text = chip_header(CHIP)
+    assert "VITRUVIAN_CUBE_CORES 24\n" in text and "VITRUVIAN_VECTOR_CORES 48\n" in text
+    assert f"VITRUVIAN_UB_BYTES {192 << 10}\n" in text and "CHIP ASCEND910B\n" in text

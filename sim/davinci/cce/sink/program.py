@@ -93,8 +93,9 @@ class ProgramSink(SinkContext):
             self.core.pipe_barrier(None if unit == "ALL" else Unit[unit])
         else:
             self._control(call)
+        now = self._state()
         # A call that changes the state itself has other instructions the next time.
-        if self._state() == state and len(self.known) < _MOST_KNOWN:
+        if now == state and len(self.known) < _MOST_KNOWN:
             self.known[key] = self.core.instructions[self.done :]
         fresh = self.core.instructions[self.done :]
         self._carry_out()

@@ -34,6 +34,10 @@ class Operation:
     meaning: str
 
 
+#: Fields of a copy that has padding around its bursts.
+_PADDING = "[left] [right] [pad_bytes] [pad_code]"
+
+
 def _table() -> dict[str, Operation]:
     table: dict[str, Operation] = {}
 
@@ -44,14 +48,11 @@ def _table() -> dict[str, Operation]:
 
     # Moves. Strides are in bytes from first byte to first byte.
     add(
-        "move",
-        "copy",
-        "dst src",
-        "bursts burst_bytes dst_stride src_stride [atomic] [atomic_operation] "
-        "[left] [right] [pad_bytes] [pad_code]",
+        *("move", "copy", "dst src"),
+        f"bursts burst_bytes dst_stride src_stride [atomic] [atomic_operation] {_PADDING}",
         "burst i of burst_bytes from src + i·src_stride to dst + i·dst_stride; with atomic, a "
-        "dtype, elements are combined with those of dst by atomic_operation; with left and right, "
-        "the burst in dst lies between as many bytes of elements of pad_bytes and pad_code",
+        "dtype, elements are combined with those of dst by atomic_operation; left and right bytes "
+        "of dst around each burst are elements of pad_bytes and pad_code",
     )
     add(
         "move",
@@ -96,7 +97,7 @@ def _table() -> dict[str, Operation]:
         "m k n init [a_transposed] [operation] [a_layout]",
         "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals; "
         "operation is one of SIMD², whose operators take the places of · and +; a_layout is "
-        "'vector' (k elements one behind another) or 'even' (an even number of fractals in a row)",
+        "'vector' (a row as such) or 'even' (an even number of fractals in a row)",
     )
     # The vector unit. Strides are in blocks of 32 bytes; bit l of the mask enables lane l.
     for op in VECTOR_OPS.values():

@@ -18,6 +18,7 @@ HEAD = """
 
 VECTOR = """
     set_vector_mask(-1, -1);
+    copy_gm_to_ubuf_align_b32(UB(float, 0), out, 0, 1, 16, 2, 2, 0, 0);
     vector_dup(UB(half, 0), (half)0, 64, 1, 1, 8, 8);
     vmadd(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
     vmaddrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
@@ -60,6 +61,9 @@ CUBE = """
     copy_matrix_cc_to_gm((__gm__ int8_t *)out, l0c, 0, 16, 16, 16, 16, 0, REQ8, 0, 0, 1);
     set_atomic_f32(); set_atomic_add();
     copy_matrix_cc_to_gm(out, l0c, 0, 16, 16, 16, 16, 0, NoQuant, 0, 0, 1);
+    mad(l0c, (__ca__ float *)get_imm(0), l0b, 1, 16, 16, 0, 0, 0, 1);
+    set_fmatrix(0x10020);
+    img2colv2_cbuf_to_cb(l0b, l1, 16, 32, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 16);
 """
 
 

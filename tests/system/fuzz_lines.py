@@ -206,7 +206,7 @@ GRAMMARS = (
     Grammar(
         ("vitruvian", "network"),
         (("mobilenet_v3", "resnet50", "inception_v3", "bert_base"),),
-        ("--chip=ascend910b",),
+        ("--chip=IN/good.toml",),  # no chip, since a network takes a minute
         {"--skip-unknown": None, "--out": ("out.svg", *_OUTPUTS), "--json": _OUTPUTS},
     ),
     Grammar(

@@ -74,7 +74,7 @@ def test_random_points_without_data(capsys):
         (["--query", "no.npy"], "knn: no.npy: No such file or directory"),
         (["--query", "no.csv"], "--query must be a file .npy, not 'no.csv'"),
         (["--graph", "x.mtx"], "unrecognized arguments: --graph x.mtx"),
-        (["--chip", "ascend910b"], "chip must have cores with all units"),
+        (["--chip", "ascend910b", "--cores", "25"], "cores must be 1 … 24, not 25"),
     ],
 )
 def test_a_wrong_option_is_one_line(files, capsys, arguments, text):

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from vitruvian.common.validate import ceil_div
 from vitruvian.sim.davinci import Chip
+from vitruvian.sim.davinci.chip.parts import Route
 from vitruvian.sim.kernels.convolution.shape import ConvShape, ConvTile
 from vitruvian.sim.kernels.kernel import is_split, matrix_kind
 
@@ -200,7 +203,36 @@ class ConvPlan:
             # All cores use the bus at the same time.
             rate = min(rate, float(self.chip.buses[route.bus].total(self.cores)) / self.cores)
         init = float(route.init_s)
-        return lambda nbytes: init + nbytes / rate
+        if not route.rate.points:
+            return lambda nbytes: init + nbytes / rate
+        sizes, times = _curve(route)
+        issue = float(route.issue_s) if route.issue_s is not None else None
+
+        def seconds(nbytes: float) -> float:
+            alone, data = init + np.interp(nbytes, sizes, times), nbytes / rate
+            # Loads overlap with half of each other's latency, since buffers have two slots.
+            return max(alone if issue is None else alone / 2, init + (issue or 0) + data)
+
+        return seconds
+
+
+#: The measured times of routes as floats, by identity: a search asks for them many times.
+_CURVES: dict[int, tuple[Route, list[float], list[float]]] = {}
+
+
+def _curve(route: Route) -> tuple[list[float], list[float]]:
+    """Return the bytes and seconds of the measured transfers of a route."""
+    known = _CURVES.get(id(route))
+    if known is None:
+        if len(_CURVES) > 256:
+            _CURVES.clear()
+        size, time = (float(x) for x in route.rate.points[-1])
+        far = 1e9  # bytes; beyond the last size measured, time is linear, too
+        points = [*route.rate.points, (size + far, time + far / float(route.rate.bytes_per_s))]
+        sizes, times = ([float(x) for x in column] for column in zip(*points, strict=True))
+        # The route is kept, so that its identity stays its own.
+        known = _CURVES[id(route)] = route, sizes, times
+    return known[1:]
 
 
 def cuts(count: int, limit: int) -> list[int]:

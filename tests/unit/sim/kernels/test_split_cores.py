@@ -204,3 +204,16 @@ def test_a_handover_leaves_out_flags_for_which_nobody_waits():
         ("cross_wait", mte2, 1),
         ("cross_wait", mte2, 0),
     ]
+
+
+def test_a_tiling_is_chosen_by_the_measured_times_of_transfers():
+    """Transfers of 1 KiB take as long as those of 16: whole depths are loaded at once."""
+    shape = ConvShape(images=1, channels=256, height=14, width=14, filters=64, kernel=(1, 1))
+    chosen = convolution.choose(shape, C910B, 24)
+    assert chosen.channels >= 8
+    small = replace(chosen, channels=1, depth=1)
+    times = [
+        simulate(convolution.build(shape, chip=C910B, tiling=tiling), cube=None).total_s
+        for tiling in (chosen, small)
+    ]
+    assert (times[0] - C910B.launch_s) * 1.5 < times[1] - C910B.launch_s

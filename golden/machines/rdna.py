@@ -13,7 +13,7 @@ _FAR = 62  # a shift that leaves no bit of any term
 # Bits of the grid below the sum of the largest exponents of operands, and below a leading bit
 _BELOW_PRODUCTS, _BELOW_LEADING = 24, 26
 #: NaN of a NaN operand, by the result's format
-_OPERAND_NAN = {"fp32": 0xFFC00A3D, "fp16": 0xFE3D, "bf16": 0xFFFD}
+OPERAND_NAN = {"fp32": 0xFFC00A3D, "fp16": 0xFE3D, "bf16": 0xFFFD}
 
 
 def rdna_dot(a: np.ndarray, b: np.ndarray, c: np.ndarray, spec: RdnaSpec) -> np.ndarray:
@@ -161,7 +161,7 @@ def _with_specials(
     invalid = ((x.infinity & zeros[1]) | (y.infinity & zeros[0])).any(axis=1)
     plus, minus = (infinity & ~sign).any(axis=1), (infinity & sign).any(axis=1)
     invalid |= plus & minus
-    operand = _OPERAND_NAN[out.name]
+    operand = OPERAND_NAN[out.name]
     # The instructions with FP8 have one NaN.
     no_number = operand if spec.input.width == 8 else out.canonical_nan | out.sign_mask
     plus, minus = plus | (z.infinity & ~z.sign), minus | (z.infinity & z.sign)

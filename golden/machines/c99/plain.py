@@ -1,165 +1,25 @@
-"""The rule of a row as one C99 file and its header, without dependencies, for other emulators."""
+"""Plain windowed sums of at most 60 bits in C: one tree of terms in ``int64_t``."""
 
-from typing import NamedTuple
-
-from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.formats import FloatFormat, Specials
-from vitruvian.golden.fp.plain import sum_bits
-from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.c99.file import declaration, head, word
 from vitruvian.golden.machines.table import Machine
 
-#: Bits that a sum may have in the file, which computes with int64_t.
-_MOST_BITS = 60
 _SPECIALS = {Specials.IEEE: "IEEE", Specials.OCP_E4M3: "LAST", Specials.NONE: "NONE"}
 _SPECIALS[Specials.FNUZ] = "MINUS_ZERO"
 
 
-class CSource(NamedTuple):
-    """The text of a header and of a source file."""
-
-    header: str
-    source: str
-
-
-def function_name(row: Machine) -> str:
-    """Return the name of the function of a row."""
-    return f"vitruvian_{row.stem}"
-
-
-def c_source(row: Machine) -> CSource:
-    """Return the C99 files of a row of the table of machines.
-
-    The function computes one step: ``K`` products and C. A longer K is a chain of such steps.
-
-    Raises
-    ------
-    UserError
-        If the rule has no such form: a sum of integers, or a windowed sum with a tree of terms and
-        at most 60 bits.
-    """
-    spec = row.rule
-    if isinstance(spec, IntDotSpec):
-        return CSource(_header(row, spec), _integer_source(row, spec))
-    if not isinstance(spec, DotSpec):
-        raise UserError(f"{row.stem} must be a rule of windowed or integer sums to be written in C")
-    others = [change for change in spec.changes if not change.startswith("scales=")]
-    wide = sum_bits(spec, spec.k) >= _MOST_BITS
-    if others or wide or not spec.output.has_infinity or spec.sum.lanes != "together":
-        why = ", ".join(others) or ("its sum has too many bits" if wide else "its output or lanes")
-        raise UserError(f"{row.stem} must be a plain windowed sum to be written in C, not {why}")
-    return CSource(_header(row, spec), _source(row, spec))
-
-
-def _declaration(row: Machine, spec: DotSpec | IntDotSpec) -> str:
-    if isinstance(spec, IntDotSpec):
-        a, b = _integers(spec)
-        return f"int32_t {function_name(row)}(const {a} *a, const {b} *b, int32_t c)"
-    scales = ", const uint8_t *scale_a, const uint8_t *scale_b" if spec.scales else ""
-    a, b, out = (_word(f) for f in (spec.input, spec.input_b, spec.output))
-    return f"{out} {function_name(row)}(const {a} *a, const {b} *b, {out} c{scales})"
-
-
-def _word(format: FloatFormat) -> str:
-    return f"uint{format.storage_bits}_t"
-
-
-def _integers(spec: IntDotSpec) -> tuple[str, str]:
-    """Return the types of A and B."""
-    a, b = ("int8_t" if signed else "uint8_t" for signed in (spec.signed_a, spec.signed_b))
-    return a, b
-
-
-def _about(row: Machine, spec: DotSpec | IntDotSpec) -> str:
-    first = f"{row.maker} {row.title}: evidence {row.evidence}."
-    if isinstance(spec, IntDotSpec):
-        a, b = _integers(spec)
-        return f" * {first}\n * a and b: {spec.k} numbers of {a} and {b}; the sum is exact."
-    lines = [
-        first,
-        f"a and b: {spec.k} codes of {spec.input} and {spec.input_b}; c and the result: codes of "
-        f"{spec.output}.",
-    ]
-    if spec.scales is not None:
-        count = spec.k // spec.scales.block
-        lines.append(
-            f"scale_a and scale_b: {count} codes of {spec.scales.format}, one for each "
-            f"{spec.scales.block} terms."
-        )
-    return "\n".join(f" * {line}" for line in lines)
-
-
-def _integer_source(row: Machine, spec: IntDotSpec) -> str:
-    if spec.saturate:
-        end = """\
-    sum = sum > INT32_MAX ? INT32_MAX : sum;
-    return (int32_t)(sum < INT32_MIN ? INT32_MIN : sum);
-"""
-        what = "limited to int32_t"
-    else:
-        end = """\
-    bits = (uint32_t)sum;
-    return bits <= INT32_MAX ? (int32_t)bits : -(int32_t)(UINT32_MAX - bits) - 1;
-"""
-        what = "cut to its lowest 32 bits"
-    bits = "" if spec.saturate else "    uint32_t bits;\n"
+def source(row: Machine, spec: DotSpec) -> str:
+    """Return the text of the C file of a rule."""
+    how = f"""\
+Every product, and c, is cut to a multiple of 2^(E - {spec.sum.window}), where E is the largest
+exponent among them. The sum is exact, and rounded once."""
     return f"""\
-/* One step of {row.stem}, to the bit; written by Vitruvian.
-{_about(row, spec)}
- * The result is {what}.
- */
-#include "{row.stem}.h"
-
-{_declaration(row, spec)}
-{{
-    int64_t sum = c;
-{bits}
-    for (int i = 0; i < {spec.k}; i++)
-        sum += (int32_t)a[i] * b[i];
-{end}}}
-"""
-
-
-def _header(row: Machine, spec: DotSpec | IntDotSpec) -> str:
-    guard = f"VITRUVIAN_{row.stem.upper()}_H"
-    return f"""\
-/* One step of {row.stem}, to the bit; written by Vitruvian.
-{_about(row, spec)}
- */
-#ifndef {guard}
-#define {guard}
-
-#include <stdint.h>
-
-enum {{ {function_name(row).upper()}_K = {spec.k} }};
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{_declaration(row, spec)};
-
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
-
-def _source(row: Machine, spec: DotSpec) -> str:
-    return f"""\
-/* One step of {row.stem}, to the bit; written by Vitruvian.
-{_about(row, spec)}
- *
- * Every product, and c, is cut to a multiple of 2^(E - {spec.sum.window}), where E is the largest
- * exponent among them. The sum is exact, and rounded once.
- */
-#include "{row.stem}.h"
-
+{head(row, how)}
 {_decoding()}
 {_cutting(spec)}
 {_rounding(spec)}
-{_declaration(row, spec)}
+{declaration(row)}
 {{
 {_body(spec)}}}
 """
@@ -241,11 +101,11 @@ def _rounding(spec: DotSpec) -> str:
             const int64_t unit = (int64_t)1 << drop, rest = size - (kept << drop);
             kept += 2 * rest + (kept & 1) > unit;
         }"""
-    word = _word(out)
+    kind = word(out)
     limit = out.max_finite >> spare
     return f"""\
 /* Return the code of size * 2^last, rounded {spec.result.rounding} to {bits} fraction bits. */
-static {word} rounded(int64_t size, int last)
+static {kind} rounded(int64_t size, int last)
 {{
     int length = 0, top, place, drop;
     int64_t kept, code;
@@ -253,7 +113,7 @@ static {word} rounded(int64_t size, int last)
         length++;
     top = size ? last + length - 1 : {out.emin};
     if (top > {out.emax})
-        return ({word}){out.overflow:#x}u;
+        return ({kind}){out.overflow:#x}u;
     place = (top < {out.emin} ? {out.emin} : top) - {bits};
     drop = place - last;
     if (drop <= 0) {{
@@ -262,7 +122,7 @@ static {word} rounded(int64_t size, int last)
         kept = drop <= 62 ? size >> drop : 0;{nearest}
     }}
     code = ((int64_t)(place + {bits} - ({out.emin})) << {bits}) + kept;
-    return code > {limit:#x} ? ({word}){out.overflow:#x}u : ({word})((uint64_t)code << {spare});
+    return code > {limit:#x} ? ({kind}){out.overflow:#x}u : ({kind})((uint64_t)code << {spare});
 }}
 """
 
@@ -292,7 +152,7 @@ def _body(spec: DotSpec) -> str:
     int plus = z.kind == INFINITE && !z.negative, minus = z.kind == INFINITE && z.negative;
     int nan = z.kind == NOT_A_NUMBER;
 {"    int lost = 0;" + chr(10) if sticky else ""}\
-    {_word(out)} code;
+    {word(out)} code;
     if (z.significand) {{
         present = 1;
         if (z.exponent > largest)
@@ -323,11 +183,11 @@ def _body(spec: DotSpec) -> str:
         places[i] -= {last}{" + SCALE_BITS" if spec.scales else ""};
     }}
     if (nan || (plus && minus))
-        return ({_word(out)}){spec.nan_code:#x}u;
+        return ({word(out)}){spec.nan_code:#x}u;
     if (plus || minus)
-        return ({_word(out)})({out.overflow:#x}u | (minus ? {minus} : 0u));
+        return ({word(out)})({out.overflow:#x}u | (minus ? {minus} : 0u));
     if (!present)
-        return ({_word(out)})({least.format(minus)});
+        return ({word(out)})({least.format(minus)});
     for (i = 0; i < K; i++)
         if (products[i])
             total += cut(products[i], places[i] - ({unit}){lost});
@@ -337,7 +197,7 @@ def _body(spec: DotSpec) -> str:
 {"    total = total * 2 + lost;" + chr(10) if sticky else ""}\
     code = rounded(total < 0 ? -total : total, {unit}{" - 1" if sticky else ""});
 {positive}\
-    return ({_word(out)})(code | (total < 0 ? {minus} : 0u));
+    return ({word(out)})(code | (total < 0 ? {minus} : 0u));
 """
 
 

@@ -1,6 +1,6 @@
 """Measure the dot products per second of matrix products by the rules of machines.
 
-python benchmarks/machine_products.py [--size 1024] [--threads 1] [--json FILE]
+python benchmarks/machine_products.py [ROW ...] [--size 1024] [--threads 1] [--json FILE]
 """
 
 import argparse
@@ -66,6 +66,7 @@ def measure(stem, size, threads, seconds):
 def main(argv=None):
     """Print the table, and write it as JSON if the option is given."""
     parser = argparse.ArgumentParser(description="Dot products a second by the rules of machines")
+    parser.add_argument("rows", nargs="*", default=CASES, metavar="ROW", help="rows of the table")
     parser.add_argument("--size", type=int, default=1024, help="rows and columns of A and B")
     parser.add_argument("--threads", type=int, default=1, help="threads of a product")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each row")
@@ -73,7 +74,7 @@ def main(argv=None):
     options = parser.parse_args(argv)
     rows = []
     print(f"{'row':26}{'K':>4}{f'million K = {TERMS} dots/s':>24}")
-    for stem in CASES:
+    for stem in options.rows:
         k = getattr(machines.find(stem).rule, "k", None) or 0
         rate = measure(stem, options.size, options.threads, options.seconds)
         print(f"{stem:26}{k or 'all':>4}{rate / 1e6:24.0f}", flush=True)

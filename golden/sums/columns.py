@@ -5,7 +5,7 @@ from vitruvian.golden.sums.align import how_to_add, passes, tree
 from vitruvian.golden.sums.decode import ANY, GROUP, NONE, SPECIAL, ZERO, function, indented
 from vitruvian.golden.sums.rule import Facts
 from vitruvian.golden.sums.sides import number_type, unit_of
-from vitruvian.golden.sums.strips import AT
+from vitruvian.golden.sums.strips import AT, over_columns
 
 _UNROLLED = 4  # terms of one pass over a strip
 _NOTHING = -20000  # the largest exponent of no terms
@@ -14,26 +14,6 @@ _BIAS = 2048  # makes the exponents of products positive
 
 def _is_one_pass(terms: list[int]) -> bool:
     return len(terms) <= _UNROLLED
-
-
-def _loop(loop: tuple[str, list[str]], *lines: str) -> list[str]:
-    """Return a loop over terms, each pass of which computes ``lines`` for all columns.
-
-    The numbers of A are x0, x1 …, those of B y0[at], y1[at] …
-    """
-    head, terms = loop
-    body = [f"x{i}, y{i} = left[{term}], right[{term}]" for i, term in enumerate(terms)]
-    body += ["for j in range(n):", *indented([AT, *lines])]
-    return [head, *indented(body)]
-
-
-def lanes_of(f: Facts) -> list[list[int]]:
-    """Return the terms of each sum."""
-    if f.lanes == "halves":
-        return [[i for i in range(f.k) if i % 4 in (half, half + 1)] for half in (0, 2)]
-    if f.lanes == "parity":
-        return [list(range(lane, f.k, 2)) for lane in (0, 1)]
-    return [list(range(f.k))]
 
 
 def _largest(f: Facts, name: str, terms: list[int]) -> str:
@@ -52,7 +32,7 @@ def _largest(f: Facts, name: str, terms: list[int]) -> str:
         if f.leading:  # the magnitudes of floating-point numbers have the order of their bits
             one = f"np.{bits}(np.{number_type(f)}(x{{0}} * y{{0}}[at]).view(np.{bits}) & {mask})"
         largest = tree([one.format(i) for i in range(len(loop[1]))], "max({}, {})")
-        body += _loop(loop, assign.format(largest))
+        body += over_columns(loop, assign.format(largest))
     return function(f"{name}(left, right, first, start, top, n)", body)
 
 
@@ -93,7 +73,7 @@ def _add(f: Facts, name: str, terms: list[int], into: str) -> str:
         for loop in passes(some, _UNROLLED):
             texts = [term.format(f"x{i} * y{i}[at] * s") for i in range(len(loop[1]))]
             line = f"{here}[j] {plus} {tree(texts, 'np.int32({} + {})' if short else '({} + {})')}"
-            body += _loop(loop, "s = scale[j]", line)
+            body += over_columns(loop, "s = scale[j]", line)
         if here == "part" and into == "total":
             body += ["for j in range(n):", "    total[j] += part[j]"]
     arguments = "scale, part, n" if into == "part" else "scale, part, total, n"
@@ -135,7 +115,7 @@ def _aligned(f: Facts) -> str:
     else:
         end.append("    total[r] += part[r]")
     text = ""
-    for i, terms in enumerate(lanes_of(f)):
+    for i, terms in enumerate(f.lane_terms):
         add = _add(f, f"products{i}", terms, "part")
         body = [*scale, f"products{i}(left, right, first, start, scale, part, n)", *end]
         head = f"lane{i}(left, right, first, start, tops, emax, scale, part, total, n)"
@@ -154,7 +134,7 @@ def _bounded(f: Facts) -> str:
     k = f.k
     if align.is_pair(f):
         value = "x0 * y0[at]" if k == 1 else "odd_sum(x0 * y0[at], x1 * y1[at])"
-        body = _loop(passes([*range(k)], _UNROLLED)[0], f"total[j] = {value}")
+        body = over_columns(passes([*range(k)], _UNROLLED)[0], f"total[j] = {value}")
         return function("add(left, right, first, start, z, total, n)", body) + function(
             "close(left, right, first, start, z, total, scale, part, numbers, emax, y, n)",
             ["for r in range(n):", "    v = total[r]", "    y[r] = settled(v, rounded(v))"],
@@ -170,9 +150,9 @@ def _bounded(f: Facts) -> str:
         largest = tree([f"e{i}" for i in each], "max({}, {})")
         least = tree([f"np.uint16(e{i} + {_BIAS})" for i in each], "min({}, {})")
         lines += [f"top[j] = max(top[j], {largest})", f"low[j] = min(low[j], {least})"]
-        exponents += _loop(loop, *lines)
+        exponents += over_columns(loop, *lines)
         products = tree([f"x{i} * y{i}[at]" for i in each], "({} + {})")
-        sums += _loop(loop, f"total[j] += {products}")
+        sums += over_columns(loop, f"total[j] += {products}")
     fraction = sum((f.convert or code).fraction_bits for code in (f.a, f.b))
     fraction += 2 * f.scale.fraction_bits if f.scale else 0
     begin = [
@@ -239,7 +219,7 @@ def _grouped(f: Facts) -> str:
         "    part = sums[g - first]",
         "    for j in range(n):",
         f"        part[j] = np.{real}(0)",
-        *indented(_loop(loop, f"part[j] += {tree(products, f'np.{real}({{}} + {{}})')}")),
+        *indented(over_columns(loop, f"part[j] += {tree(products, f'np.{real}({{}} + {{}})')}")),
         "    s0, t0 = factor_left[g], factor_right[g]",
         "    for j in range(n):",
         f"        {AT}",
@@ -256,9 +236,9 @@ def stages(f: Facts) -> list[str]:
         return [_bounded(f)]
     if f.is_grouped:
         return [_grouped(f), _begin(f), align.finish(f), _specials(f)]
-    largest = [_largest(f, f"largest{i}", terms) for i, terms in enumerate(lanes_of(f))]
+    largest = [_largest(f, f"largest{i}", terms) for i, terms in enumerate(f.lane_terms)]
     ends = [_begin(f), align.finish(f)]
     if f.accumulate == "aligned":
         return [*largest, *ends, _aligned(f), _specials(f)]
-    add = [_add(f, f"add{i}", terms, "total") for i, terms in enumerate(lanes_of(f))]
+    add = [_add(f, f"add{i}", terms, "total") for i, terms in enumerate(f.lane_terms)]
     return [*largest, *ends, *add, _specials(f)]

@@ -4,9 +4,9 @@ Operands are decoded once. The sums then go along rows of D; a stage of a strip 
 what ``golden.sums.rows`` does for rows.
 """
 
-from vitruvian.golden.sums import align, result
+from vitruvian.golden.sums import align, quick, result
 from vitruvian.golden.sums.align import how_to_add
-from vitruvian.golden.sums.columns import lanes_of, stages
+from vitruvian.golden.sums.columns import stages
 from vitruvian.golden.sums.rows import HEAD
 from vitruvian.golden.sums.rule import Facts
 from vitruvian.golden.sums.sides import number_type, operands, plane_count, slice_masks
@@ -28,7 +28,7 @@ def source(f: Facts, title: str) -> str:
         result.settled(f),
         result.join(f),
         *operands(f),
-        *stages(f),
+        *(quick.stages(f) if quick.computes(f) else stages(f)),
         _driver(f),
     ]
     return "\n".join(part for part in parts if part)
@@ -51,7 +51,7 @@ def _driver(f: Facts) -> str:
         f"emax, part = np.empty({STRIP}, np.int32), np.empty({STRIP}, np.int32)",
         f"scale = np.empty({STRIP}, np.{'float64' if grouped else real})",
         f"total, low = np.empty({STRIP}, np.float64), np.empty({STRIP}, np.uint16)",
-        f"numbers = np.empty({f.k}, np.float64)",
+        f"numbers, rest = np.empty({f.k}, np.float64), np.empty({STRIP}, np.int32)",
         f"sums = np.empty(({f.summed if grouped else 1}, {STRIP}), np.{real})",
     ]
     step = str(f.summed if grouped else f.k)
@@ -70,6 +70,8 @@ def _views(f: Facts) -> list[str]:
 
 def _step(f: Facts) -> list[str]:
     """Return the statements of one step for one row ``i`` of a strip."""
+    if quick.computes(f):
+        return quick.step(f)
     late = f.accumulate == "late"
     given = "w" if late else "own"
     lines = align.first_addend(f, "own")
@@ -106,7 +108,7 @@ def _step(f: Facts) -> list[str]:
             *end,
         ]
     elif f.accumulate == "aligned":
-        lanes = range(len(lanes_of(f)))
+        lanes = range(len(f.lane_terms))
         operands = "exponents_left[i], exponents_right, first, start"
         lines += [f"largest{lane}({operands}, top{lane}, n)" for lane in lanes]
         if len(lanes) == 2:
@@ -126,7 +128,7 @@ def _step(f: Facts) -> list[str]:
         masks = [slice_masks(f, side) for side in (0, 1)]
         pairs = [(masks[0].index(a), masks[1].index(b)) for a, b in f.slices or ()] or [(0, 0)]
         operands = whole if f.leading else "exponents_left[i], exponents_right"
-        for lane in range(len(lanes_of(f))):
+        for lane in range(len(f.lane_terms)):
             end[2] = end[2].replace("n, 0)", f"n, {2 * lane})")
             lines += [
                 f"largest{lane}({operands}, first, start, top0, n)",

@@ -102,6 +102,15 @@ class Facts(NamedTuple):
         return self.k // 16 if self.is_grouped else self.k
 
     @property
+    def lane_terms(self) -> list[list[int]]:
+        """The terms of each sum."""
+        if self.lanes == "halves":
+            return [[i for i in range(self.k) if i % 4 in (half, half + 1)] for half in (0, 2)]
+        if self.lanes == "parity":
+            return [list(range(lane, self.k, 2)) for lane in (0, 1)]
+        return [list(range(self.k))]
+
+    @property
     def is_grouped(self) -> bool:
         """True if a term is the exact sum of sixteen products, multiplied by its scales."""
         return self.lanes == "sixteens"

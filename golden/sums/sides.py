@@ -1,6 +1,6 @@
 """The text of the functions ``left`` and ``right``, which decode the operands of matrices."""
 
-from vitruvian.golden.sums import decode
+from vitruvian.golden.sums import decode, quick
 from vitruvian.golden.sums.align import how_to_add
 from vitruvian.golden.sums.decode import GROUP, SPECIAL, ZERO, function, indented
 from vitruvian.golden.sums.rule import CodeFacts, Facts
@@ -14,6 +14,8 @@ def number_type(f: Facts) -> str:
     if f.is_grouped:
         sizes = [unit_of(code)[0] for code in (f.a, f.b)]
         return "int16" if GROUP * sizes[0] * sizes[1] < _INT16 else "int32"
+    if quick.computes(f):
+        return "float32"
     wide = how_to_add(f) in ("bounded", "odd", "long")
     return "float32" if f.narrow and not wide and not f.slices else "float64"
 

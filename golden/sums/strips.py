@@ -19,6 +19,22 @@ def codes(bits: int) -> str:
     return f'types.Array(types.uint{max(bits, 8)}, 2, "C", readonly=True)'
 
 
+def over_columns(loop: tuple[str, list[str]], *lines: str) -> list[str]:
+    """Return a loop over terms, each pass of which computes ``lines`` for all columns.
+
+    The numbers of A are x0, x1 …, those of B y0[at], y1[at] …
+
+    Parameters
+    ----------
+    loop : tuple of str and list of str
+        Its first line, and the indices of the terms of one pass.
+    """
+    head, terms = loop
+    body = [f"x{i}, y{i} = left[{term}], right[{term}]" for i, term in enumerate(terms)]
+    body += ["for j in range(n):", *indented([AT, *lines])]
+    return [head, *indented(body)]
+
+
 def driver(
     c: CodeFacts,
     kinds: list[str],

@@ -31,7 +31,8 @@ ROWS = (
     *("cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32", "gaudi2_fp16_fp32", "gaudi2_fp32_fp32"),
     *("gaudi2_tf32_fp32", "rvbna_bf16_n8_fp32", "amx_tdpbf16ps", "gaudi1_bf16_fp32"),
     *("wh_mvmul_bf16_fp32_hifi4", "wh_mvmul_e4m3_fp32_lofi", "bh_mvmul_fp16_fp16_hifi3"),
-    "applem1_fma16_fp16_fp16",
+    *("applem1_fma16_fp16_fp16", "h100_mma_fp16_fp32", "h200_mmasync_e4m3_fp32"),
+    "h100_wgmma_e4m3_fp32",
 )
 #: One of them for each way to add; a kernel takes seconds to compile.
 FEW = ("a100_mma_fp16_fp32", "cdna1_mfma_fp16_fp32", "gaudi2_fp16_fp32", "cdna2_mfma_fp64_fp64")
@@ -130,25 +131,52 @@ def test_a_mistake_in_a_parameter_shows(stem, change):
 @pytest.mark.parametrize(
     ("stem", "old", "new"),
     [
-        ("a100_mma_fp16_fp32", "emax[r] = max(np.int32(tops[r]), top)", "emax[r] = top"),
-        ("a100_mma_fp16_fp32", "part[j] += np.int32(", "part[j] = np.int32("),
-        ("a100_mma_fp16_fp32", "if special:", "if special > 1:"),
+        ("a100_mma_fp16_fp32", "np.int32(max(np.int32(tops[r]), top))", "top"),
+        ("a100_mma_fp16_fp32", "np.int32(part[j] + ", "np.int32("),
+        ("a100_mma_bf16_fp32", "rare |= np.int32(base != kept)", "rare |= np.int32(base > kept)"),
+        ("a100_mma_bf16_fp32", "rare |= np.int32(base != kept)", "rare |= np.int32(base < kept)"),
+        ("a100_mma_fp16_fp32", " - np.int32(np.int32(t) > size)", ""),
+        ("h100_mma_fp16_fp32", "part[r] + np.int32(rest[r] >> 8)", "part[r]"),
+        ("h100_mma_fp16_fp32", "-total - more", "-total"),
         ("cdna1_mfma_fp16_fp32", "if unsure != 0:", "if unsure > 1:"),
         ("cdna1_mfma_fp16_fp32", "scale[r] = power(base) * ", "scale[r] = 0.0 * power(base) * "),
     ],
 )
 def test_a_mistake_in_the_text_shows(stem, old, new):
     rule = rule_of(stem)
+    x = [
+        operands(np.random.default_rng(seed), rule, kind, rows=66, columns=260)
+        for seed, kind in enumerate(KINDS)
+    ]
+    assert wrong_results(rule, old, new, x)
+
+
+def wrong_results(rule: Any, old: str, new: str, products_: list[Operands]) -> int:
+    """Return how many results of a kernel with a changed text differ from the plain form."""
     text = products.text(rule) or ""
     assert text.count(old) == 1
     module: Any = store.load(text.replace(old, new))
     wrong = 0
-    for seed, kind in enumerate(KINDS):
-        x = operands(np.random.default_rng(seed), rule, kind, rows=66, columns=260)
+    for x in products_:
         d = np.empty_like(x.c)
         module.rows(*module.left(x.a), *module.right(x.b), x.c, d)
-        wrong += (d != _by_rows(x, rule)).sum()
-    assert wrong
+        wrong += int((d != _by_rows(x, rule)).sum())
+    return wrong
+
+
+def test_sums_of_more_than_32_bits():
+    """Sixteen products near 4 and C, in units of 2^-25, have up to 33 bits with their sign."""
+    rule = rule_of("h100_mma_fp16_fp32")
+    rng = np.random.default_rng(9)
+    a, b = (rng.integers(0x3FF8, 0x4000, shape).astype(np.uint16) for shape in ((40, 32), (32, 60)))
+    a[::3] |= 0x8000  # negative sums
+    c = rng.integers(0x3FE00000, 0x40000000, (40, 60)).astype(np.uint32)
+    c[:, ::2] |= np.uint32(0x80000000)
+    x = Operands(a, b, c)
+    got, expected = both(rule, x)
+    np.testing.assert_array_equal(got, expected)
+    assert wrong_results(rule, "np.int32(high >= 4194304)", "np.int32(0)", [x])
+    assert wrong_results(rule, "high << 1", "high << 2", [x])
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The bits of sums of many numbers on a GPU: PyTorch's ``sum``, and Triton's ``tl.sum``.
 
-``pytorch_sum`` is ``torch.sum`` of a contiguous tensor, in the order that ``pytorch_order`` says;
+``pytorch_sum`` is ``torch.sum`` of a contiguous tensor, in the order that ``pytorch_order`` says,
+and ``pytorch_mean`` and ``pytorch_norm`` follow from the published kernels beside it;
 ``add_tile`` is ``tl.sum`` in a layout, and ``add`` a sum in any order of threads.
 
 >>> from vitruvian import reductions
@@ -17,11 +18,22 @@ if TYPE_CHECKING:
         TileOrder,
         add,
         add_tile,
+        pytorch_mean,
+        pytorch_norm,
         pytorch_order,
         pytorch_sum,
     )
 
-__all__ = ["SumOrder", "TileOrder", "add", "add_tile", "pytorch_order", "pytorch_sum"]
+__all__ = [
+    "SumOrder",
+    "TileOrder",
+    "add",
+    "add_tile",
+    "pytorch_mean",
+    "pytorch_norm",
+    "pytorch_order",
+    "pytorch_sum",
+]
 
 
 def __getattr__(name: str) -> Any:

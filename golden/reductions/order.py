@@ -1,5 +1,6 @@
 """An order of a sum: threads, their accumulators, and the halving of what they hold."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,9 @@ from vitruvian.common.validate import check_int
 
 #: Threads of a warp, which exchange their values without memory.
 WARP = 32
+
+#: What an accumulator does with a number.
+Take = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +62,7 @@ class SumOrder:
         return "; ".join(words)
 
 
-def add(x: np.ndarray, order: SumOrder) -> np.ndarray:
+def add(x: np.ndarray, order: SumOrder, *, squares: bool = False) -> np.ndarray:
     """Return the sums along the last axis in an order, rounded after each addition.
 
     Parameters
@@ -66,6 +70,8 @@ def add(x: np.ndarray, order: SumOrder) -> np.ndarray:
     x : (..., N) ndarray of float32 or float64
         Each row must begin where a vector may: its address is a multiple of the vector's size.
     order : SumOrder
+    squares : bool
+        If True, an accumulator takes the square of a number by a fused multiply-add.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def add(x: np.ndarray, order: SumOrder) -> np.ndarray:
     Raises
     ------
     TypeError
-        If x has another type.
+        If x has another type, as float64 with squares.
 
     Examples
     --------
@@ -86,9 +92,12 @@ def add(x: np.ndarray, order: SumOrder) -> np.ndarray:
     """
     if x.dtype.name not in ("float32", "float64"):
         raise TypeError(f"x must be of float32 or float64, not {x.dtype}")
+    if squares and x.dtype != np.float32:
+        raise TypeError(f"x must be of float32 for squares, not {x.dtype}")
+    take = _with_square if squares else np.add
     rows = x.reshape(-1, x.shape[-1]) if x.size else x.reshape(-1, 0)
     with np.errstate(all="ignore"):
-        held = _vectors(rows, order) if order.vector > 1 else _places(rows, order)
+        held = (_vectors if order.vector > 1 else _places)(rows, order, take)
         total = held[:, 0].copy()
         for i in range(1, held.shape[1]):
             total += held[:, i]
@@ -98,30 +107,43 @@ def add(x: np.ndarray, order: SumOrder) -> np.ndarray:
     return result.reshape(x.shape[:-1])
 
 
-def _accumulated(terms: np.ndarray) -> np.ndarray:
+def _with_square(total: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return total + x² of float32 numbers, rounded once."""
+    square, other = np.square(x, dtype=np.float64), total.astype(np.float64)  # both are exact
+    value = square + other
+    back = value - square
+    error = (square - (value - back)) + (other - back)
+    # Rounded to odd, the sum is rounded once by the conversion to float32.
+    even = np.equal(value.view(np.int64) & 1, 0) & np.isfinite(value) & (error != 0)
+    away = np.where((error > 0) == (value > 0), 1, -1)
+    return (value.view(np.int64) + np.where(even, away, 0)).view(np.float64).astype(np.float32)
+
+
+def _accumulated(terms: np.ndarray, take: Take = np.add) -> np.ndarray:
     """Return the sums along axis 1, from zero, one term after the other."""
     total = np.zeros((terms.shape[0], *terms.shape[2:]), terms.dtype)
     for t in range(terms.shape[1]):
-        total += terms[:, t]
+        total = take(total, terms[:, t])
     return total
 
 
-def _places(x: np.ndarray, order: SumOrder) -> np.ndarray:
+def _places(x: np.ndarray, order: SumOrder, take: Take) -> np.ndarray:
     """Return what each accumulator of each thread holds: (rows, accumulators, threads)."""
     step = order.threads * order.accumulators
     # A place beyond the end adds nothing. A sum from zero is never −0, so +0 is nothing.
     padded = np.pad(x, ((0, 0), (0, -x.shape[1] % step)))
-    return _accumulated(padded.reshape(len(x), -1, order.accumulators, order.threads))
+    return _accumulated(padded.reshape(len(x), -1, order.accumulators, order.threads), take)
 
 
-def _vectors(x: np.ndarray, order: SumOrder) -> np.ndarray:
+def _vectors(x: np.ndarray, order: SumOrder, take: Take) -> np.ndarray:
     """Return the same with vectors; the first threads take the numbers behind the last vector."""
     whole = x.shape[1] - x.shape[1] % order.vector
     step = order.threads * order.vector
     padded = np.pad(x[:, :whole], ((0, 0), (0, -whole % step)))
-    held = _accumulated(padded.reshape(len(x), -1, order.threads, order.vector)).swapaxes(1, 2)
+    places = padded.reshape(len(x), -1, order.threads, order.vector)
+    held = _accumulated(places, take).swapaxes(1, 2)
     rest = x[:, whole:]
-    held[:, 0, : rest.shape[1]] += rest
+    held[:, 0, : rest.shape[1]] = take(held[:, 0, : rest.shape[1]], rest)
     return held
 
 

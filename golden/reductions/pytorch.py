@@ -114,6 +114,62 @@ def pytorch_sum(x: np.ndarray, axis: int | None = -1, *, gpu: str = "h200") -> n
     >>> pytorch_sum(x).tolist(), x.sum(axis=-1).tolist()
     ([409.6000061035156, 409.6000061035156], [409.6000671386719, 409.6000671386719])
     """
+    return _reduced(x, axis, gpu)
+
+
+def pytorch_mean(x: np.ndarray, axis: int | None = -1, *, gpu: str = "h200") -> np.ndarray:
+    """Return the bits of ``torch.mean``: the sum times a rounded reciprocal of the count.
+
+    Parameters, result and errors are those of ``pytorch_sum``. The source is PyTorch's kernel of
+    moments; nothing was recorded on a GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.reductions import pytorch_mean
+    >>> float(pytorch_mean(np.float32([1, 2, 4])))
+    2.3333334922790527
+    """
+    total = _reduced(x, axis, gpu)
+    return total * (x.dtype.type(total.size) / x.dtype.type(x.size))
+
+
+def pytorch_norm(
+    x: np.ndarray, order: int = 2, axis: int | None = -1, *, gpu: str = "h200"
+) -> np.ndarray:
+    """Return the bits of ``torch.linalg.vector_norm``: a sum of magnitudes, or the root of squares.
+
+    The source is PyTorch's kernel of norms; nothing was recorded on a GPU. Squares are added by
+    fused multiply-adds, which is what the compiler makes of them unless it is told not to.
+
+    Parameters
+    ----------
+    x : ndarray of float32; with order 1, also of float64
+    order : {1, 2}
+    axis, gpu
+        As those of ``pytorch_sum``.
+
+    Raises
+    ------
+    UserError, TypeError, ValueError
+        As ``pytorch_sum``, and for another order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian.reductions import pytorch_norm
+    >>> float(pytorch_norm(np.float32([3, 4])))
+    5.0
+    """
+    one_of("order", order, (1, 2))
+    if order == 1:
+        return _reduced(np.abs(x), axis, gpu)
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(_reduced(x, axis, gpu, squares=True))
+
+
+def _reduced(x: np.ndarray, axis: int | None, gpu: str, *, squares: bool = False) -> np.ndarray:
+    """Return the sums of the numbers, or of their squares, along an axis."""
     one_of("axis", axis, (-1, 0, None))
     if x.dtype.name not in ("float32", "float64"):
         raise TypeError(f"x must be of float32 or float64, not {x.dtype}")
@@ -124,8 +180,8 @@ def pytorch_sum(x: np.ndarray, axis: int | None = -1, *, gpu: str = "h200") -> n
     format = "fp32" if x.dtype == np.float32 else "fp64"
     order = pytorch_order(terms, x.size // terms, inner=inner, gpu=gpu, format=format)
     if inner:
-        return add(x.reshape(-1) if axis is None else x, order)
-    return add(np.moveaxis(x, 0, -1), order)
+        return add(x.reshape(-1) if axis is None else x, order, squares=squares)
+    return add(np.moveaxis(x, 0, -1), order, squares=squares)
 
 
 def _block(along: int, across: int, most: int) -> tuple[int, int]:

@@ -10,7 +10,9 @@ import pytest
 from tests.support.measured import FOLDER
 from vitruvian import reductions
 from vitruvian.common.errors import UserError
+from vitruvian.golden.fp import fma
 from vitruvian.golden.reductions import SumOrder, TileOrder, add, add_tile, pytorch_order
+from vitruvian.golden.reductions.order import _with_square
 
 with np.load(FOLDER / "sums.npz") as file:
     CALLS = json.loads(file["header"].tobytes())["calls"]
@@ -142,3 +144,34 @@ def test_sums_of_arrays_take_the_axis():
 def test_what_is_not_known_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_squares_are_fused_multiply_adds():
+    n = 20_000
+    x, total = (RNG.standard_normal(n) * 2.0 ** RNG.integers(-80, 60, n) for _ in range(2))
+    x, total = x.astype(np.float32), np.abs(total).astype(np.float32)
+    total[::2] = np.abs(x[::2]) * np.float32(2) ** RNG.integers(-5, 30, n // 2)
+    x[:5], total[:4] = (0, np.inf, 2.0**-140, 3, np.nan), (0, 1, 2.0**-149, np.inf)
+    with np.errstate(all="ignore"):
+        got = _with_square(total, x)
+    codes = [v.view(np.uint32) for v in (x, x, total)]
+    np.testing.assert_array_equal(got, fma(codes[0], codes[1], codes[2], "fp32").view(np.float32))
+    twice = np.float32(np.float64(x) ** 2 + total)
+    assert (got != twice).any()  # rounding to FP64 first is seen
+
+
+def test_means_and_norms_follow_the_sums():
+    x = RNG.standard_normal((6, 4096)).astype(np.float32)
+    mean = reductions.pytorch_sum(x) * (np.float32(6) / np.float32(x.size))
+    assert (reductions.pytorch_mean(x) == mean).all()
+    assert (reductions.pytorch_norm(x, 1) == reductions.pytorch_sum(np.abs(x))).all()
+    norm, exact = reductions.pytorch_norm(x), np.linalg.norm(x.astype(np.float64), axis=-1)
+    np.testing.assert_allclose(norm, exact, rtol=2**-21)
+    whole = np.round(4 * x)  # sums of squares are exact, and so is their order
+    sums = reductions.pytorch_sum(np.square(whole), axis=None)
+    assert reductions.pytorch_norm(whole, axis=None) == np.sqrt(sums)
+    assert reductions.pytorch_mean(x.astype(np.float64), axis=0).dtype == np.float64
+    with pytest.raises(TypeError, match="squares"):
+        reductions.pytorch_norm(x.astype(np.float64))
+    with pytest.raises(ValueError, match="order"):
+        reductions.pytorch_norm(x, 3)

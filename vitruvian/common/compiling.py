@@ -18,14 +18,16 @@ SMALL = 256
 
 
 @lru_cache(None)
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any], allocates: bool = True) -> Callable[..., Any]:
     """Compile a function of NumPy arrays, or load it from Numba's cache on disk.
 
-    The plain functions of its own module that it calls are compiled with it.
+    The plain functions of its own module that it calls are compiled with it. A function that makes
+    and returns no arrays (``allocates`` = False) is compiled without counts of references.
     """
     import numba
 
-    return _forgiving(numba.njit(cache=True, nogil=True)(_bound(function)))
+    options = {} if allocates else {"_nrt": False}
+    return _forgiving(numba.njit(cache=True, nogil=True, **options)(_bound(function, options)))
 
 
 def _forgiving(dispatcher: Any) -> Any:
@@ -48,7 +50,7 @@ def _forgiving(dispatcher: Any) -> Any:
     return dispatcher
 
 
-def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
+def _bound(function: Callable[..., Any], options: dict[str, bool]) -> Callable[..., Any]:
     """Return a copy of a function that calls compiled forms of the functions of its module.
 
     A decorator on those functions would load Numba together with their module, even if only small
@@ -60,16 +62,16 @@ def _bound(function: Callable[..., Any]) -> Callable[..., Any]:
     for name in function.__code__.co_names:
         helper = names.get(name)
         if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
-            names[name] = numba.njit(_bound(helper))
+            names[name] = numba.njit(_bound(helper, options), **options)
     return FunctionType(function.__code__, names, function.__name__)
 
 
-def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:
+def fitting(function: Callable[..., Any], size: int, allocates: bool = True) -> Callable[..., Any]:
     """Return the compiled form of a function for programs of at least ``SMALL`` instructions.
 
     For a smaller ``size``, return the plain function, which finishes before Numba has started.
     """
-    return function if size < SMALL else compiled(function)
+    return function if size < SMALL else compiled(function, allocates)
 
 
 def tell_on_terminal() -> None:

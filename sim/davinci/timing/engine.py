@@ -11,7 +11,7 @@ import numpy as np
 from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.timing import engine_compiled
 from vitruvian.sim.davinci.timing.deadlock import Deadlock, explain
-from vitruvian.sim.davinci.timing.engine_program import Instructions
+from vitruvian.sim.davinci.timing.engine_program import Instructions, state_before
 from vitruvian.sim.davinci.timing.lowering import CoreStream, Lowered
 from vitruvian.sim.davinci.timing.queues_compiled import gang_lists, queues
 from vitruvian.sim.davinci.timing.words import NO_WORDS
@@ -141,8 +141,12 @@ def run(
         gang_cores=gang_cores,
         block=block_bytes,
     )
-    start, end, issued, handed, spent = fitting(engine_compiled.run, len(lowered))(program)
-    over = words.over(lowered.first, handed, spent) if lowered.words is not None else 0
+    state = state_before(program)
+    fitting(engine_compiled.run, len(lowered), allocates=False)(program, state)
+    over = 0
+    if lowered.words is not None:
+        over = words.over(lowered.first, state.handed, state.spent)
+    start, end, issued = state.start, state.end, state.issued
     drained = np.where(end < 0, -1, end + lowered.drain)
     times = EngineTimes(start, end, issued, drained, over)
     if check and not times.complete:

@@ -26,22 +26,17 @@ _WORDS = 4
 _IDLE, _COMING, _MOVING = 0, 1, 2
 
 
-def run(program):
-    """Return the start, end and issue time of each instruction.
+def run(program, state):
+    """Compute the start, end and issue time of each instruction into ``state``.
 
-    The state is kept in local arrays, and a helper takes only the few arrays that it needs, since
-    Numba counts references to every array that it passes. On the programs of
-    ``benchmarks/davinci_engine.py``, the engine is 7 to 27 times as slow if all helpers share the
-    state in a NamedTuple, up to twice as slow if every queue is put on the worklist by a call of
-    ``_push`` instead of the same lines in place, and 5 % slower if a helper shares the buses.
+    The engine is compiled without the counts of references that Numba keeps for every array that a
+    function takes; with them, it is a fifth to a third slower. So it allocates nothing.
 
-    Returns
-    -------
-    start, end, issued : (n,) ndarray of int64
-        Attoseconds, −1 if the instruction was never started, ended or issued.
-    handed : (cores,) ndarray of int64
-    spent : (cores, ahead) ndarray of int64
-        With words, the time of the last one, and of the last ones of blocks of the program.
+    Parameters
+    ----------
+    program : Instructions
+    state : State
+        As ``state_before`` returns it.
     """
     first, unit, kind, init = program.first, program.unit, program.kind, program.init
     data, drain, bus, rate = program.data, program.drain, program.bus, program.rate
@@ -51,76 +46,35 @@ def run(program):
     word_at, word_count, word_cycle = program.word_at, program.word_count, program.word_cycle
     turn, prepare, room, room_lag = program.turn, program.prepare, program.room, program.room_lag
     word_base = program.word_base
-    arrive, demand, queue_first = program.arrive, program.demand, program.queue_first
+    arrive, demand = program.arrive, program.demand
     order, wake_first, wake, block = program.order, program.wake_first, program.wake, program.block
     gang_first, gang_cores = program.gang_first, program.gang_cores
-    n, cores = len(unit), len(begin)
-    queues = cores * QUEUES
-    on = unit.astype(
-        np.int64
-    )  # in plain Python, queue numbers would overflow the unit's eight bits
-    start = np.full(n, -1, np.int64)
-    end = np.full(n, -1, np.int64)
-    issued = np.full(n, -1, np.int64)
-
-    # Queue q has the instructions order[queue_first[q] : queue_first[q + 1]]; order[head[q]] is
-    # the first that has not ended, and order[tail[q]] the first that has not been issued.
-    head, tail = queue_first[:-1].copy(), queue_first[:-1].copy()
-    free = np.empty(queues, np.int64)  # the time at which the last instruction of a queue ended
-    for q in range(queues):
-        free[q] = begin[q // QUEUES]
-    # The time at which all results of a queue's ended instructions are there, if that is after
-    # ``free``. Flags and barriers have no results, so that they leave it as it is.
-    queue_drained_at = free.copy()
-    # With interlocks, the same after each instruction, for those that need its results.
-    interlocked = len(producer) > 0
-    drained_at = np.empty(len(producer), np.int64)
-    following = first[:-1].copy()  # the next instruction of each program queue
-    # With queues of words, when each instruction was taken by its unit, the last such time of each
-    # queue, and the cores whose program queue waits for room.
-    worded = len(prepare) > 0
-    taken = np.full(len(prepare), -1, np.int64)
-    last_taken = np.full(queues, -1, np.int64)
-    stuck = np.zeros(cores, np.bool_)
-    # The time of the last word, and of the last words of the blocks that the fetch has given.
-    handed = begin.copy()
-    spent = np.zeros((cores, max(program.ahead, 1)), np.int64)
-    drains = np.zeros(cores, np.bool_)  # True while a barrier of all units waits
-
-    # Transfers: at most one of each queue; ``live`` holds the queues that have one, ascending.
-    phase = np.zeros(queues, np.int8)
-    when = np.zeros(queues, np.int64)  # the arrival at the bus, then the end there
-    left = np.zeros(queues, np.float64)  # remaining time as if alone
-    speed = np.zeros(queues, np.float64)  # share over rate
-    since = np.zeros(queues, np.int64)  # the time for which ``left`` holds
-    part = np.zeros(queues, np.float64)  # remaining time of the block; 0 until it has a share
-    live = np.empty(queues, np.int64)
-    lives = 0
-    dirty = np.zeros(len(totals), np.bool_)  # the shares of a bus must be computed again
-    # Scratch for the transfers on one bus: their queues, rates and shares.
-    member = np.empty(queues, np.int64)
-    limit = np.empty(queues, np.float64)
-    share = np.empty(queues, np.float64)
-    pace = np.empty((queues, demand.shape[1]), np.float64)
-
-    # The worklist: queues that may be able to continue, each at most once.
-    stack = np.empty(queues, np.int64)
-    inside = np.zeros(queues, np.bool_)
-    depth = 0
-
-    # Gangs of cores: those numbered below ``places`` begin at once, and each of the others when a
-    # gang has ended. ``present`` holds the cores that have begun and have not ended.
-    gangs = gang.max() + 1 if cores else 0
-    begun = np.zeros(cores, np.bool_)
-    present = np.empty(cores, np.int64)
-    presents = 0
-    unfinished = np.zeros(gangs, np.int64)  # cores of each gang that have not ended
-    ended = np.zeros(gangs, np.int64)  # the end of each gang, if that is known
-    over = np.empty(gangs, np.int64)  # gangs that have ended at a time that is still to come
-    overs = 0
+    start, end, issued, head = state.start, state.end, state.issued, state.head
+    tail, free, queue_drained_at, drained_at = (
+        state.tail,
+        state.free,
+        state.queue_drained_at,
+        state.drained_at,
+    )
+    following, taken, last_taken, stuck = (
+        state.following,
+        state.taken,
+        state.last_taken,
+        state.stuck,
+    )
+    handed, spent, drains, phase = state.handed, state.spent, state.drains, state.phase
+    when, left, speed, since = state.when, state.left, state.speed, state.since
+    part, live, dirty, member = state.part, state.live, state.dirty, state.member
+    limit, share, pace, stack = state.limit, state.share, state.pace, state.stack
+    inside, begun, present, unfinished = state.inside, state.begun, state.present, state.unfinished
+    ended, over = state.ended, state.over
+    cores = len(begin)
+    interlocked, worded = len(producer) > 0, len(prepare) > 0
+    lives = depth = presents = overs = 0  # entries of ``live``, ``stack``, ``present``, ``over``
+    gangs = len(unfinished)
     released = gangs if gangs < places or places == 0 else places
+    # Gangs numbered below ``places`` begin at once, and each of the others when a gang has ended.
     for c in range(cores):
-        unfinished[gang[c]] += 1
         if gang[c] < released:
             begun[c] = True
             present[presents] = c
@@ -140,9 +94,10 @@ def run(program):
                 continue
             if q % QUEUES == 0:
                 # A program queue issues instructions; it executes scalar ones and barriers itself.
-                while following[c] < first[c + 1]:
+                stop = first[c + 1]
+                while following[c] < stop:
                     i = following[c]
-                    u = on[i]
+                    u = int(unit[i])
                     if worded and u != 0 and kind[i] != _BARRIER_ALL:
                         # The words of an instruction need room in the queue of its unit; the last
                         # one's comes last.
@@ -201,20 +156,27 @@ def run(program):
                     if kind[i] == _SET:
                         depth = _wake(wake_first, wake, stack, inside, depth, i, q)
                 continue
-            while head[q] < tail[q] and phase[q] == _IDLE:
-                i = order[head[q]]
+            # The state of the queue is kept in local variables, since stores to arrays might change
+            # those that are loaded again.
+            at, stop, now_free, now_drained = head[q], tail[q], free[q], queue_drained_at[q]
+            if phase[q] != _IDLE:
+                stop = at
+            while at < stop:
+                i = order[at]
                 what = kind[i]
                 # With words, a queue waits for a flag while its unit still works.
                 early = worded and what == _WAIT
-                time = free[q] if free[q] > issued[i] and not early else issued[i]
+                time = issued[i]
+                if now_free > time and not early:
+                    time = now_free
                 if worded and last_taken[q] >= 0 and last_taken[q] + prepare[i] > time:
                     time = last_taken[q] + prepare[i]
                 # A set or barrier starts when the results of all earlier instructions are there.
                 if what == _NORMAL:
                     if interlocked and producer[i] >= 0 and drained_at[producer[i]] > time:
                         time = drained_at[producer[i]]
-                elif what != _WAIT and not posted[i] and queue_drained_at[q] > time:
-                    time = queue_drained_at[q]
+                elif what != _WAIT and now_drained > time and not posted[i]:
+                    time = now_drained
                 start[i] = time
                 if what == _WAIT:
                     time = _ready(need_first, need, end, lag, i, time)
@@ -222,7 +184,7 @@ def run(program):
                         break
                 if worded:
                     last_taken[q] = time
-                    taken[i] = time if time > free[q] else free[q]
+                    taken[i] = time if time > now_free else now_free
                     if stuck[c]:
                         depth = _push(stack, inside, depth, c * QUEUES)
                 time += init[i]
@@ -232,17 +194,19 @@ def run(program):
                     lives = _insert(live, lives, q)
                     break
                 end[i] = time
-                free[q] = free[q] if early and free[q] > time else time
-                head[q] += 1
+                if not early or time > now_free:
+                    now_free = time
+                at += 1
                 if what == _NORMAL:
-                    if time + drain[i] > queue_drained_at[q]:
-                        queue_drained_at[q] = time + drain[i]
+                    if time + drain[i] > now_drained:
+                        now_drained = time + drain[i]
                     if interlocked:
-                        drained_at[i] = queue_drained_at[q]
+                        drained_at[i] = now_drained
                 elif what == _SET:
-                    if posted[i] and queue_drained_at[q] > time:
-                        end[i] = queue_drained_at[q]
+                    if now_drained > time and posted[i]:
+                        end[i] = now_drained
                     depth = _wake(wake_first, wake, stack, inside, depth, i, q)
+            head[q], free[q], queue_drained_at[q] = at, now_free, now_drained
             if drains[c] and head[q] == tail[q]:
                 depth = _push(stack, inside, depth, c * QUEUES)
 
@@ -363,7 +327,7 @@ def run(program):
         elif released < gangs and overs:
             now = _next_event(ended, over, overs)
         else:
-            return start, end, issued, handed, spent
+            return
         kept = 0
         for k in range(lives):
             q = live[k]

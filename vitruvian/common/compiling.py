@@ -26,7 +26,7 @@ def compiled(function: Callable[..., Any], allocates: bool = True) -> Callable[.
     """
     import numba
 
-    options = {} if allocates else {"_nrt": False}
+    options: dict[str, Any] = {} if allocates else {"_nrt": False}
     return _forgiving(numba.njit(cache=True, nogil=True, **options)(_bound(function, options)))
 
 
@@ -50,7 +50,7 @@ def _forgiving(dispatcher: Any) -> Any:
     return dispatcher
 
 
-def _bound(function: Callable[..., Any], options: dict[str, bool]) -> Callable[..., Any]:
+def _bound(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
     """Return a copy of a function that calls compiled forms of the functions of its module.
 
     A decorator on those functions would load Numba together with their module, even if only small

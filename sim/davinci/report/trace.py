@@ -165,7 +165,7 @@ def timeline(report: Report, width: int = 72) -> str:
 def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None:
     """Draw a Gantt chart to a PNG or SVG file, or its data to a JSON file.
 
-    The same run gives the same bytes.
+    The axis begins when the first core does, which is after the launch of the kernel. The same run gives the same bytes.
 
     Parameters
     ----------
@@ -200,7 +200,8 @@ def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None
         axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
         axes.invert_yaxis()
         axes.set_xlabel("time [µs]; thin and pale: waiting for a flag")
-        axes.set_xlim(0, times.total / 10**12 or 1)
+        launched = int(lowered.begin.min(initial=times.total))  # nothing is drawn before it
+        axes.set_xlim(launched / 10**12, times.total / 10**12 or 1)
         axes.set_title(title or f"{report.name} on {report.chip.name}")
 
     write_figure(path, fill, 10, 0.9 + 0.4 * len(rows))

@@ -31,8 +31,7 @@ ROWS = (
     *("cdna3_mfma_bf16_fp32", "cdna3_mfma_fp8xbf8_fp32", "gaudi2_fp16_fp32", "gaudi2_fp32_fp32"),
     *("gaudi2_tf32_fp32", "rvbna_bf16_n8_fp32", "amx_tdpbf16ps", "gaudi1_bf16_fp32"),
     *("wh_mvmul_bf16_fp32_hifi4", "wh_mvmul_e4m3_fp32_lofi", "bh_mvmul_fp16_fp16_hifi3"),
-    *("applem1_fma16_fp16_fp16", "h100_mma_fp16_fp32", "h200_mmasync_e4m3_fp32"),
-    "h100_wgmma_e4m3_fp32",
+    *("applem1_fma16_fp16_fp16", "h200_mmasync_e4m3_fp32"),
 )
 #: One of them for each way to add; a kernel takes seconds to compile.
 FEW = ("a100_mma_fp16_fp32", "cdna1_mfma_fp16_fp32", "gaudi2_fp16_fp32", "cdna2_mfma_fp64_fp64")

@@ -65,6 +65,7 @@ KERNEL_ROWS = (
     *("amx_tdpbf16ps", "avx512_vdpbf16ps", "gaudi1_bf16_fp32", "b200_mxf4_fp32"),
     *("gaudi2_bf16_fp32", "gaudi2_fp32_fp32", "gaudi3_fp16_fp32", "rvbna_bf16_n8_fp32"),
     *("arm_bfdot_ebf0", "wh_mvmul_bf16_fp32_hifi3", "bh_mvmul_fp16_fp16_lofi"),
+    *("a100_mma_bf16_fp32", "h200_mmasync_e4m3_fp32"),
 )
 
 

@@ -11,22 +11,36 @@ from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Programs with fewer instructions than this run as plain Python.
 SMALL = 256
 
 
+#: Functions that ``allocates_nothing`` was applied to.
+_NOTHING: set[Callable[..., Any]] = set()
+
+
+def allocates_nothing(function: F) -> F:
+    """Mark a function, and those that it calls, as making and returning no arrays.
+
+    It is compiled without the counts of references that Numba keeps for the arrays it is given.
+    """
+    _NOTHING.add(function)
+    return function
+
+
 @lru_cache(None)
-def compiled(function: Callable[..., Any], allocates: bool = True) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of NumPy arrays, or load it from Numba's cache on disk.
 
-    The plain functions of its own module that it calls are compiled with it. A function that makes
-    and returns no arrays (``allocates`` = False) is compiled without counts of references.
+    The plain functions of its own module that it calls are compiled with it.
     """
     import numba
 
-    options: dict[str, Any] = {} if allocates else {"_nrt": False}
+    options: dict[str, Any] = {"_nrt": False} if function in _NOTHING else {}
     return _forgiving(numba.njit(cache=True, nogil=True, **options)(_bound(function, options)))
 
 
@@ -66,12 +80,12 @@ def _bound(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..
     return FunctionType(function.__code__, names, function.__name__)
 
 
-def fitting(function: Callable[..., Any], size: int, allocates: bool = True) -> Callable[..., Any]:
+def fitting(function: Callable[..., Any], size: int) -> Callable[..., Any]:
     """Return the compiled form of a function for programs of at least ``SMALL`` instructions.
 
     For a smaller ``size``, return the plain function, which finishes before Numba has started.
     """
-    return function if size < SMALL else compiled(function, allocates)
+    return function if size < SMALL else compiled(function)
 
 
 def tell_on_terminal() -> None:

@@ -165,7 +165,8 @@ def timeline(report: Report, width: int = 72) -> str:
 def gantt(report: Report, path: str | Path, *, title: str | None = None) -> None:
     """Draw a Gantt chart to a PNG or SVG file, or its data to a JSON file.
 
-    The axis begins when the first core does, which is after the launch of the kernel. The same run gives the same bytes.
+    The axis begins when the first core does, after the launch of the kernel. The same run gives the
+    same bytes.
 
     Parameters
     ----------

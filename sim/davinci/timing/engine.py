@@ -142,7 +142,7 @@ def run(
         block=block_bytes,
     )
     state = state_before(program)
-    fitting(engine_compiled.run, len(lowered), allocates=False)(program, state)
+    fitting(engine_compiled.run, len(lowered))(program, state)
     over = 0
     if lowered.words is not None:
         over = words.over(lowered.first, state.handed, state.spent)

@@ -26,5 +26,5 @@ def test_an_old_notebook_is_written_again(tmp_path):
 
 def test_the_tutorials_have_their_notebooks(root):
     folder = root / "docs" / "tutorials"
-    assert len(list(folder.glob("*.ipynb"))) == len(list(folder.glob("*.md"))) == 4
+    assert len(list(folder.glob("*.ipynb"))) == len(list(folder.glob("*.md"))) == 5
     assert not notebooks.update(folder, check=True)

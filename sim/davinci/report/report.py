@@ -292,21 +292,23 @@ class Report:
             raise ValueError(f"lines must be 0 or more, not {lines!r}")
         total = self.total_s or 1.0
         wide = 22 if self.lowered.places else 15
-        texts = [
-            f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
-            f"{len(self.lowered):,} instructions {self._places()}",
-            f"{'core':<{wide}}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
-        ]
         rows: dict[str, list[str]] = {stream: [] for stream in map(str, self.streams)}
         for u in self.units():
             shares = "".join(f"{x / total:>9.1%}" for x in (u.busy, u.active, u.waiting))
             rows[u.core].append(f"{u.unit.name:<6}{u.count:>9,}{shares}")
         # Consecutive cores have a constant difference of index and place.
-        counted = enumerate(self.streams)
+        counted, named = enumerate(self.streams), []
         for _, group in groupby(counted, lambda x: (x[1].kind, x[1].index - x[0], rows[str(x[1])])):
             same = [stream for _, stream in group]
             name = str(same[0]) if len(same) == 1 else f"{same[0]} to {same[-1].index}"
-            texts += [f"{name:<{wide}}{row}" for row in rows[str(same[0])]]
+            named += [(name, row) for row in rows[str(same[0])]]
+        wide = max([wide, *(len(name) + 1 for name, _ in named)])
+        texts = [
+            f"{self.name} on {self.chip.name}: {self.total_s * 1e6:,.3f} µs, "
+            f"{len(self.lowered):,} instructions {self._places()}",
+            f"{'core':<{wide}}{'unit':<6}{'count':>9}{'busy':>9}{'active':>9}{'waiting':>9}",
+            *(f"{name:<{wide}}{row}" for name, row in named),
+        ]
         for path, nbytes in self.path_bytes().items():
             texts.append(f"{path:<12}{nbytes:>15,} bytes {nbytes / total / 1e9:>9.2f} GB/s")
         for (unit, precision), n in self.operations().items():

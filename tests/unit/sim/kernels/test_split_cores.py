@@ -217,3 +217,11 @@ def test_a_tiling_is_chosen_by_the_measured_times_of_transfers():
         for tiling in (chosen, small)
     ]
     assert (times[0] - C910B.launch_s) * 1.5 < times[1] - C910B.launch_s
+
+
+def test_names_of_many_vector_cores_stand_apart_from_their_units():
+    report = simulate(KERNELS["depthwise"].build(chip=C910B, data=False).program, cube=None)
+    rows = [line for line in report.text().splitlines() if line.startswith("vector")]
+    names = {row[: row.index(f" {row.split()[-5]} ")].strip() for row in rows}
+    assert any(" to " in name and len(name) == 15 for name in names)
+    assert all(row.split()[-5] in ("V", "MTE2", "MTE3") for row in rows)

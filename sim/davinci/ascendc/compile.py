@@ -18,7 +18,7 @@ from vitruvian.sim.davinci.cce.kernel import KernelParameter
 from vitruvian.sim.davinci.chip.model import Chip
 
 from .header import intrinsics_header
-from .kernels import Declared, declared_kernels, refuse_other_chips
+from .kernels import Declared, calls_other_cores, declared_kernels, refuse_other_chips
 from .sources import Source, archive, chip_header, host_sources
 from .tilings import kernel_tiling
 
@@ -155,7 +155,7 @@ def compile_kernel(
     refuse_other_chips(text, file)
     kernels = declared_kernels(text)
     declared = _host(kernels, file) if host else _chosen(kernels, kernel, file)
-    libraries = [*_libraries(headers), _kept("vitruvian_chip.h", chip_header(chip))]
+    libraries = [_kept("vitruvian_chip.h", chip_header(chip)), *_libraries(headers)]
     kind = chip.kind(kind or _kind(chip, declared)).name
     compiler = _compiler()
     others = [s for s in host_sources(sources) if s.path != path] if host else []
@@ -166,13 +166,15 @@ def compile_kernel(
     # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
     lead += '#include "vitruvian_library.h"\n' if headers else ""
-    start = '#include "vitruvian_platform.h"\n' if host else ""
-    start = f"#ifdef PLATFORM_ASCENDC_H\n{start}#endif\n"
+    start = '#ifdef PLATFORM_ASCENDC_H\n#include "vitruvian_platform.h"\n#endif\n'
     units = []
     for part in parts:
         unit = f'#define main vitruvian_host_main\n#include "{part.path}"\n#undef main\n'
         if host and (part.has_main or len(parts) == 1):
-            unit += start + _HOST_MAIN
+            # The device's compiler adds this call for the library's messages between cores.
+            serves = headers and calls_other_cores(part.text)
+            clear = "AscendC::clearWorkspace(__get_kfc_workspace_addr());" if serves else ""
+            unit += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
         elif not host:
             unit += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
         command = [compiler[0], *_OPTIONS, *device.words(part.path.parent)]
@@ -182,9 +184,8 @@ def compile_kernel(
             )
         )
     # Neither the recorder's headers nor the kernel's macros, so that the objects stay valid.
-    own = {_INCLUDE / "device", *(f for f in libraries if (f / "vitruvian_intrinsics.h").is_file())}
-    plain = _Options(_CHIPS[chip.name], [*map(Path, include_path),
-                     *(f for f in libraries if f not in own)])  # fmt: skip
+    folders = [*map(Path, include_path), *libraries[libraries.index(_INCLUDE / "library") :]]
+    plain = _Options(_CHIPS[chip.name], folders)
     library = archive(
         [s for s in others if not s.on_device],
         [compiler[0], *_PLAIN, *plain.words()],
@@ -256,8 +257,9 @@ def _kind(chip: Chip, declared: Declared) -> str:
 
 def _libraries(headers: str | None) -> list[Path]:
     own = [_INCLUDE / "device", _kept("vitruvian_intrinsics.h", intrinsics_header())]
+    own.append(_INCLUDE / "host")
     if headers is None:
-        return [*own, _INCLUDE / "ascendc", _INCLUDE / "host"]
+        return [*own, _INCLUDE / "ascendc", _INCLUDE / "library"]
     folder = Path(headers)
     found = [folder / name for name in _LIBRARY if (folder / name).is_dir()]
     if not any((each / "kernel_operator.h").is_file() for each in found):
@@ -269,7 +271,7 @@ def _libraries(headers: str | None) -> list[Path]:
     if not any((each / "kernel_tiling" / "kernel_tiling.h").is_file() for each in found):
         text = kernel_tiling(each for each in found if each.name == "adv_api")
         found.append(_kept("kernel_tiling/kernel_tiling.h", text))
-    return [*own, *found, _INCLUDE / "host"]
+    return [*own, _INCLUDE / "library", *found]
 
 
 def _kept(name: str, text: str) -> Path:

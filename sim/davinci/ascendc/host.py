@@ -169,6 +169,7 @@ def run_host(
     folder: str = ".",
     limit: int = 1_000_000,
     seconds: int = SECONDS,
+    tell: Callable[[str], object] | None = None,
 ) -> int:
     """Run a host program, and build a program for each of its launches.
 
@@ -185,6 +186,8 @@ def run_host(
         The working directory of the host program, which may read and write files.
     limit, seconds
         As for ``build``.
+    tell : callable, optional
+        Receives what the host program prints after its last launch.
 
     Returns
     -------
@@ -214,6 +217,8 @@ def run_host(
                 except TimeoutError:
                     raise CceError(host.last, "the host program hangs after this line") from None
             if None in found:
+                if tell is not None and hosts[0].prints:
+                    tell("".join(hosts[0].prints))
                 return launches
             _launch(hosts, found, memory, chip, finish, limit)
             launches += 1

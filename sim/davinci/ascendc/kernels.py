@@ -18,8 +18,12 @@ _NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*\{|[{}]")
 #: Words of the 950's programming models, which the simulator does not have.
 _OTHER_CHIP = re.compile(r"\b(__simd_vf__|__simt_vf__|__VEC_SCOPE__|RegTensor|asc_vf_call)\b")
 
+#: Macros of the library that register products which Cube cores compute for vector cores.
+_SERVER = re.compile(r"\bREGIST_(?:MATMUL|CUBE)_OBJ\b")
+
 #: Signs of the kinds of cores, in the order of their weight.
 _KINDS = (
+    (r"#\s*define\s+ASCENDC_CUBE_ONLY\b(?![\s\S]*(?:__mix__|KERNEL_TYPE_MIX))", "cube"),
     (r"__mix__|KERNEL_TYPE_MIX|\bREGIST_MATMUL_OBJ|\bmatmul::Matmul\b", "all"),
     (r"\b__vector__\b[^;{]*\(", "vector"),
     (r"\b__cube__\b|KERNEL_TYPE_AIC_ONLY", "cube"),
@@ -82,12 +86,20 @@ def kinds_of(text: str) -> str | None:
     --------
     >>> [kinds_of(f"__global__ {word} void k() {{}}") for word in ("__mix__(1, 2)", "__cube__")]
     ['all', 'cube']
+    >>> kinds_of("#define ASCENDC_CUBE_ONLY")
+    'cube'
     """
     bare = _bare(text)
     for pattern, kind in _KINDS:
         if re.search(pattern, bare):
             return kind
     return None
+
+
+def calls_other_cores(text: str) -> bool:
+    """Return True if vector cores of a source ask Cube cores for products by the library."""
+    bare = _bare(text)
+    return "ASCENDC_CUBE_ONLY" not in bare and bool(_SERVER.search(bare))
 
 
 def declared_kernels(text: str) -> Mapping[str, Declared]:

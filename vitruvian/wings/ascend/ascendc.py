@@ -156,7 +156,8 @@ def _run_host(options: argparse.Namespace) -> int:
         compiled = _compiled(options, chip := load_chip(options.chip))
         # The limit is a tenth of the steps, as for CCE C.
         limits = {"limit": max(options.steps // 10, 10_000), "seconds": options.seconds}
-        count = run_host({each.kind: each for each in compiled}, chip, finish, **limits)
+        kernels = {each.kind: each for each in compiled}
+        count = run_host(kernels, chip, finish, tell=_show_host, **limits)
     except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
     if not count:
@@ -164,6 +165,15 @@ def _run_host(options: argparse.Namespace) -> int:
     if options.json:
         write_json(options.json, {"launches": [report.as_dict() for report in reports]})
     return 1 if any(report.findings for report in reports) else 0
+
+
+def _show_host(text: str) -> None:
+    """Print what the host program has printed after its last launch."""
+    from vitruvian.common.validate import printable
+
+    print("host:")
+    for line in text.rstrip("\n").split("\n"):
+        print(f"  {printable(line)}")
 
 
 def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]]":

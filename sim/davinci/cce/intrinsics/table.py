@@ -104,6 +104,8 @@ def _matrix_loads():
         ):
             yield name, "MTE2", f"{dst} {base} {tail}", _ANY
         yield name, "MTE2", f"{dst} config:u64", _ANY
+        if side == "a":
+            yield "create_cbuf_matrix", "MTE2", "dst:L1 config:u64 value:number"
         yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
         yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} config:u64 value:number"
 

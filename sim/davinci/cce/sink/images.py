@@ -135,8 +135,6 @@ def _load_transposed(sink: SinkContext, call: IntrinsicCall, patches: Patches) -
     """
     a, dst, src = call.arguments, call.arguments["dst"], call.arguments["src"]
     to_a = dst.space == "L0A"
-    if a["transpose"] != to_a:
-        sink.fail(call, f"transpose must be {int(to_a)} with kernels of one pixel for {dst.space}")
     plain = Patches(height=patches.height, width=patches.width, kernel=(1, 1))
     if patches != plain:
         sink.fail(call, "transposed patches must be of one pixel, with stride 1 and no padding")

@@ -118,11 +118,14 @@ def _fill(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     value = a["value"] if "value" in a else sink.registers.get("set_l0_set_value", 0)
     repeat, blocks, gap = a["repeat"], a.get("blocks") or 1, a.get("dst_gap", 0)
-    size = blocks * FRACTAL_BYTES
     dst: Address = a["dst"]
+    unit = BLOCK_BYTES if dst.space == "L1" else FRACTAL_BYTES
+    size = blocks * unit
     width = DTYPES[dst.dtype].itemsize
+    if not gap:
+        repeat, size = min(repeat, 1), repeat * size
     for i in range(repeat):
-        place = dst._replace(address=dst.address + i * (size + gap * FRACTAL_BYTES))
+        place = dst._replace(address=dst.address + i * (size + gap * unit))
         sink.core.fill(sink.view(place, (size // width,)), value)
 
 
@@ -264,6 +267,7 @@ MATRIX["copy_cbuf_to_bt"] = _to_bias
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
 MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
+MATRIX["create_cbuf_matrix"] = _fill
 MATRIX |= dict.fromkeys(
     ("copy_vector_cc_to_ubuf", "copy_vector_ubuf_to_cc", "copy_matrix_ubuf_to_cc"), _plain
 )

@@ -73,6 +73,9 @@ inline void open_pipes(const char *folder) {
     dup2(replies, IN);
 }
 
+// What comes before every kernel; the end of the program's text defines it.
+void before_kernel();
+
 // Run a kernel on the blocks that the simulator names, each in a copy of this process.
 template <class F>
 __attribute__((noinline)) inline void run_blocks(const char *name, uint64_t blocks, F body) {
@@ -99,6 +102,7 @@ __attribute__((noinline)) inline void run_blocks(const char *name, uint64_t bloc
         open_pipes(folder);
         take_place(start);
         reserve_memories();
+        before_kernel();
         body();
         Record end('E');
         end.send(0, nullptr);

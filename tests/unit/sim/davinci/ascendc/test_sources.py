@@ -11,6 +11,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.davinci.ascendc import compile_kernel
 from vitruvian.sim.davinci.ascendc.host import run_host
+from vitruvian.sim.davinci.ascendc.kernels import calls_other_cores
 from vitruvian.sim.davinci.ascendc.sources import chip_header, host_sources
 
 TILED = Path(__file__).parent / "kernels" / "tiled"
@@ -41,6 +42,27 @@ def test_a_program_of_several_files(tmp_path, first):
     """Files are linked where something needs them; any of them may have main."""
     expected = 12 * np.arange(64, dtype=np.float32)
     assert np.array_equal(run(tmp_path, TILED / first, TILED), expected)
+
+
+def test_products_for_vector_cores_have_a_server():
+    """Sources whose vector cores send messages begin with a call that clears their place."""
+    text = "void k() { REGIST_MATMUL_OBJ(&pipe, place, product); }"
+    assert calls_other_cores(text) and not calls_other_cores(f"// {text}")
+    assert not calls_other_cores(f"#define ASCENDC_CUBE_ONLY\n{text}")
+
+
+@needs_compiler
+def test_what_is_printed_behind_the_last_launch(tmp_path):
+    """The host's own comparison is told, too."""
+    main = (TILED / "main.cpp").read_text()
+    source = tmp_path / "main.cpp"
+    source.write_text(main.replace("return 0;\n}", 'printf("%g", data[1]);\n    return 0;\n}'))
+    names = [str(TILED / name) for name in ("kernel.cpp", "tiling.cpp")]
+    compiled = compile_kernel(str(source), CHIP, host=True, sources=names, include_path=[TILED])
+    told: list[str] = []
+    kernels = {compiled.kind: compiled}
+    run_host(kernels, CHIP, lambda _, f: f.tensors(), folder=str(tmp_path), tell=told.append)
+    assert told == ["12"]
 
 
 @needs_compiler

@@ -114,6 +114,26 @@ def test_a_single_row_is_a_vector():
     assert np.array_equal(report.outputs["c"], a.astype(np.float32) @ b.astype(np.float32))
 
 
+FILL = """
+__global__ __aicore__ void k(__gm__ uint32_t *z) {
+    create_cbuf_matrix((__cbuf__ uint32_t *)get_imm(0), 3 | 2 << 16 | 1ull << 32, 7);
+    create_cbuf_matrix((__cbuf__ uint32_t *)get_imm(1024), 4 | 1 << 16, 9);
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    copy_cbuf_to_gm(z, (__cbuf__ uint32_t *)get_imm(0), 0, 3, 2, 1, 0);
+    copy_cbuf_to_gm(z + 48, (__cbuf__ uint32_t *)get_imm(1024), 0, 1, 4, 0, 0);
+}
+"""
+
+
+def test_a_fill_of_l1_counts_blocks():
+    """A repeat is of blocks of 32 bytes, and gaps are not filled."""
+    program, _ = build(read(FILL), CHIP, {"z": np.zeros(80, np.uint32)}, kind="cube")
+    report = simulate(program)
+    assert not report.findings
+    assert report.outputs["z"].tolist() == [7] * 48 + [9] * 32
+
+
 VECTOR = """
 __global__ __aicore__ void k(__gm__ float *x, __gm__ float *z) {
     __ubuf__ float *a = (__ubuf__ float *)get_imm(0), *r = (__ubuf__ float *)get_imm(4096);

@@ -12,7 +12,6 @@ from vitruvian.sim.davinci.cce.language.types import Scalar, encode
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.chip.model import GM
-from vitruvian.sim.davinci.isa.operands import DTYPES
 
 from .calls import call_of
 from .compile import NativeKernel
@@ -34,9 +33,7 @@ _MOST_DUMPED = 1 << 16
 
 
 class NativeSink(ProgramSink):
-    """A sink in which vcopy moves elements of 32 bits as such.
-
-    The instruction copies bits in lanes of 16 bits, so that the mask of 64 lanes is doubled.
+    """A sink that knows what a register of the vector unit holds.
 
     Attributes
     ----------
@@ -48,20 +45,11 @@ class NativeSink(ProgramSink):
 
     def issue(self, call: IntrinsicCall) -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
-        wide = call.name == "vcopy" and DTYPES[call.arguments["dst"].dtype].itemsize == 4
-        mask = self.mask
-        if wide and self.counting:
-            self.mask = 2 * (mask & 0x7FFFFFFF)
-        elif wide:
-            self.mask = sum(3 << 2 * lane for lane in range(64) if mask >> lane & 1)
-        try:
-            super().issue(call)
-            last = self.core.instructions[-1] if self.core.instructions else None
-            if last is not None and last.op == "vreduce":
+        super().issue(call)
+        if call.name.startswith("vreduce"):
+            last = self.core.instructions[-1]
+            if last.op == "vreduce":
                 self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
-        finally:
-            if wide:
-                self.mask = mask
 
 
 class Recording:
@@ -71,7 +59,7 @@ class Recording:
     ----------
     kernel : NativeKernel
         The compiled kernel.
-    sink : ProgramSink
+    sink : NativeSink
         The receiver of its work.
     places : Places
         The lines of the program's places.
@@ -82,7 +70,7 @@ class Recording:
     """
 
     def __init__(
-        self, kernel: NativeKernel, sink: ProgramSink, places: Places, limit: int, seconds: int
+        self, kernel: NativeKernel, sink: NativeSink, places: Places, limit: int, seconds: int
     ):
         self.kernel, self.sink, self.places = kernel, sink, places
         self.limit, self.seconds = limit, seconds
@@ -203,8 +191,7 @@ class Recording:
         if record.take("B") != 0:
             raise RecordError("a register is unknown")
         self._count(self._at(record))
-        kept = getattr(self.sink, "kept", 0)
-        process.reply(int(kept).to_bytes(8, "little"))
+        process.reply(int(self.sink.kept).to_bytes(8, "little"))
 
     def _call(self, record: Reader) -> IntrinsicCall:
         """Return the call of an intrinsic; equal records of one place have equal calls."""

@@ -1,6 +1,7 @@
 """Translation of vector intrinsics, with their masks, repeats and strides, into instructions."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
@@ -72,9 +73,19 @@ def _elements(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
         views = {"dst": views["dst"], "src0": views["src"], "src1": views["src"]}
         strides = {"dst": strides["dst"], "src0": strides["src"], "src1": strides["src"]}
     fields = _fields(sink, call, op)
-    for first, repeat, mask in _pieces(sink, call, lanes_of(*views.values())):
+    lanes = lanes_of(*views.values())
+    # vcopy has a lane for each element of the pointers' type.
+    wide = call.name == "vcopy" and DTYPES[call.arguments["dst"].dtype].itemsize == 4
+    for first, repeat, mask in _pieces(sink, call, lanes // 2 if wide else lanes):
+        mask = _doubled(mask) if wide else mask
         moved = {n: _moved(v, first, strides[n][1]) for n, v in views.items()}
         sink.core.vector(op.name, moved, repeat=repeat, mask=mask, strides=strides, **fields)
+
+
+@lru_cache(1024)
+def _doubled(mask: int) -> int:
+    """Return the lanes of 16 bits that lanes of 32 bits consist of."""
+    return sum(3 << 2 * lane for lane in range(64) if mask >> lane & 1)
 
 
 def _gather(sink: SinkContext, call: IntrinsicCall) -> None:

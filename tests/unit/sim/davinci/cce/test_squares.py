@@ -200,3 +200,17 @@ def test_whole_numbers_of_fp32(letter, function):
     x = np.concatenate([np.arange(-8, 8) / 2, RNG.normal(scale=1e6, size=48)]).astype(np.float32)
     found = vector(READ + f"vconv_f322f32{letter}(r, a, 1, 1, 1, 8, 8);", x)
     assert np.array_equal(found, function(x))
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_vcopy_has_a_lane_for_each_element(counting):
+    """A mask of FP32 elements enables both halves of each; a count is of elements."""
+    count = "set_mask_count(); set_vector_mask(0, 40);"
+    lanes = "set_vector_mask(0, 0xFFFFFFFFFF);"
+    body = (
+        READ
+        + f"""vector_dup(r, (float)9, 1, 1, 1, 8, 0); pipe_barrier(PIPE_V);
+    {count if counting else lanes} vcopy(r, a, 1, 1, 1, 8, 8);"""
+    )
+    x = RNG.normal(size=64).astype(np.float32)
+    assert np.array_equal(vector(body, x), np.where(np.arange(64) < 40, x, np.float32(9)))

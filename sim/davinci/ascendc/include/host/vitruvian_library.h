@@ -12,6 +12,8 @@
 
 enum mem_t { L1, L0A, L0B, L0C, UB };
 enum { ASCENDING_ORDER, DESCENDING_ORDER };
+template <class T> inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 struct vector_bool {};
 struct vector_align {};
 struct vector_address {};

@@ -13,6 +13,8 @@ using aclrtStream = void *;
 using aclrtContext = void *;
 using aclrtEvent = void *;
 using aclrtFuncHandle = void *;
+using aclFloat16 = uint16_t;
+enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL, ACL_RT_CONTEXT_LEVEL };
 constexpr aclError ACL_SUCCESS = 0, ACL_ERROR_NONE = 0;
 enum aclrtMemMallocPolicy {
     ACL_MEM_MALLOC_HUGE_FIRST, ACL_MEM_MALLOC_HUGE_ONLY, ACL_MEM_MALLOC_NORMAL_ONLY
@@ -71,4 +73,15 @@ VITRUVIAN_NOTHING(aclrtRecordEvent)
 VITRUVIAN_NOTHING(aclrtStreamWaitEvent)
 VITRUVIAN_NOTHING(aclrtGetLastError)
 #undef VITRUVIAN_NOTHING
+inline float aclFloat16ToFloat(aclFloat16 code) {
+    half value;
+    memcpy(&value, &code, sizeof value);
+    return static_cast<float>(value);
+}
+inline aclFloat16 aclFloatToFloat16(float number) {
+    half value = static_cast<half>(number);
+    aclFloat16 code;
+    memcpy(&code, &value, sizeof code);
+    return code;
+}
 inline const char *aclGetRecentErrMsg() { return ""; }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include "../graph/tensor.h"
+#include "../securec.h"
 
 #define BEGIN_TILING_DATA_DEF(name)                                             \
     class name {                                                                \

@@ -16,10 +16,6 @@ from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTE
 _PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
 
 
-#: Chips that take a single row of A as a vector, whose elements lie one behind another.
-_VECTORS = ("ascend910b",)
-
-
 def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
     """Order products and transfers out of L0C that have a unit flag.
 
@@ -142,7 +138,8 @@ def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
         bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
     views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
     layout = ""
-    if sink.core.chip.name in _VECTORS and a["m"] == 1:
+    if Unit.FIX in sink.core.kind.units and a["m"] == 1:
+        # Cube cores of their own take a single row as a vector: its elements are neighbours.
         layout = "vector"
     elif a.get("k_direction_align") and DTYPES[a["a"].dtype].itemsize == 4:
         layout = "even"

@@ -32,8 +32,8 @@ _IDLE, _COMING, _MOVING = 0, 1, 2
 def run(program, state):
     """Compute the start, end and issue time of each instruction into ``state``.
 
-    With the counts of references that Numba keeps for a function's arrays, it is a fifth to a third
-    slower.
+    It is compiled without the counts of references that Numba keeps for a function's arrays, and a
+    queue's state is in local variables: 1.15 to 1.25 times the rate.
 
     Parameters
     ----------

@@ -53,12 +53,10 @@ def _is_wide(f: Facts) -> bool:
 def stages(f: Facts) -> list[str]:
     """Return the functions that ``step`` calls for each strip of a row of D."""
     assert f.window is not None
-    lanes = [
-        text(f, i, terms)
-        for i, terms in enumerate(f.lane_terms)
-        for text in (_largest, _add, _slowly)
-    ]
-    return [_begin(f, f.window), _finish(f), *lanes]
+    text = [_begin(f, f.window), _finish(f)]
+    for lane, terms in enumerate(f.lane_terms):
+        text += [_largest(lane, terms), _add(f, lane, terms), _slowly(f, lane, terms)]
+    return text
 
 
 def step(f: Facts) -> list[str]:
@@ -87,10 +85,9 @@ def _least(f: Facts) -> int:
     return (f.window or 0) - 126
 
 
-def _largest(f: Facts, lane: int, terms: list[int]) -> str:
+def _largest(lane: int, terms: list[int]) -> str:
     """Return the function that finds the largest exponent of the products."""
     one = "np.int16(x{0} + y{0}[at])"
-    del f
     body: list[str] = []
     line = "top[j] = {}"
     if len(terms) > _UNROLLED:

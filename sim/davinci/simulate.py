@@ -106,7 +106,8 @@ def simulate(
             findings = check_lowered(program, lowered, streams, chip=chip, strict=strict)
     tell("timing", 0, 1)
     times = run(lowered, streams, block_bytes=block_bytes)
-    report = Report(program.name, chip, lowered, streams, times, findings, sources=program.sources)
+    report = Report(program.name, chip, lowered, streams, times, findings)
+    report.sources, report.calls = program.sources, program.calls
     if core is not None and all(f.check != "bounds" for f in findings):
         from .machine_code.core import run_on_core
 

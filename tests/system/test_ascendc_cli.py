@@ -14,6 +14,9 @@ ARGUMENTS = [
 ]
 ARGUMENTS += ["--arg", "n=1024"]
 
+#: The calls of the kernel through which its additions are reached.
+CALLS = ("            Compute();", "    op.Process();")
+
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None or platform.machine() != "x86_64",
     reason="AscendC is compiled by g++ on x86-64",
@@ -46,6 +49,10 @@ def test_a_missing_barrier_is_found_and_repaired(capsys, monkeypatch, tmp_path, 
     assert "hazard: vadd" in out and "pipe_barrier(V) between them is missing" in out
     assert f"ascendc_add.cpp:{first} on V" in out and f"ascendc_add.cpp:{second} on V" in out
     assert "z: all 1,024 elements equal" in out
+    calls = [next(i for i, line in enumerate(lines, 1) if call in line) for call in CALLS]
+    chain = f"called by KernelAdd::Process at {file}:{calls[0]}, called by add_custom at "
+    assert f"{file}:{first} in KernelAdd::Compute, {chain}{file}:{calls[1]}" in out
+    assert f"{file}:{second} in KernelAdd::Compute, {chain}" in out
     assert main([*bad, "--auto-sync"]) == 0
     assert main([*bad, "-D", "BARRIER"]) == 0
 

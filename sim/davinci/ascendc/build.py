@@ -90,6 +90,8 @@ def build(
                 task = partial(_run, recording, ids, values, release=mixed or rounds)
                 tasks.append((core, task))
         scheduler.run(tasks)
+        for place in places:
+            program.calls |= place.calls()
     finally:
         for place in places:
             place.close()

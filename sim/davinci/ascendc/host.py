@@ -271,6 +271,7 @@ def _launch(
             tasks.append((core, partial(_run_block, host, recording, ids)))
     scheduler.run(tasks)
     for host in hosts:
+        program.calls |= host.places.calls()
         host.process.reply(START.pack(0, 0, 0, 0, 0) + bytes(8))
     for name, array in finish(program, functional).items():
         number = int(name.removeprefix("gm"))

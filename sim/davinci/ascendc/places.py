@@ -31,6 +31,7 @@ class Places:
         self._reader: subprocess.Popen[str] | None = None
         self._frames: dict[int, tuple[str, str, int]] = {}
         self._positions: dict[bytes, SourcePosition] = {}
+        self._first: dict[SourcePosition, bytes] = {}  # the first chain of each position
         self._other = SourcePosition(next(iter(shown.values())), 1)
 
     def position(self, chain: bytes) -> SourcePosition:
@@ -44,16 +45,27 @@ class Places:
         known = self._positions.get(chain)
         if known is None:
             known = self._positions[chain] = self._position(chain)
+            self._first.setdefault(known, chain)
         return known
 
-    def calls(self, chain: bytes) -> list[str]:
-        """Return the chain as text, the innermost call first: ``function (file:line)``."""
-        frames = (self._frame(place) for place in _places(chain))
-        return [
-            f"{function} ({self.shown.get(file, Path(file).name)}:{line})"
-            for function, file, line in frames
-            if not Path(file).name.startswith("vitruvian_")
-        ]
+    def calls(self) -> dict[str, str]:
+        """Return, for each line that ran, the user's functions of its first chain of calls.
+
+        The keys are ``file:line``; a value has the innermost function first: ``Compute, called by
+        Process at add.cpp:29, called by …``. Lines of the kernel itself are left out.
+        """
+        found: dict[str, str] = {}
+        for position, chain in self._first.items():
+            frames = [self._frame(place) for place in _places(chain)]
+            own = [
+                (function.partition("(")[0], self.shown.get(file, file), line)
+                for function, file, line in frames
+                if line and file.startswith(self._own)
+            ]
+            if len(own) > 1:
+                rest = (f"called by {name} at {file}:{line}" for name, file, line in own[1:])
+                found[f"{position.file}:{position.line}"] = ", ".join([own[0][0], *rest])
+        return found
 
     def close(self) -> None:
         """End the process that reads the program."""
@@ -65,11 +77,14 @@ class Places:
     def _position(self, chain: bytes) -> SourcePosition:
         for place in _places(chain):
             _, file, line = self._frame(place)
-            # A sample lies below the folder of its library's headers.
-            own = file.startswith(self._own) or not file.startswith(self._foreign)
-            if line and own and file.startswith("/"):
+            if line and self._is_own(file):
                 return SourcePosition(self.shown.get(file, file), line)
         return self._other
+
+    def _is_own(self, file: str) -> bool:
+        """Return True for a file of the user; a sample may lie below its library's headers."""
+        own = file.startswith(self._own) or not file.startswith(self._foreign)
+        return own and file.startswith("/")
 
     def _frame(self, place: int) -> tuple[str, str, int]:
         frame = self._frames.get(place)

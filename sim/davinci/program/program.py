@@ -356,6 +356,8 @@ class Program:
         cores ran.
     sources : dict of str to str
         The source texts of a kernel in CCE C by file name, for reports by line.
+    calls : dict of str to str
+        The calls in which a line of a kernel in AscendC ran first: file:line → the functions.
     """
 
     def __init__(self, chip: Chip, name: str = "kernel", *, blocks: int | None = None) -> None:
@@ -371,6 +373,7 @@ class Program:
         self.cores: dict[tuple[str, int], Core] = {}
         self.prints: list[tuple[str, str]] = []
         self.sources: dict[str, str] = {}
+        self.calls: dict[str, str] = {}
         self.gm_bytes: int = 0
 
     def __len__(self) -> int:

@@ -110,6 +110,8 @@ class Report:
         The final contents of the tensors in global memory, if data have been computed.
     sources : mapping of str to str
         The source texts of a kernel by file name; other files are read when they are needed.
+    calls : mapping of str to str
+        The calls in which a line ran, as of ``Program``; findings print those of their lines.
     core : CoreRun, optional
         What the program did on the RTL, with the counters of its units.
     advice : dict, optional
@@ -124,6 +126,7 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    calls: Mapping[str, str] = field(default_factory=dict)
     core: "CoreRun | None" = None
     advice: dict[str, Any] | None = None
 
@@ -320,8 +323,14 @@ class Report:
         texts.append(f"critical path: {shown}")
         if lines:
             texts += lines_text(self.lines(), lines, total, len(self.streams))
-        texts += [str(finding) for finding in self.findings]
+        for finding in self.findings:
+            texts += [str(finding), *self._calls_of(finding)]
         return "\n".join(texts)
+
+    def _calls_of(self, finding: Finding) -> list[str]:
+        """Return a line for each instruction of a finding whose calls are known."""
+        places = dict.fromkeys(str(self.instruction(n)[1].position) for n in finding.instructions)
+        return [f"  {place} in {self.calls[place]}" for place in places if place in self.calls]
 
 
 def _predecessor_gangs(lowered: Lowered, times: EngineTimes) -> np.ndarray:

@@ -71,10 +71,10 @@ def host_sources(names: Sequence[str]) -> list[Source]:
             continue
         inside = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES and p.is_file())
         if not inside:
-            raise UserError(f"--source must be a file or a folder with C++ files, not {name!r}")
+            raise UserError(f"--sources must be a file or a folder with C++ files, not {name!r}")
         files |= {p.resolve(): str(p) for p in inside}
     if len(files) > _MOST:
-        raise UserError(f"--source must name at most {_MOST} files, not {len(files)}")
+        raise UserError(f"--sources must name at most {_MOST} files, not {len(files)}")
     return [
         Source(path, shown, read_whole(shown, 1 << 24).decode(errors="replace"))
         for path, shown in files.items()

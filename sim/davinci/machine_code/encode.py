@@ -25,6 +25,14 @@ class EncodingError(ValueError):
     """An instruction that has no encoding; the message begins with its place in the source."""
 
 
+#: Operation -> fields that only the simulator has.
+SIMULATED = {
+    "copy": ("left", "right", "pad_bytes", "pad_code"),
+    "load": ("src_fractal_stride",),
+    "mmad": ("a_layout",),
+}
+
+
 class Texts:
     """The texts of a program that its words refer to by number; the hardware ignores them.
 
@@ -70,6 +78,11 @@ def _codes(
         if name in encoding.absent:
             values[f"{name}?"] = 1
     fields = _flat(instruction)
+    if absent := [name for name in SIMULATED.get(instruction.op, ()) if name in fields]:
+        raise ValueError(
+            f"{instruction.op} must be one that a core in hardware has, not one with "
+            f"{', '.join(absent)}"
+        )
     for member in encoding.members:
         value = fields.get(member.name)
         if value is None or member.name not in encoding.places:

@@ -73,7 +73,7 @@ def register(name: str, commands: Any) -> None:
         "may read your files and write here.",
     )
     parser.add_argument(
-        "--source",
+        "--sources",
         action="append",
         default=[],
         metavar="FILE",
@@ -121,9 +121,9 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
 
     settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
     settings |= {"defines": macros(options.define), "include_path": folders(options.include)}
-    settings["sources"] = options.source
-    if options.source and not options.host:
-        raise UserError("--source must be given with --host")
+    settings["sources"] = options.sources
+    if options.sources and not options.host:
+        raise UserError("--sources must be given with --host")
     kind = options.kind
     if kind is None and options.host:
         kind = kinds_of(read_whole(options.file, 1 << 24).decode(errors="replace"))

@@ -9,8 +9,9 @@ from vitruvian.golden.core.encoding import (
     Encoding,
     Member,
 )
-from vitruvian.sim.davinci import OPERATIONS
+from vitruvian.sim.davinci import OPERATIONS, Program, load_chip
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
+from vitruvian.sim.davinci.machine_code.encode import SIMULATED, EncodingError, Texts, encode
 
 #: Fields of the vocabulary that stand in words of their own, or as several numbers.
 _ELSEWHERE = {"mask", "lists", "patches", "position", "kernel_position"}
@@ -32,12 +33,28 @@ def test_the_table_has_the_names_of_the_vocabulary():
         assert set(encoding.operands) == operands, op
         members = {m.name for m in encoding.members if m.name in encoding.places}
         geometry = _GEOMETRY if "patches" in fields else set()
-        assert members == (fields - _ELSEWHERE - views) | geometry | run, op
+        placed = fields - {*_ELSEWHERE, *views, *SIMULATED.get(op, ())}
+        assert members == placed | geometry | run, op
         assert encoding.absent == {n.strip("[]") for n in operation.operands if n[0] == "["}, op
         assert (encoding.tail == "mask") == ("mask" in fields), op
         # The unit of cross_set is that of the instruction.
         optional = {m.name for m in encoding.members if m.optional}
         assert optional <= {n.strip("[]") for n in operation.fields}, op
+    optional = {n for op in SIMULATED for n in OPERATIONS[op].fields if n[0] == "["}
+    assert {f"[{name}]" for names in SIMULATED.values() for name in names} <= optional
+
+
+def test_a_field_of_the_simulator_alone_has_no_encoding():
+    program = Program(load_chip("ascend910b"))
+    core = program.core(0, "cube")
+    a, b = (core.allocate(name, (1, 16, 16), "fp16") for name in ("L0A", "L0B"))
+    c = core.allocate("L0C", (1, 1, 16, 16), "fp32")
+    core.mmad(c, a, b, m=1, k=16, n=16, init="zero")
+    core.mmad(c, a, b, m=1, k=16, n=16, init="zero", a_layout="vector")
+    plain, vector = core.instructions
+    assert encode(plain, Texts())
+    with pytest.raises(EncodingError, match=r"mmad must be one that a core .* a_layout"):
+        encode(vector, Texts())
 
 
 def test_opcodes_are_the_positions_from_one():

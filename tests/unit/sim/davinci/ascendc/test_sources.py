@@ -92,7 +92,7 @@ def test_a_mistake_names_the_file(tmp_path):
 
 def test_a_folder_without_sources(tmp_path):
     """A folder must have C++ files."""
-    with pytest.raises(UserError, match="--source must be a file or a folder with C"):
+    with pytest.raises(UserError, match="--sources must be a file or a folder with C"):
         host_sources([str(tmp_path)])
     with pytest.raises(UserError, match=r"absent\.cpp: No such file"):
         host_sources([str(tmp_path / "absent.cpp")])

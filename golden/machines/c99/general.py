@@ -121,7 +121,8 @@ enum {{ LIMBS = {limbs}, TERMS = {terms}, LEAST = {least} }};
 
 def _wrapped(text: str) -> str:
     """Return the parameters of a rule in lines of a comment."""
-    lines, line = [], ""
+    lines: list[str] = []
+    line = ""
     for part in text.replace("\n", "").split(", "):
         if line and len(line) + len(part) > 90:
             lines.append(line)

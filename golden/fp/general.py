@@ -80,8 +80,7 @@ def evaluate(
         inner = spec.replace(accumulate="tree")
         nothing = spec.output.negative_zero if spec.result.zero == "ieee" else 0
         total = evaluate(a, b, np.full_like(c, nothing), inner, scale_a, scale_b)
-        rounding = "RTO" if spec.result.rounding == "RTO" else "RNE"
-        return add_rounded(total, c, spec.replace(rounding=rounding))
+        return add_rounded(total, c, late_addition(spec))
     if spec.sum.lanes == "halves":
         terms: int = a.shape[1]
         first = np.arange(terms) % 4 < 2
@@ -117,8 +116,19 @@ def evaluate(
 
 def add_rounded(x: np.ndarray, y: np.ndarray, spec: DotSpec) -> np.ndarray:
     """Return x + y of ``spec.output`` codes, rounded and flushed as ``spec`` says."""
+    one = np.full((len(x), 1), spec.output.one, code_dtype(spec.output))
+    return evaluate(one, x[:, None], y, addition(spec))
+
+
+def late_addition(spec: DotSpec) -> DotSpec:
+    """Return the rule by which C is added to a rounded sum (``accumulate`` = "late")."""
+    return addition(spec.replace(rounding="RTO" if spec.result.rounding == "RTO" else "RNE"))
+
+
+def addition(spec: DotSpec) -> DotSpec:
+    """Return the rule of 1 · x + y with ``spec.output`` codes, rounded and flushed as ``spec``."""
     out = spec.output
-    plain = dot_spec(
+    return dot_spec(
         input=out,
         output=out,
         k=1,
@@ -128,8 +138,6 @@ def add_rounded(x: np.ndarray, y: np.ndarray, spec: DotSpec) -> np.ndarray:
         flush=spec.flush,
         flush_result=spec.result.flush,
     )
-    one = np.full((len(x), 1), out.one, code_dtype(out))
-    return evaluate(one, x[:, None], y, plain)
 
 
 def _decode(codes: np.ndarray, format: FloatFormat, spec: DotSpec) -> Unpacked:

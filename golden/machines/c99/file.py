@@ -2,10 +2,18 @@
 
 from typing import NamedTuple
 
-from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.formats import FloatFormat, Specials
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec
 from vitruvian.golden.machines.spec import ChainSpec, IntPhaseSpec, PhaseSpec
 from vitruvian.golden.machines.table import Machine
+
+#: Kind of specials -> its name in C.
+SPECIALS = {
+    Specials.IEEE: "IEEE",
+    Specials.OCP_E4M3: "LAST",
+    Specials.NONE: "NONE",
+    Specials.FNUZ: "MINUS_ZERO",
+}
 
 
 class CSource(NamedTuple):

@@ -7,20 +7,14 @@ parameters of its own rule.
 from functools import lru_cache
 from pathlib import Path
 
-from vitruvian.golden.fp.formats import FloatFormat, Specials
+from vitruvian.golden.fp.formats import FloatFormat
+from vitruvian.golden.fp.general import addition, late_addition
 from vitruvian.golden.fp.scales import ScaleFormat
-from vitruvian.golden.fp.spec import DotSpec, dot_spec
-from vitruvian.golden.fp.window import ieee_window
-from vitruvian.golden.machines.c99.file import declaration, head, word
+from vitruvian.golden.fp.spec import DotSpec
+from vitruvian.golden.machines.c99.file import SPECIALS, declaration, head, word
 from vitruvian.golden.machines.spec import ChainSpec
 from vitruvian.golden.machines.table import Machine
 
-_SPECIALS = {
-    Specials.IEEE: "IEEE",
-    Specials.OCP_E4M3: "LAST",
-    Specials.NONE: "NONE",
-    Specials.FNUZ: "MINUS_ZERO",
-}
 _ROUNDINGS = {"RNE": "TO_NEAREST", "RZ": "TO_ZERO", "RTO": "TO_ODD"}
 _ZEROS = {"ieee": "SIGNED", "positive": "POSITIVE", "exact": "EXACT"}
 _FLUSHES = {
@@ -54,25 +48,10 @@ def chain_source(row: Machine, spec: ChainSpec) -> str:
     rules = {"STEP": step}
     helpers = _helpers(spec)
     if helpers:
-        rules["SUM"] = added(add)
+        rules["SUM"] = addition(add)
     body = {"fused": _fused, "rounded": _rounded, "paired": _paired}[spec.products](spec)
     text = repr(spec).replace("step=dot_spec", "\nstep=dot_spec")
     return _file(row, rules, text, spec.k, body, helpers)
-
-
-def added(spec: DotSpec) -> DotSpec:
-    """Return the rule by which two results of ``spec`` are added: as 1 · x + y."""
-    out = spec.output
-    return dot_spec(
-        input=out,
-        output=out,
-        k=1,
-        window=ieee_window(out, out),
-        rounding="RTO" if spec.result.rounding == "RTO" else "RNE",
-        nan=spec.result.nan,
-        flush=spec.flush,
-        flush_result=spec.result.flush,
-    )
 
 
 def _file(
@@ -83,7 +62,7 @@ def _file(
     named: dict[str, DotSpec] = {}
     for name, rule in rules.items():
         if rule.addend.how == "late":
-            named[f"{name}_ADD"] = added(rule)
+            named[f"{name}_ADD"] = late_addition(rule)
         named[name] = rule
     formats: dict[str, FloatFormat] = {}
     for rule in named.values():
@@ -171,7 +150,7 @@ def format_table(name: str, f: FloatFormat) -> str:
     """Return the table of a format."""
     return f"""\
 static const struct format {name} = {{
-    {f.exponent_bits}, {f.fraction_bits}, {f.storage_shift}, {f.bias}, {_SPECIALS[f.specials]}, \
+    {f.exponent_bits}, {f.fraction_bits}, {f.storage_shift}, {f.bias}, {SPECIALS[f.specials]}, \
 {f.emax}, {f.sign_mask:#x}u,
     {f.max_finite:#x}u, {f.overflow:#x}u, {f.canonical_nan:#x}u,
 }};

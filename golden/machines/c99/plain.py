@@ -1,12 +1,9 @@
 """Plain windowed sums of at most 60 bits in C: one tree of terms in ``int64_t``."""
 
-from vitruvian.golden.fp.formats import FloatFormat, Specials
+from vitruvian.golden.fp.formats import FloatFormat
 from vitruvian.golden.fp.spec import DotSpec
-from vitruvian.golden.machines.c99.file import declaration, head, word
+from vitruvian.golden.machines.c99.file import SPECIALS, declaration, head, word
 from vitruvian.golden.machines.table import Machine
-
-_SPECIALS = {Specials.IEEE: "IEEE", Specials.OCP_E4M3: "LAST", Specials.NONE: "NONE"}
-_SPECIALS[Specials.FNUZ] = "MINUS_ZERO"
 
 
 def source(row: Machine, spec: DotSpec) -> str:
@@ -130,7 +127,7 @@ static {kind} rounded(int64_t size, int last)
 def _format(name: str, format: FloatFormat) -> str:
     return (
         f"decode({name}, {format.exponent_bits}, {format.fraction_bits}, {format.storage_shift}, "
-        f"{format.bias}, {_SPECIALS[format.specials]})"
+        f"{format.bias}, {SPECIALS[format.specials]})"
     )
 
 

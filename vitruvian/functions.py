@@ -1,7 +1,7 @@
 """The bits of a GPU's approximate functions: ex2, lg2, rcp, rsqrt, sqrt, sin and cos of an H200.
 
 ``compute`` takes the name of an instruction of PTX; ``instructions`` lists those with a known rule,
-and ``missing`` those without.
+and ``missing`` those without. ``cuda`` takes the name of a function of CUDA C, such as ``expf``.
 
 >>> import numpy as np
 >>> from vitruvian import functions
@@ -13,9 +13,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitruvian.golden.functions import compute, instructions, missing
+    from vitruvian.golden.functions import compute, cuda, instructions, missing
 
-__all__ = ["compute", "instructions", "missing"]
+__all__ = ["compute", "cuda", "instructions", "missing"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,8 @@
 """The bits of sums of many numbers on a GPU: PyTorch's ``sum``, and Triton's ``tl.sum``.
 
-``pytorch_sum`` is ``torch.sum`` of a contiguous tensor, in the order that ``pytorch_order`` says,
-and ``pytorch_mean`` and ``pytorch_norm`` follow from the published kernels beside it;
+``pytorch_sum`` is ``torch.sum`` of a contiguous tensor, in the order that ``pytorch_order`` says;
+``pytorch_mean``, ``pytorch_norm``, ``pytorch_softmax``, ``pytorch_layer_norm`` and
+``pytorch_rms_norm`` follow from the published kernels beside it, and no GPU has confirmed them;
 ``add_tile`` is ``tl.sum`` in a layout, and ``add`` a sum in any order of threads.
 
 >>> from vitruvian import reductions
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
         TileOrder,
         add,
         add_tile,
+        pytorch_layer_norm,
         pytorch_mean,
         pytorch_norm,
         pytorch_order,
+        pytorch_rms_norm,
+        pytorch_softmax,
         pytorch_sum,
     )
 
@@ -29,9 +33,12 @@ __all__ = [
     "TileOrder",
     "add",
     "add_tile",
+    "pytorch_layer_norm",
     "pytorch_mean",
     "pytorch_norm",
     "pytorch_order",
+    "pytorch_rms_norm",
+    "pytorch_softmax",
     "pytorch_sum",
 ]
 

@@ -1,5 +1,6 @@
-"""Approximate functions of a GPU: one instruction each, by interpolation in tables."""
+"""Functions of a GPU: instructions by interpolation in tables, and CUDA's functions around them."""
 
+from vitruvian.golden.functions.cuda import cuda
 from vitruvian.golden.functions.mufu import compute, instructions, missing
 
-__all__ = ["compute", "instructions", "missing"]
+__all__ = ["compute", "cuda", "instructions", "missing"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitruvian.common.validate import check_int
+from vitruvian.golden.fp.fused import fused
 
 #: Threads of a warp, which exchange their values without memory.
 WARP = 32
@@ -109,14 +110,7 @@ def add(x: np.ndarray, order: SumOrder, *, squares: bool = False) -> np.ndarray:
 
 def _with_square(total: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return total + x² of float32 numbers, rounded once."""
-    square, other = np.square(x, dtype=np.float64), total.astype(np.float64)  # both are exact
-    value = square + other
-    back = value - square
-    error = (square - (value - back)) + (other - back)
-    # Rounded to odd, the sum is rounded once by the conversion to float32.
-    even = np.equal(value.view(np.int64) & 1, 0) & np.isfinite(value) & (error != 0)
-    away = np.where((error > 0) == (value > 0), 1, -1)
-    return (value.view(np.int64) + np.where(even, away, 0)).view(np.float64).astype(np.float32)
+    return fused(x, x, total)
 
 
 def _accumulated(terms: np.ndarray, take: Take = np.add) -> np.ndarray:

@@ -11,8 +11,8 @@ from tests.support.measured import FOLDER
 from vitruvian import reductions
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import fma
+from vitruvian.golden.fp.fused import fused
 from vitruvian.golden.reductions import SumOrder, TileOrder, add, add_tile, pytorch_order
-from vitruvian.golden.reductions.order import _with_square
 
 with np.load(FOLDER / "sums.npz") as file:
     CALLS = json.loads(file["header"].tobytes())["calls"]
@@ -153,7 +153,7 @@ def test_squares_are_fused_multiply_adds():
     total[::2] = np.abs(x[::2]) * np.float32(2) ** RNG.integers(-5, 30, n // 2)
     x[:5], total[:4] = (0, np.inf, 2.0**-140, 3, np.nan), (0, 1, 2.0**-149, np.inf)
     with np.errstate(all="ignore"):
-        got = _with_square(total, x)
+        got = fused(x, x, total)
     codes = [v.view(np.uint32) for v in (x, x, total)]
     np.testing.assert_array_equal(got, fma(codes[0], codes[1], codes[2], "fp32").view(np.float32))
     twice = np.float32(np.float64(x) ** 2 + total)

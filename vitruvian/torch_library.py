@@ -17,13 +17,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.plans import LibraryCall, Plan, find, load, multiply
+from vitruvian.torch_arrays import array, tensor
 from vitruvian.torch_convolution import convolution
+from vitruvian.torch_functions import FUNCTIONS
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
 from vitruvian.torch_scaled import FORMATS, checked_output
 
 _DTYPES = {name: dtype for dtype, name in FORMATS.items()}
-#: Integers of the same width, in which PyTorch's tensors pass to and from NumPy.
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 #: What is not known of a plan, by its evidence.
 _UNCERTAIN = {
     "derived": "its results were not recorded, only its kernel",
@@ -74,8 +74,10 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
     Replaced, wherever they are called from, also by gradients: ``mm``, ``addmm``, ``bmm``,
     ``baddbmm``, ``_scaled_mm``, ``_scaled_mm_v2`` and ``_int_mm``, and so ``linear``, ``matmul``,
     ``einsum`` and what else PyTorch makes of them. All other products are refused by name.
-    Everything else is computed by PyTorch on the CPU, whose sums and functions may have other bits
-    than those of a GPU. FP32 is computed in TF32 if ``torch.backends.cuda.matmul.allow_tf32``.
+    Sums, means, softmax, layer norm, exp, log, tanh, erf, rsqrt, sigmoid, SiLU and GELU follow
+    PyTorch's kernels for a GPU. Everything else, such as gradients of these, is computed by PyTorch
+    on the CPU, whose sums and functions may have other bits. Products of FP32 are computed in TF32
+    if ``torch.backends.cuda.matmul.allow_tf32``.
 
     Parameters
     ----------
@@ -168,6 +170,12 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
             out = kwargs.pop("out", None)
             d = product(self, *args, **kwargs)
             return d if out is None else out.resize_(d.shape).copy_(d)
+        if (function := FUNCTIONS.get(name)) and "out" not in kwargs:
+            computed = function(*args, **kwargs)
+            if computed is not None:
+                operator = name.removeprefix("aten::")
+                self.note(operator, computed.call, computed.order, evidence=computed.evidence)
+                return computed.value
         result = func(*args, **kwargs)
         if kind not in ("view", "constant", "plain") and _is_floating(result):
             self.others[name] += 1
@@ -179,9 +187,11 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
             self._known[call] = find(call, self.gpu, self.assume, self._plans)
         return self._known[call]
 
-    def note(self, operator: str, call: object, plan: object, *doubts: str) -> None:
+    def note(
+        self, operator: str, call: object, plan: object, *doubts: str, evidence: str = "exact"
+    ) -> None:
         """Keep a call for the report."""
-        evidence = plan.evidence if isinstance(plan, Plan) else "exact"
+        evidence = plan.evidence if isinstance(plan, Plan) else evidence
         known = (_UNCERTAIN[evidence],) if evidence in _UNCERTAIN else ()
         self.calls[
             ExplainedCall(f"aten::{operator}", str(call), str(plan), evidence, (*known, *doubts))
@@ -216,21 +226,6 @@ def _orientation(x: Tensor) -> str:
     if column == 1 and row >= max(1, columns):
         return "n"
     return "t" if row == 1 and column >= max(1, rows) else "n"
-
-
-def _array(x: Tensor) -> np.ndarray:
-    """Return values of FP32 and FP64, and codes of others."""
-    x = x.detach().contiguous()
-    if x.dtype in (torch.float32, torch.float64):
-        return x.numpy()
-    size = x.element_size()
-    return x.view(_INTEGERS[size]).numpy().view(f"u{size}")
-
-
-def _tensor(d: np.ndarray, output: str) -> Tensor:
-    dtype = _DTYPES[output]
-    integers = torch.from_numpy(np.ascontiguousarray(d).view(f"i{d.itemsize}"))
-    return integers.view(dtype)
 
 
 def _product(
@@ -271,16 +266,17 @@ def _product(
     if doubts is not None:
         plan = replace(plan, output=plan.spec.output.name)
     context.note(operator, call, plan, *(doubts or ()))
-    added = None if bias is None else _array(bias)
+    added = None if bias is None else array(bias)
     stacks = [(x,) if x.ndim == 2 else x.unbind() for x in (a, b)]
     parts = [
-        _tensor(_values(x, y, plan, bias=added), plan.output) for x, y in zip(*stacks, strict=True)
+        tensor(_values(x, y, plan, bias=added), _DTYPES[plan.output])
+        for x, y in zip(*stacks, strict=True)
     ]
     return parts[0] if a.ndim == 2 else torch.stack(parts)
 
 
 def _values(x: Tensor, y: Tensor, plan: Plan, **more: Any) -> np.ndarray:
-    return np.asarray(multiply(_array(x), _array(y), plan=plan, **more))
+    return np.asarray(multiply(array(x), array(y), plan=plan, **more))
 
 
 def _mm(context: library, a: Tensor, b: Tensor, out_dtype: Any = None) -> Tensor:
@@ -425,7 +421,8 @@ def _scaled(
     context.note("_scaled_mm", call, plan)
     first, second = (x.detach().contiguous().numpy() for x in factors)
     more = {"scale_a": first, "scale_b": second}
-    return _tensor(_values(a, b, plan, bias=None if bias is None else _array(bias), **more), output)
+    added = None if bias is None else array(bias)
+    return tensor(_values(a, b, plan, bias=added, **more), _DTYPES[output])
 
 
 def _convolution(

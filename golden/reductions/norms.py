@@ -157,13 +157,19 @@ def pytorch_layer_norm(
     >>> pytorch_layer_norm(np.float32([1, 2, 3, 4])).tolist()
     [-1.341635823249817, -0.4472118318080902, 0.44721195101737976, 1.3416359424591064]
     """
+    return layer_norm_and_moments(x, weight, bias, eps)[0]
+
+
+def layer_norm_and_moments(
+    x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a layer norm, and the mean and factor of each row in float32."""
     rows, fast = _rows(x, weight, bias)
     with np.errstate(all="ignore"):
         m = _moments(rows, fast, (_take_fast, _combine_fast) if fast else (_take, _combine))
         scale = cuda("rsqrtf", m.squares / np.float32(rows.shape[1]) + np.float32(eps))
-        y = rows - m.mean
-        y = scale * y if fast else y * scale
-        return _finished(y, x, weight, bias, fast=fast)
+        y = _finished((rows - m.mean) * scale, x, weight, bias, fast=fast)
+    return y, m.mean[:, 0], scale[:, 0]
 
 
 def pytorch_rms_norm(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float) -> np.ndarray:

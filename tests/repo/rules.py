@@ -30,6 +30,8 @@ FACE = (
     "vitruvian.sparse",
     "vitruvian.torch",
     "vitruvian.triton",
+    "vitruvian.torch_arrays",
+    "vitruvian.torch_functions",
     "vitruvian.torch_library",
     "vitruvian.wings",
     "vitruvian.__main__",

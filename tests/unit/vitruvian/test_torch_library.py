@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: E402
 
 from tests.support.library_plans import call_of, record, samples  # noqa: E402
 from tests.unit.vitruvian.test_torch import operators  # noqa: E402
-from vitruvian import plans  # noqa: E402
+from vitruvian import functions, plans, reductions  # noqa: E402
 from vitruvian.common.errors import UserError  # noqa: E402
 from vitruvian.flows.probes import library_operands  # noqa: E402
 from vitruvian.torch import library  # noqa: E402
@@ -248,3 +248,58 @@ def test_slices_of_an_h100_come_from_mmaemu(monkeypatch):
     plan = plans.scaled_mm(2048, slices=2, output="fp32")
     expected = plans.multiply(codes, codes.T, plan=plan, scale_a=1.0, scale_b=1.0)
     assert np.array_equal(d.view(torch.int32).numpy().view(np.uint32), expected)
+
+
+def test_sums_and_functions_are_those_of_the_gpu():
+    x = torch.randn(6, 2052)
+    with library(gpu="h200") as context:
+        got = {
+            "sum": x.sum(-1, keepdim=True),
+            "all": x.sum(),
+            "first": x.sum(0),
+            "mean": x.mean(-1),
+            "softmax": torch.softmax(x.half(), -1),
+            "log": torch.log_softmax(x, 0),
+            "norm": torch.nn.functional.layer_norm(x, (2052,)),
+            "exp": x.bfloat16().exp(),
+            "sigmoid": torch.sigmoid(x),
+            "gelu": torch.nn.functional.gelu(x, approximate="tanh"),
+        }
+    a = x.numpy()
+    expected = {
+        "sum": reductions.pytorch_sum(a)[:, None],
+        "all": reductions.pytorch_sum(a, None),
+        "first": reductions.pytorch_sum(a, 0),
+        "mean": reductions.pytorch_mean(a),
+        "softmax": reductions.pytorch_softmax(a.astype(np.float16)),
+        "log": reductions.pytorch_softmax(a, 0, log=True),
+        "norm": reductions.pytorch_layer_norm(a),
+    }
+    for name, value in expected.items():
+        assert np.array_equal(got[name].numpy(), value), name
+    wide = x.bfloat16().float().numpy()
+    assert torch.equal(
+        got["exp"], torch.from_numpy(functions.cuda("expf", wide)).to(torch.bfloat16)
+    )
+    torch.testing.assert_close(got["sigmoid"], torch.sigmoid(x))
+    torch.testing.assert_close(
+        got["gelu"], torch.nn.functional.gelu(x, approximate="tanh"), rtol=1e-5, atol=1e-6
+    )
+    assert context.others.keys() <= {"aten::_to_copy"}
+    evidence = {call.operator: call.evidence for call in context.calls}
+    assert evidence["aten::sum"] == "measured" and evidence["aten::_softmax"] == "derived"
+    with library(gpu="h200") as context:
+        torch.softmax(x.t(), -1), x.double().mean((0, 1)), x.half().sum(), x[:, :3].sum((0,))
+    assert context.others["aten::_softmax"] == 1 and context.others["aten::sum"] == 2
+
+
+def test_gradients_pass_through_sums_and_functions():
+    layer = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.GELU(), torch.nn.Softmax(-1))
+    x = torch.randn(3, 64, requires_grad=True)
+    y = torch.randn(3, 64)
+    (layer(x) * y).sum().backward()
+    alone = x.grad.clone()
+    x.grad = None
+    with library(gpu="h200"):
+        (layer(x) * y).sum().backward()
+    torch.testing.assert_close(x.grad, alone)

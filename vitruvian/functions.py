@@ -2,6 +2,7 @@
 
 ``compute`` takes the name of an instruction of PTX; ``instructions`` lists those with a known rule,
 and ``missing`` those without. ``cuda`` takes the name of a function of CUDA C, such as ``expf``.
+``divide_full`` is the division of Triton.
 
 >>> import numpy as np
 >>> from vitruvian import functions
@@ -13,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vitruvian.golden.functions import compute, cuda, instructions, missing
+    from vitruvian.golden.functions import compute, cuda, divide_full, instructions, missing
 
-__all__ = ["compute", "cuda", "instructions", "missing"]
+__all__ = ["compute", "cuda", "divide_full", "instructions", "missing"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,11 @@
 """Triton's kernels in its interpreter, with the dots of a machine.
 
 ``arithmetic`` is a context in which ``tl.dot`` and ``tl.dot_scaled`` have the bits of the
-instructions that Triton's compiler makes of them for a machine. All else, sums included, is the
-interpreter's. Needs the extra ``vitruvian[triton]`` and ``TRITON_INTERPRET=1`` before kernels are
+instructions that Triton's compiler makes of them for a machine. For an H100 or H200, ``tl.exp``,
+``exp2``, ``log``, ``erf``, ``sqrt``, ``rsqrt`` and the division of FP32 have the GPU's bits too,
+and with ``assume=True`` so has ``tl.sum`` in the layout of a tile that was loaded row by row. All
+else is the interpreter's, which does not fuse a product with an addition as the compiler does.
+Needs the extra ``vitruvian[triton]`` and ``TRITON_INTERPRET=1`` before kernels are
 defined. No GPU is needed: the arguments are tensors of PyTorch on the CPU, or wrapped arrays.
 
 >>> import os
@@ -40,6 +43,7 @@ from vitruvian.common.validate import check_int
 from vitruvian.golden.machines.table import machine_name
 from vitruvian.golden.triton import Dot, lower, multiply, multiply_scaled
 from vitruvian.golden.triton.dot import FP8, WIDTHS, default_imprecise
+from vitruvian.triton_functions import MACHINES, functions, sums
 
 __all__ = ["arithmetic", "wrap"]
 
@@ -130,7 +134,8 @@ def arithmetic(machine: str, *, num_warps: int = 4, assume: bool = False) -> "Ke
     num_warps : int
         Of launches that do not give it; it may decide which instruction is taken.
     assume : bool
-        If True, the most likely rule is taken where none is known, with the evidence "assumed".
+        If True, the most likely rule is taken where none is known, with the evidence "assumed", and
+        the most likely layout of a sum on an H100 or H200.
 
     Raises
     ------
@@ -156,6 +161,13 @@ class KernelArithmetic:
         _check()
         builder, semantic = interpreter.interpreter_builder, interpreter.TritonSemantic
         default = builder.options
+        if machine_name(self._machine.lower()) in MACHINES:
+            for name, create in functions(builder).items():
+                self._set(builder, name, create)
+            if self._assume:
+                before = interpreter.ReduceOps.sum
+                added = sums(before, _loaded, lambda: self._warps)
+                self._set(interpreter.ReduceOps, "sum", added)
         for name in dir(builder):
             if name.startswith("create_"):
                 self._set(builder, name, _tracking(name, getattr(builder, name)))

@@ -84,6 +84,49 @@ def _erff(x: np.ndarray) -> np.ndarray:
     return np.where(a >= _ERF_LEAST, _with_sign(far, x), near)
 
 
+def divide_full(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a / b as ``div.full.f32`` computes it on an H200, which is the division of Triton.
+
+    NVIDIA's assembler multiplies by an approximate reciprocal, and scales both numbers first if b
+    is large or subnormal.
+
+    Parameters
+    ----------
+    a, b : ndarray of float32
+        They may be broadcast.
+
+    Returns
+    -------
+    ndarray of float32
+        Each NaN has the code 7FFFFFFF.
+
+    Raises
+    ------
+    TypeError
+        If a or b has another type.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from vitruvian import functions
+    >>> float(functions.divide_full(np.float32(10), np.float32(3)))
+    3.3333332538604736
+    """
+    for name, array in (("a", a), ("b", b)):
+        if array.dtype != np.float32:
+            raise TypeError(f"{name} must be of float32, not {array.dtype}")
+    size = np.abs(b)
+    small = np.where(size < np.float32(2.0**-126), np.float32(2.0**24), np.float32(1))
+    factor = np.where(size > np.float32(2.0**126), np.float32(0.25), small)
+    with np.errstate(all="ignore"):
+        result = (
+            a
+            * factor
+            * compute("rcp.approx.ftz.f32", np.atleast_1d(b * factor)).reshape(np.shape(b))
+        )
+    return np.where(np.isnan(result), _NAN, result)
+
+
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "expf": _expf,
     "logf": _logf,

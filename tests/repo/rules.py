@@ -30,6 +30,7 @@ FACE = (
     "vitruvian.sparse",
     "vitruvian.torch",
     "vitruvian.triton",
+    "vitruvian.triton_functions",
     "vitruvian.torch_arrays",
     "vitruvian.torch_functions",
     "vitruvian.torch_library",

@@ -20,7 +20,7 @@ import triton.language as tl  # noqa: E402  (after the check)
 from triton.runtime import interpreter  # noqa: E402
 
 from tests.support.measured import FOLDER  # noqa: E402
-from vitruvian import gemm, machines  # noqa: E402
+from vitruvian import functions, gemm, machines, reductions  # noqa: E402
 from vitruvian.common.errors import UserError  # noqa: E402
 from vitruvian.flows.probes.library_operands import rows, sampled  # noqa: E402
 from vitruvian.golden.triton import lower, multiply, multiply_scaled  # noqa: E402
@@ -265,3 +265,58 @@ def test_the_example_and_the_times_of_it(capsys, monkeypatch):
     capsys.readouterr()
     triton_overhead.main()
     assert len(capsys.readouterr().out.splitlines()) == 6
+
+
+@triton.jit
+def softmax(x, y, N: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    row = tl.load(x + at).to(tl.float32)
+    powers = tl.exp(row - tl.max(row, axis=0))
+    tl.store(y + at, powers / tl.sum(powers, axis=0))
+
+
+@triton.jit
+def others(x, y, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at)
+    tl.store(y + at, tl.exp2(a))
+    tl.store(y + N + at, tl.log(a))
+    tl.store(y + 2 * N + at, tl.erf(a))
+    tl.store(y + 3 * N + at, tl.sqrt(a))
+    tl.store(y + 4 * N + at, tl.rsqrt(a))
+    column = tl.arange(0, N // 4)
+    total = tl.sum(tl.load(x + tl.arange(0, 4)[:, None] * (N // 4) + column), 0, keep_dims=True)
+    tl.store(y + 5 * N + column[None, :], total)
+
+
+@pytest.mark.parametrize(("dtype", "warps"), [(np.float32, 4), (np.float16, 2)])
+def test_a_softmax_has_the_functions_and_sums_of_an_h100(dtype, warps):
+    x = RNG.standard_normal((3, 2048)).astype(dtype)
+    y = np.zeros((3, 2048), np.float32)
+    with arithmetic(machine="h100", assume=True):
+        softmax[(3,)](wrap(x), wrap(y), 2048, num_warps=warps)
+    wide = x.astype(np.float32)
+    powers = functions.cuda("__expf", wide - wide.max(axis=1, keepdims=True))
+    each = 16 // x.itemsize
+    pairs = triton.__version__.split(".")[:2] >= ["3", "8"]
+    order = reductions.TileOrder(each=each, lanes=32, warps=warps, pairs=pairs)
+    total = reductions.add_tile(powers, order)
+    assert np.array_equal(y, functions.divide_full(powers, total[:, None]))
+    plain = np.zeros_like(y)
+    with arithmetic(machine="b200", assume=True):  # its functions were not measured
+        softmax[(3,)](wrap(x), wrap(plain), 2048, num_warps=warps)
+    assert (plain != y).any()
+    np.testing.assert_allclose(plain, y, rtol=1e-5)
+
+
+def test_functions_of_an_h200_are_its_instructions():
+    x = RNG.uniform(0.001, 9, 256).astype(np.float32)
+    y = np.zeros((6, 256), np.float32)
+    with arithmetic(machine="h200"):
+        others[(1,)](wrap(x), wrap(y), 256)
+    approximate = {0: "ex2", 3: "sqrt", 4: "rsqrt"}
+    for row, name in approximate.items():
+        assert np.array_equal(y[row], functions.compute(f"{name}.approx.ftz.f32", x)), name
+    assert np.array_equal(y[1], functions.cuda("logf", x))
+    assert np.array_equal(y[2], functions.cuda("erff", x))
+    np.testing.assert_allclose(y[5, :64], x.reshape(4, 64).sum(0), rtol=1e-6)

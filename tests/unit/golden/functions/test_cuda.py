@@ -134,8 +134,26 @@ def test_errors_are_those_that_cuda_states(name, exact, most):
     assert functions.cuda(name, np.float32(1).reshape(())).shape == ()
 
 
+def test_divisions_are_products_with_a_reciprocal():
+    a, b = (RNG.integers(0, 1 << 32, 4000, np.uint32).view(np.float32) for _ in "ab")
+    got = functions.divide_full(a, b)
+    with np.errstate(all="ignore"):
+        exact = a.astype(np.float64) / b.astype(np.float64)
+        ends = np.isinf(exact.astype(np.float32)) | (np.abs(exact) < 2.0**-126)
+        error = np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))
+    usual = np.isfinite(exact) & ~ends
+    assert usual.sum() > 1000 and (error[usual] <= 2).all()  # as the instruction is documented
+    assert np.array_equal(np.isnan(got), np.isnan(a) | np.isnan(b) | np.isnan(exact))
+    one = np.float32([1, 1, 1, -1, 0, np.inf])
+    by = np.float32([2.0**127, 2.0**-130, np.inf, 0, 0, 1])
+    expected = np.float32([2.0**-127, np.inf, 0, -np.inf, np.nan, np.inf])
+    assert np.array_equal(functions.divide_full(one, by), expected, equal_nan=True)
+
+
 def test_others_are_refused():
     with pytest.raises(UserError, match=r"^function must be one of expf, .*, not 'sinf'$"):
         functions.cuda("sinf", np.zeros(1, np.float32))
     with pytest.raises(TypeError, match="x must be of float32, not float64"):
         functions.cuda("expf", np.zeros(1))
+    with pytest.raises(TypeError, match="b must be of float32, not float64"):
+        functions.divide_full(np.zeros(1, np.float32), np.zeros(1))

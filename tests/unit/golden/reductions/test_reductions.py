@@ -13,6 +13,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.fp import fma
 from vitruvian.golden.fp.fused import fused
 from vitruvian.golden.reductions import SumOrder, TileOrder, add, add_tile, pytorch_order
+from vitruvian.golden.triton import sum_order
 
 with np.load(FOLDER / "sums.npz") as file:
     CALLS = json.loads(file["header"].tobytes())["calls"]
@@ -57,6 +58,15 @@ def test_trees_of_pytorch_are_equal():
 def test_trees_of_triton_are_equal():
     assert len(TILES) == 46
     assert not [call for call in TILES if differences(call, tile_of(call))]
+
+
+def test_layouts_of_triton_are_those_of_its_rule():
+    """The compiler's own layouts, of Triton 3.6, for rows of a block of each size."""
+    for call in TILES:
+        shape = call["block"], call["n"]
+        order = sum_order(shape, 1, warps=call["num_warps"], pairs=False)
+        assert order == tile_of(call), call
+    assert sum_order((1024,), 0, loaded=16, warps=2).each == 8
 
 
 def test_the_trees_notice_another_order():

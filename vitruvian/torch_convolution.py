@@ -3,7 +3,8 @@
 # PyTorch is optional, and its types are unknown where it is not installed.
 # pyright: basic, reportMissingImports=false
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product as choices
 from math import prod
 from typing import Any
 
@@ -48,12 +49,7 @@ def convolution(dimensions: int) -> Callable[..., Tensor]:
         else:
             sides = [(p, p) for p in every(0 if padding == "valid" else padding)]
         x = functional.pad(x, [p for side in reversed(sides) for p in side])
-        for axis, (size, step, gap) in enumerate(zip(sizes, steps, gaps, strict=True), 2):
-            x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
-        out = x.shape[2 : 2 + dimensions]
-        # (N, groups, C / groups, out…, size…) to (groups, N · out, C / groups · size)
-        patches = x.reshape(len(x), groups, -1, prod(out), prod(sizes)).permute(1, 0, 3, 2, 4)
-        patches = patches.reshape(groups, len(x) * prod(out), -1)
+        patches, out = _patches(x, sizes, steps, gaps, groups)
         filters = weight.reshape(groups, len(weight) // groups, -1)
         d = product(patches, filters.mT)  # (groups, N · out, O / groups)
         d = d.reshape(groups, len(x), prod(out), -1).permute(1, 0, 3, 2)
@@ -63,3 +59,59 @@ def convolution(dimensions: int) -> Callable[..., Tensor]:
         return d if input.ndim == dimensions + 2 else d[0]
 
     return convolve
+
+
+def convolution_gradients(
+    product: Product,
+    gradient: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients of a convolution by its input, weight and bias, those that are wanted.
+
+    That by the input is a product with the weights, whose results are added where patches overlap;
+    that by the weight is a product with the patches.
+    """
+    x = functional.pad(input, [p for side in reversed(padding) for p in (side, side)])
+    sizes = weight.shape[2:]
+    patches, out = _patches(x, sizes, stride, dilation, groups)
+    g = gradient.reshape(len(x), groups, -1, prod(out)).permute(1, 0, 3, 2)
+    g = g.reshape(groups, len(x) * prod(out), -1)  # (groups, N · out, O / groups)
+    by_input = by_weight = by_bias = None
+    if wanted[0]:
+        filters = weight.reshape(groups, len(weight) // groups, -1)
+        parts = product(g, filters).reshape(groups, len(x), prod(out), -1, prod(sizes))
+        parts = parts.permute(1, 0, 3, 4, 2).reshape(*x.shape[:2], *sizes, *out)
+        by_input = x.new_zeros(x.shape)
+        for place in choices(*map(range, sizes)):
+            ranges = zip(place, dilation, stride, out, strict=True)
+            at = [slice(p * gap, p * gap + step * n, step) for p, gap, step, n in ranges]
+            by_input[(..., *at)] += parts[(slice(None), slice(None), *place)]
+        for axis, (side, size) in enumerate(zip(padding, input.shape[2:], strict=True), 2):
+            by_input = by_input.narrow(axis, side, size)
+    if wanted[1]:
+        by_weight = product(g.mT, patches).reshape(weight.shape)
+    if wanted[2]:
+        by_bias = gradient.sum((0, *range(2, gradient.ndim)))
+    return by_input, by_weight, by_bias
+
+
+def _patches(
+    x: Tensor, sizes: Sequence[int], steps: Sequence[int], gaps: Sequence[int], groups: int
+) -> tuple[Tensor, Sequence[int]]:
+    """Return the patches of padded images as a matrix for each group, and the size of the output.
+
+    The matrices have the shape (N · out, C / groups · size).
+    """
+    dimensions = len(sizes)
+    for axis, (size, step, gap) in enumerate(zip(sizes, steps, gaps, strict=True), 2):
+        x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
+    out = x.shape[2 : 2 + dimensions]
+    # (N, groups, C / groups, out…, size…) to (groups, N · out, C / groups · size)
+    patches = x.reshape(len(x), groups, -1, prod(out), prod(sizes)).permute(1, 0, 3, 2, 4)
+    return patches.reshape(groups, len(x) * prod(out), -1), out

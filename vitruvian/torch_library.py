@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from vitruvian.common.errors import UserError
 from vitruvian.golden.plans import LibraryCall, Plan, find, load, multiply
 from vitruvian.torch_arrays import array, tensor
-from vitruvian.torch_convolution import convolution
+from vitruvian.torch_convolution import convolution, convolution_gradients
 from vitruvian.torch_functions import FUNCTIONS
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
 from vitruvian.torch_scaled import FORMATS, checked_output
@@ -31,11 +31,13 @@ _UNCERTAIN = {
     "assumed": "the call was not recorded: its slices are those of the nearest that was",
 }
 _ADDED = "how cuBLAS adds a matrix, or multiplies by alpha and beta"
+_PATCHES = "cuDNN's order of sums is not known; assume=True takes that of a product"
 #: Why products are refused that could be thought to be replaced.
 _WHY = {
     "aten::mv": "cuBLAS computes it by kernels whose order of sums is not known",
     "aten::dot": "cuBLAS computes it by kernels whose order of sums is not known",
-    "aten::convolution": "cuDNN's order of sums is not known; assume=True takes that of a product",
+    "aten::convolution": _PATCHES,
+    "aten::convolution_backward": _PATCHES,
     "attention": "fused attention is not known; take "
     "torch.nn.attention.sdpa_kernel(SDPBackend.MATH), whose products are",
 }
@@ -167,9 +169,10 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
             product = PRODUCTS.get(name)
             if product is None:
                 raise _refusal(name, MEANINGS[kind])
-            out = kwargs.pop("out", None)
+            named = [a.name for a in func._schema.arguments if a.is_out]
+            outs = [kwargs.pop(name) for name in named if name in kwargs]
             d = product(self, *args, **kwargs)
-            return d if out is None else out.resize_(d.shape).copy_(d)
+            return _written(d, outs) if outs else d
         if (function := FUNCTIONS.get(name)) and "out" not in kwargs:
             computed = function(*args, **kwargs)
             if computed is not None:
@@ -203,6 +206,14 @@ def _refusal(name: str, why: str) -> UserError:
     return UserError(
         f"products must be those that cuBLAS computes by a known plan, not {name}: {why}"
     )
+
+
+def _written(d: Any, outs: Sequence[Tensor]) -> Any:
+    """Return the tensors of ``out``, which then hold a result."""
+    for part, out in zip(d if isinstance(d, tuple) else (d,), outs, strict=True):
+        if part is not None:
+            out.resize_(part.shape).copy_(part)
+    return outs[0] if len(outs) == 1 else tuple(outs)
 
 
 def _is_floating(result: Any) -> bool:
@@ -437,21 +448,46 @@ def _convolution(
     output_padding: list[int],
     groups: int,
 ) -> Tensor:
-    if not context.assume:
-        raise _refusal("aten::convolution", "")
-    if transposed or any(output_padding):
-        raise _refusal("a transposed convolution", "it is no product of patches")
-
-    def product(a: Tensor, b: Tensor) -> Tensor:
-        return torch.stack(
-            [_product(context, "convolution", p, q) for p, q in zip(a, b, strict=True)]
-        )
-
+    product = _of_patches(context, "convolution", transposed or any(output_padding))
     return convolution(len(stride))(product, x, weight, bias, stride, padding, dilation, groups)
 
 
+def _convolution_backward(
+    context: library,
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: list[int] | None,  # noqa: ARG001  (the sizes follow from the weight)
+    stride: list[int],
+    padding: list[int],
+    dilation: list[int],
+    transposed: bool,
+    output_padding: list[int],
+    groups: int,
+    output_mask: list[bool],
+) -> tuple[Tensor | None, ...]:
+    product = _of_patches(context, "convolution_backward", transposed or any(output_padding))
+    parts = gradient, x, weight, stride, padding, dilation, groups, output_mask
+    return convolution_gradients(product, *parts)
+
+
+def _of_patches(
+    context: library, operator: str, transposed: bool
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the product of stacks of patches with weights, or refuse it."""
+    if not context.assume:
+        raise _refusal(f"aten::{operator}", "")
+    if transposed:
+        raise _refusal("a transposed convolution", "it is no product of patches")
+
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        return torch.stack([_product(context, operator, p, q) for p, q in zip(a, b, strict=True)])
+
+    return product
+
+
 #: The products that have plans, by their names in PyTorch.
-PRODUCTS: dict[str, Callable[..., Tensor]] = {
+PRODUCTS: dict[str, Callable[..., Any]] = {
     "aten::mm": _mm,
     "aten::bmm": _bmm,
     "aten::addmm": _addmm,
@@ -460,4 +496,5 @@ PRODUCTS: dict[str, Callable[..., Tensor]] = {
     "aten::_scaled_mm": _scaled_mm,
     "aten::_scaled_mm_v2": _scaled_mm_v2,
     "aten::convolution": _convolution,
+    "aten::convolution_backward": _convolution_backward,
 }

@@ -144,7 +144,7 @@ def test_every_operator_that_multiplies_is_replaced_or_refused():
         name = operator._schema.name
         if name in PRODUCTS:
             replaced.add(name)
-            arguments = [a for a in operator._schema.arguments if a.name != "out"]
+            arguments = [a for a in operator._schema.arguments if not a.is_out]
             given = [None for a in arguments if not a.kwarg_only]
             named = {a.name: None for a in arguments if a.kwarg_only}
             signature(PRODUCTS[name]).bind(context, *given, **named)
@@ -211,6 +211,34 @@ def test_a_convolution_is_a_product_of_patches_if_that_is_assumed():
     assert call.call.startswith("mm fp16 162×144×32 ") and call.evidence == "assumed"
     exact = F.conv2d(x.double(), w.double(), padding=1)
     assert (d.double() - exact).abs().max() <= exact.abs().max() * 2**-11
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_gradients_of_a_convolution_are_products_of_patches(dimensions):
+    image, size = (9, 8, 7)[:dimensions], (3, 2, 3)[:dimensions]
+    x = torch.randn(2, 8, *image).requires_grad_()
+    w = torch.randn(12, 4, *size).requires_grad_()
+    bias = torch.randn(12).requires_grad_()
+    more = {"stride": 2, "padding": 1, "dilation": 2, "groups": 2}
+    compute = (F.conv1d, F.conv2d, F.conv3d)[dimensions - 1]
+    y = compute(x, w, bias, **more)
+    exact = torch.autograd.grad(y.square().sum(), (x, w, bias))
+    with library(assume=True) as context:
+        y = compute(x, w, bias, **more)
+        got = torch.autograd.grad(y.square().sum(), (x, w, bias))
+    for ours, theirs in zip(got, exact, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-3)
+    assert {call.operator for call in context.calls} >= {"aten::convolution_backward"}
+    outs = tuple(torch.empty(0) for _ in range(3))
+    parts = (torch.ones(1, 2, 3), torch.ones(1, 2, 3), torch.ones(2, 2, 1))
+    with library(assume=True):
+        torch.ops.aten.convolution_backward.out(
+            *parts, None, [1], [0], [1], False, [0], 1, [True, True, True],
+            out0=outs[0], out1=outs[1], out2=outs[2],
+        )  # fmt: skip
+    assert [out.flatten()[0].item() for out in outs] == [2, 3, 3]
+    with pytest.raises(UserError, match="a transposed convolution"), library(assume=True):
+        F.conv_transpose1d(torch.randn(1, 4, 5), torch.randn(4, 4, 3))
 
 
 def test_the_report_says_what_is_not_known(capsys):

@@ -10,20 +10,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vitruvian.common.errors import UserError
-from vitruvian.golden.plans import LibraryCall, Plan, find, load, multiply
+from vitruvian.golden.plans import LibraryCall, Plan, find, load
 from vitruvian.torch_arrays import array, tensor
 from vitruvian.torch_convolution import convolution, convolution_gradients
 from vitruvian.torch_functions import FUNCTIONS
 from vitruvian.torch_operators import MEANINGS, REFUSED, classify, has_numbers
-from vitruvian.torch_scaled import FORMATS, checked_output
+from vitruvian.torch_scaled import DTYPES, FORMATS, format_of, scaled_mm, scaled_mm_v2, values_of
 
-_DTYPES = {name: dtype for dtype, name in FORMATS.items()}
 #: What is not known of a plan, by its evidence.
 _UNCERTAIN = {
     "derived": "its results were not recorded, only its kernel",
@@ -83,9 +81,9 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
 
     Parameters
     ----------
-    gpu : {"h200", "h100"}
+    gpu : {"h200", "h100", "b200"}
         Of an H100, ``_scaled_mm`` alone is known; the slices of its calls are read from the
-        package mmaemu.
+        package mmaemu. Of a B200, ``_scaled_mm`` of MXFP8, MXFP4 and NVFP4 is assumed.
     assume : bool
         Whether calls that were not recorded are computed like the nearest ones that were, products
         with an added matrix in FP32, and convolutions as products of patches.
@@ -130,8 +128,8 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
         allow: Iterable[str] = (),
     ) -> None:
         super().__init__()
-        if gpu not in ("h200", "h100"):
-            raise UserError(f"gpu must be one of h200, h100, not {gpu!r}")
+        if gpu not in ("h200", "h100", "b200"):
+            raise UserError(f"gpu must be one of h200, h100, b200, not {gpu!r}")
         self.gpu, self.assume, self._explain = gpu, assume, explain
         self._plans = load(plans) if isinstance(plans, (str, Path)) else plans
         self._known: dict[LibraryCall, Plan] = {}
@@ -186,6 +184,10 @@ class library(TorchDispatchMode):  # noqa: N801  (a context manager, used as a f
 
     def plan(self, call: LibraryCall) -> Plan:
         """Return the plan of a call on this GPU."""
+        if self.gpu == "b200":
+            raise UserError(
+                f"products of a B200 must be _scaled_mm in blocks of 16 or 32, not {call}"
+            )
         if call not in self._known:  # a search takes a tenth of a second
             self._known[call] = find(call, self.gpu, self.assume, self._plans)
         return self._known[call]
@@ -221,15 +223,6 @@ def _is_floating(result: Any) -> bool:
     return any(isinstance(value, Tensor) and value.is_floating_point() for value in several)
 
 
-def _format(x: Tensor, name: str) -> str:
-    if x.device.type != "cpu" or x.layout != torch.strided:
-        raise UserError(f"operands must be dense and on the CPU, not {x.layout} on {x.device}")
-    if x.dtype not in FORMATS:
-        raise UserError(f"operands of {name} must be one of {', '.join(_DTYPES)}, not {x.dtype}")
-    found = FORMATS[x.dtype]
-    return "tf32" if found == "fp32" and torch.backends.cuda.matmul.allow_tf32 else found
-
-
 def _orientation(x: Tensor) -> str:
     """Return "n" for rows of adjacent elements, which PyTorch makes of everything but columns."""
     rows, columns = x.shape[-2:]
@@ -253,7 +246,7 @@ def _product(
 
     With doubts, which are noted, the result is the sum before it is rounded to the output.
     """
-    names = [_format(x, operator) for x in (a, b)]
+    names = [format_of(x, operator) for x in (a, b)]
     if names[0] != names[1]:
         raise UserError(f"operands of {operator} must have one type, not {a.dtype} and {b.dtype}")
     native = "fp32" if names[0] == "tf32" else names[0]
@@ -271,7 +264,7 @@ def _product(
         bias=bias is not None,
     )
     if 0 in (call.m, call.k, call.n, call.batch):
-        empty = a.new_zeros((*a.shape[:-1], call.n), dtype=_DTYPES[output])
+        empty = a.new_zeros((*a.shape[:-1], call.n), dtype=DTYPES[output])
         return empty if bias is None else empty + bias
     plan = context.plan(call)
     if doubts is not None:
@@ -280,14 +273,10 @@ def _product(
     added = None if bias is None else array(bias)
     stacks = [(x,) if x.ndim == 2 else x.unbind() for x in (a, b)]
     parts = [
-        tensor(_values(x, y, plan, bias=added), _DTYPES[plan.output])
+        tensor(values_of(x, y, plan, bias=added), DTYPES[plan.output])
         for x, y in zip(*stacks, strict=True)
     ]
     return parts[0] if a.ndim == 2 else torch.stack(parts)
-
-
-def _values(x: Tensor, y: Tensor, plan: Plan, **more: Any) -> np.ndarray:
-    return np.asarray(multiply(array(x), array(y), plan=plan, **more))
 
 
 def _mm(context: library, a: Tensor, b: Tensor, out_dtype: Any = None) -> Tensor:
@@ -347,93 +336,12 @@ def _added(
         raise _refusal(f"aten::{operator} with a matrix C", f"{_ADDED} is not known")
     d = _product(context, operator, a, b, output, op=op, doubts=(_ADDED,))
     total = alpha * d if beta == 0 else alpha * d + beta * c.to(d.dtype)
-    return total.to(_DTYPES[output] if output else a.dtype)
+    return total.to(DTYPES[output] if output else a.dtype)
 
 
 def _int_mm(context: library, a: Tensor, b: Tensor) -> Tensor:
     context.note("_int_mm", f"{a.shape[0]}×{a.shape[1]}×{b.shape[1]}", "exact in any order")
     return torch.mm(a.to(torch.int32), b.to(torch.int32))
-
-
-def _scaled_mm(
-    context: library,
-    a: Tensor,
-    b: Tensor,
-    scale_a: Tensor,
-    scale_b: Tensor,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
-    out_dtype: Any = None,
-    use_fast_accum: bool = False,
-) -> Tensor:
-    if scale_a.numel() == scale_b.numel() == 1:
-        scales = "tensor"
-    elif scale_a.shape == (a.shape[0], 1) and scale_b.shape == (1, b.shape[1]):
-        scales = "row"
-    else:
-        scales = "block"
-    if scale_result is not None:
-        raise UserError("scale_result of _scaled_mm must be None: results of FP8 are not known")
-    return _scaled(context, (a, b), (scale_a, scale_b), scales, bias, out_dtype, use_fast_accum)
-
-
-def _scaled_mm_v2(
-    context: library,
-    a: Tensor,
-    b: Tensor,
-    scale_a: list[Tensor],
-    recipe_a: list[int],
-    swizzle_a: list[int],
-    scale_b: list[Tensor],
-    recipe_b: list[int],
-    swizzle_b: list[int],
-    bias: Tensor | None = None,
-    out_dtype: Any = None,
-    contraction_dim: Any = (),
-    use_fast_accum: bool = False,
-) -> Tensor:
-    recipes = {((0,), (0,)): "tensor", ((1,), (1,)): "row", ((4,), (5,)): "block"}
-    scales = recipes.get((tuple(recipe_a), tuple(recipe_b)))
-    if scales is None or any((*swizzle_a, *swizzle_b, *contraction_dim)):
-        raise UserError(
-            "factors of _scaled_mm_v2 must be by tensor, by row, or by 1×128 and 128×128 blocks, "
-            f"without swizzle, not recipes {recipe_a} and {recipe_b}"
-        )
-    return _scaled(
-        context, (a, b), (scale_a[0], scale_b[0]), scales, bias, out_dtype, use_fast_accum
-    )
-
-
-def _scaled(
-    context: library,
-    operands: tuple[Tensor, Tensor],
-    factors: tuple[Tensor, Tensor],
-    scales: str,
-    bias: Tensor | None,
-    out_dtype: Any,
-    fast: bool,
-) -> Tensor:
-    a, b = operands
-    output = checked_output(operands, factors, scales, bias, out_dtype)
-    call = LibraryCall(
-        op="scaled",
-        a=_format(a, "_scaled_mm"),
-        b=_format(b, "_scaled_mm"),
-        m=a.shape[0],
-        k=a.shape[1],
-        n=b.shape[1],
-        layout="nt",
-        output=output,
-        fast=fast and scales != "block",
-        scales=scales,
-        bias=bias is not None,
-    )
-    plan = context.plan(call)
-    context.note("_scaled_mm", call, plan)
-    first, second = (x.detach().contiguous().numpy() for x in factors)
-    more = {"scale_a": first, "scale_b": second}
-    added = None if bias is None else array(bias)
-    return tensor(_values(a, b, plan, bias=added, **more), _DTYPES[output])
 
 
 def _convolution(
@@ -493,8 +401,8 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "aten::addmm": _addmm,
     "aten::baddbmm": _baddbmm,
     "aten::_int_mm": _int_mm,
-    "aten::_scaled_mm": _scaled_mm,
-    "aten::_scaled_mm_v2": _scaled_mm_v2,
+    "aten::_scaled_mm": scaled_mm,
+    "aten::_scaled_mm_v2": scaled_mm_v2,
     "aten::convolution": _convolution,
     "aten::convolution_backward": _convolution_backward,
 }

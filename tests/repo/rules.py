@@ -32,6 +32,7 @@ FACE = (
     "vitruvian.triton",
     "vitruvian.triton_functions",
     "vitruvian.torch_arrays",
+    "vitruvian.torch_blocks",
     "vitruvian.torch_functions",
     "vitruvian.torch_library",
     "vitruvian.wings",

@@ -16,7 +16,7 @@ from torch.nn import functional as F  # noqa: E402
 
 from tests.support.library_plans import call_of, record, samples  # noqa: E402
 from tests.unit.vitruvian.test_torch import operators  # noqa: E402
-from vitruvian import functions, plans, reductions  # noqa: E402
+from vitruvian import functions, machines, plans, reductions  # noqa: E402
 from vitruvian.common.errors import UserError  # noqa: E402
 from vitruvian.flows.probes import library_operands  # noqa: E402
 from vitruvian.torch import library  # noqa: E402
@@ -258,7 +258,7 @@ def test_operators_that_are_allowed_are_computed_by_pytorch():
 
 
 def test_a_gpu_that_nobody_recorded():
-    with pytest.raises(UserError, match="gpu must be one of h200, h100, not 'mi300x'"):
+    with pytest.raises(UserError, match="gpu must be one of h200, h100, b200, not 'mi300x'"):
         library(gpu="mi300x")
 
 
@@ -331,3 +331,56 @@ def test_gradients_pass_through_sums_and_functions():
     with library(gpu="h200"):
         (layer(x) * y).sum().backward()
     torch.testing.assert_close(x.grad, alone)
+
+
+def tiles(codes: np.ndarray) -> Any:
+    """Return factors as cuBLAS reads them, written by index as its documentation says."""
+    rows, columns = codes.shape
+    flat = np.zeros(-(-rows // 128) * 128 * -(-columns // 4) * 4, np.uint8)
+    for r in range(rows):
+        for c in range(columns):
+            tile = (r // 128) * -(-columns // 4) + c // 4
+            flat[512 * tile + 16 * (r % 32) + 4 * (r % 128 // 32) + c % 4] = codes[r, c]
+    return torch.from_numpy(flat)
+
+
+@pytest.mark.parametrize("name", ["mxfp8", "mxfp4", "nvfp4", "nvfp4 with factors of tensors"])
+def test_blocks_are_those_of_the_instruction(name):
+    m, n, k = 130, 48, 160
+    rng = np.random.default_rng(7)
+    block, eight = (16, False) if name.startswith("nvfp4") else (32, name == "mxfp8")
+    element, scale = ("e4m3" if eight else "e2m1"), ("ue4m3" if block == 16 else "ue8m0")
+    low, high = (120, 134) if block == 32 else (40, 72)
+    a, b = (
+        rng.integers(0, 120 if eight else 256, (rows, k if eight else k // 2), np.uint8)
+        for rows in (m, n)
+    )
+    scales = [rng.integers(low, high, (rows, k // block), np.uint8) for rows in (m, n)]
+    kind = {"ue4m3": torch.float8_e4m3fn, "ue8m0": torch.float8_e8m0fnu}[scale]
+    dtype = torch.float8_e4m3fn if eight else torch.float4_e2m1fn_x2
+    x, y = (torch.from_numpy(v).view(dtype) for v in (a, b))
+    factors = [tiles(v).view(kind) for v in scales]
+    instruction = {"mxfp8": "mxf8f6f4", "mxfp4": "mxf4"}.get(name, "nvf4_ue4m3")
+    expected = machines.multiply(
+        a, b.T, machine="b200", instruction=instruction, input=element, packed=not eight,
+        scale_a=scales[0], scale_b=scales[1].T,
+    ).view(np.float32)  # fmt: skip
+    with library(gpu="b200", assume=True) as context:
+        if "tensors" in name:
+            whole = [torch.tensor([0.75]), torch.tensor([1.5])]
+            parts = [[factor, one] for factor, one in zip(factors, whole, strict=True)]
+            d = torch.ops.aten._scaled_mm_v2(
+                x, y.t(), parts[0], [2, 0], [1, 0], parts[1], [2, 0], [1, 0], None, torch.float32
+            )
+            expected = expected * np.float32(0.75 * 1.5)
+        else:
+            d = torch._scaled_mm(x, y.t(), *factors, out_dtype=torch.float32)
+    assert np.array_equal(d.numpy(), expected)
+    (call,) = context.calls
+    assert call.evidence == "assumed" and f"b200_{instruction}" in call.plan
+    with pytest.raises(UserError, match="of tiles of 128 × 4"), library(gpu="b200", assume=True):
+        torch._scaled_mm(x, y.t(), factors[0][:8], factors[1])
+    with pytest.raises(UserError, match="none was recorded"), library(gpu="h200"):
+        torch._scaled_mm(x, y.t(), *factors)
+    with pytest.raises(UserError, match="products of a B200 must be"), library(gpu="b200"):
+        HALF @ HALF

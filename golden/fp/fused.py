@@ -2,8 +2,10 @@
 
 import numpy as np
 
+Numbers = np.ndarray | np.float32
 
-def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+
+def fused(a: Numbers, b: Numbers, c: Numbers) -> np.ndarray:
     """Return a·b + c of float32 numbers, rounded once; a NaN may have any code.
 
     ``vitruvian.fma`` takes codes of any format; this takes float32 arrays that may be broadcast.

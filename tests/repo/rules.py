@@ -35,6 +35,7 @@ FACE = (
     "vitruvian.torch_blocks",
     "vitruvian.torch_functions",
     "vitruvian.torch_library",
+    "vitruvian.torch_scaled",
     "vitruvian.wings",
     "vitruvian.__main__",
 )

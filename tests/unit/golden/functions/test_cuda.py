@@ -107,7 +107,9 @@ def arguments(name: str) -> np.ndarray:
     codes = RNG.integers(0, 1 << 32, 1500, dtype=np.uint32).view(np.float32)
     near = RNG.uniform(-110, 110, 1500) if name in ("expf", "__expf") else RNG.normal(0, 2, 1500)
     ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.6, 1.00296, 2 / 3, 4 / 3, 9.010914, 1e-40, -104]
-    return np.concatenate([codes, near, ends, np.nextafter(np.float32(ends), 9)], dtype=np.float32)
+    return np.concatenate(
+        [codes, near, ends, np.nextafter(np.array(ends, np.float32), 9)], dtype=np.float32
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,7 +133,7 @@ def test_errors_are_those_that_cuda_states(name, exact, most):
     error = np.abs(functions.cuda(name, x) - expected)
     assert (error <= most * np.spacing(np.abs(expected).astype(np.float32))).all()
     assert functions.cuda(name, x.reshape(40, 100)).shape == (40, 100)
-    assert functions.cuda(name, np.float32(1).reshape(())).shape == ()
+    assert functions.cuda(name, np.ones((), np.float32)).shape == ()
 
 
 def test_divisions_are_products_with_a_reciprocal():
@@ -144,9 +146,9 @@ def test_divisions_are_products_with_a_reciprocal():
     usual = np.isfinite(exact) & ~ends
     assert usual.sum() > 1000 and (error[usual] <= 2).all()  # as the instruction is documented
     assert np.array_equal(np.isnan(got), np.isnan(a) | np.isnan(b) | np.isnan(exact))
-    one = np.float32([1, 1, 1, -1, 0, np.inf])
-    by = np.float32([2.0**127, 2.0**-130, np.inf, 0, 0, 1])
-    expected = np.float32([2.0**-127, np.inf, 0, -np.inf, np.nan, np.inf])
+    one = np.array([1, 1, 1, -1, 0, np.inf], np.float32)
+    by = np.array([2.0**127, 2.0**-130, np.inf, 0, 0, 1], np.float32)
+    expected = np.array([2.0**-127, np.inf, 0, -np.inf, np.nan, np.inf], np.float32)
     assert np.array_equal(functions.divide_full(one, by), expected, equal_nan=True)
 
 

@@ -127,8 +127,8 @@ def test_special_numbers_of_a_row():
 
 def f32(a, b, c):
     """Return a·b + c by the golden fused multiply-add."""
-    codes = [np.array([v], np.float32).view(np.uint32) for v in (a, b, c)]
-    return fma(*codes, "fp32").view(np.float32)[0]
+    x, y, z = (np.array([v], np.float32).view(np.uint32) for v in (a, b, c))
+    return fma(x, y, z, "fp32").view(np.float32)[0]
 
 
 def norm(row: np.ndarray, *, rms: bool) -> tuple[np.float32, np.float32]:
@@ -175,7 +175,7 @@ def test_norms_follow_the_kernels(n, dtype):
     rows, w, b = (v.astype(np.float32) for v in (x, weight, bias))
     for r in range(2):
         mean, square = norm(rows[r], rms=False)
-        scale = functions.cuda("rsqrtf", square + F(1e-5))
+        scale = functions.cuda("rsqrtf", np.asarray(square + F(1e-5)))
         y = scale * (rows[r] - mean)
         plain = reductions.pytorch_layer_norm(x)
         assert np.array_equal(plain[r], y.astype(dtype))
@@ -187,7 +187,7 @@ def test_norms_follow_the_kernels(n, dtype):
         whole = reductions.pytorch_layer_norm(x, weight, bias)
         assert np.array_equal(whole[r], all_.astype(dtype))
         _, square = norm(rows[r], rms=True)
-        y = rows[r] * functions.cuda("rsqrtf", square + F(1e-6))
+        y = rows[r] * functions.cuda("rsqrtf", np.asarray(square + F(1e-6)))
         got = reductions.pytorch_rms_norm(x, weight, eps=1e-6)
         assert np.array_equal(got[r], (w * y).astype(dtype))
 

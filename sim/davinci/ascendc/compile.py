@@ -60,6 +60,7 @@ _ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.M
 )
 _LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>\s*\(", re.S)
+_LOCAL = re.compile(r"\[\[(?:block|workgroup)_local\]\](?!\s*(?:inline|static)\b)")
 _UNDEFINED = re.compile(r"undefined reference to `([^']*)'")
 _MULTIPLE = re.compile(r"multiple definition of `([^']*)'")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
@@ -152,7 +153,6 @@ def compile_kernel(
         raise UserError(f"--chip must be one of {listed(_CHIPS)} for AscendC, not {chip.name!r}")
     path = Path(file).resolve()
     text = read_whole(file, 1 << 24).decode(errors="replace")
-    refuse_other_chips(text, file)
     kernels = declared_kernels(text)
     declared = _host(kernels, file) if host else _chosen(kernels, kernel, file)
     libraries = [_kept("vitruvian_chip.h", chip_header(chip)), *_libraries(headers)]
@@ -162,6 +162,8 @@ def compile_kernel(
     names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
     macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
     device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
+    choose = [compiler[0], "-E", "-fdirectives-only", *_Options(macros, ()).words(), "-x", "c++", "-"]
+    refuse_other_chips(text, file, lambda bare: _run(choose, path.parent, names, bare))
     parts = [Source(path, file, text), *(s for s in others if s.on_device)]
     # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
@@ -344,7 +346,11 @@ def _run(command: list[str], folder: Path, names: _CompilerMessages, text: str =
 
 
 def _with_launches(text: str) -> str:
-    """Replace the launches of a host (in triple angle brackets) by calls that C++ knows."""
+    """Replace the launches of a host (in triple angle brackets) by calls that C++ knows.
+
+    A variable of each core, which every file of a program may define, becomes a weak symbol.
+    """
+    text = _LOCAL.sub("[[gnu::weak]]", text)
     if "<<<" not in text:
         return text
 

@@ -1,7 +1,7 @@
 """What the text of a source says about its kernels: names and parameters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from vitruvian.common.errors import UserError
@@ -17,6 +17,9 @@ _NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*\{|[{}]")
 
 #: Words of the 950's programming models, which the simulator does not have.
 _OTHER_CHIP = re.compile(r"\b(__simd_vf__|__simt_vf__|__VEC_SCOPE__|RegTensor|asc_vf_call)\b")
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.M)
+_MARKER = re.compile(r'# (\d+) "([^"]*)"')
 
 #: Macros of the library that register products which Cube cores compute for vector cores.
 _SERVER = re.compile(r"\bREGIST_(?:MATMUL|CUBE)_OBJ\b")
@@ -66,14 +69,33 @@ def _bare(text: str) -> str:
     return _COMMENT.sub(lambda m: "\n" * m[0].count("\n"), text)
 
 
-def refuse_other_chips(text: str, file: str) -> None:
-    """Raise UserError if a source is written for the Ascend 950."""
+def refuse_other_chips(text: str, file: str, chosen: Callable[[str], str]) -> None:
+    """Raise UserError if a source is written for the Ascend 950.
+
+    Parameters
+    ----------
+    text : str
+        The source.
+    file : str
+        Its name in messages.
+    chosen : callable
+        Returns the lines of a text, read from standard input, that the conditions of the
+        preprocessor choose for the chip, with markers of lines.
+    """
     bare = _bare(text)
-    if match := _OTHER_CHIP.search(bare):
-        line = bare.count("\n", 0, match.start()) + 1
-        raise UserError(
-            f"{file}:{line}: {match[1]} is of the Ascend 950; the simulator has the 910 and 910B"
-        )
+    if not _OTHER_CHIP.search(bare):
+        return
+    number, inside = 0, False
+    for line in chosen(_INCLUDE.sub("", bare)).split("\n"):
+        if marker := _MARKER.match(line):
+            number, inside = int(marker[1]), marker[2] == "<stdin>"
+            continue
+        if inside and (match := _OTHER_CHIP.search(line)):
+            raise UserError(
+                f"{file}:{number}: {match[1]} is of the Ascend 950; the simulator has the 910 "
+                "and 910B"
+            )
+        number += 1
 
 
 def kinds_of(text: str) -> str | None:

@@ -49,7 +49,7 @@ using __asc_aicore::asc_dump_l1buf;
 using __asc_aicore::asc_dump_cbuf;
 
 // The cycle counter, a register of the device that assembly reads by name.
-extern "C" { long SYS_CNT = 0; }
+extern "C" { __attribute__((weak)) long SYS_CNT = 0; }  // each file of a program has it
 
 // The workspace of the library's own messages between cores, which a launch allocates.
 inline __gm__ uint8_t *__get_kfc_workspace_addr() {

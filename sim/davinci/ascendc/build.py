@@ -13,6 +13,7 @@ from vitruvian.sim.davinci.semantics import Functional
 
 from .compile import NativeKernel
 from .places import Places
+from .polling import Polls
 from .recording import NativeSink, Recording
 
 #: The start of a block: its number, that of all, the core in its group, the group's cores, and the
@@ -72,7 +73,7 @@ def build(
     program.sources |= first.sources
     values = place_arguments(program, first.parameters, arguments)
     functional = Functional(program, "golden" if len(kernels) == 1 else "fast")
-    scheduler, tasks, places = Scheduler(), [], []
+    scheduler, polls, tasks, places = Scheduler(), Polls(), [], []
     mixed = len(kernels) > 1
     try:
         for kind, kernel in kernels.items():
@@ -86,10 +87,11 @@ def build(
                 sink = NativeSink(core, functional, scheduler)
                 block, sub = divmod(index, per)
                 ids = (block, blocks, sub, per, program.gm_bytes)
-                recording = Recording(kernel, sink, place, limit, seconds)
+                recording = Recording(kernel, sink, place, limit, seconds, polls)
                 task = partial(_run, recording, ids, values, release=mixed or rounds)
                 tasks.append((core, task))
         scheduler.run(tasks)
+        polls.order(program)
         for place in places:
             program.calls |= place.calls()
     finally:

@@ -162,7 +162,15 @@ def compile_kernel(
     names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
     macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
     device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
-    choose = [compiler[0], "-E", "-fdirectives-only", *_Options(macros, ()).words(), "-x", "c++", "-"]
+    choose = [
+        compiler[0],
+        "-E",
+        "-fdirectives-only",
+        *_Options(macros, ()).words(),
+        "-x",
+        "c++",
+        "-",
+    ]
     refuse_other_chips(text, file, lambda bare: _run(choose, path.parent, names, bare))
     parts = [Source(path, file, text), *(s for s in others if s.on_device)]
     # The generated header is no file, so that it is a part of each unit's text.

@@ -20,6 +20,7 @@ from vitruvian.sim.davinci.semantics import Functional
 from .build import SECONDS, START
 from .compile import NativeKernel
 from .places import Places
+from .polling import Polls
 from .process import KernelProcess, NamedPipes, ending
 from .recording import NativeSink, Recording
 from .records import PART, Reader, RecordError
@@ -257,19 +258,20 @@ def _launch(
         data = array if memory.written[number] else None
         program.tensor(f"gm{number}", array.shape, "uint8", data)
     functional = Functional(program, "golden" if len(hosts) == 1 else "fast")
-    scheduler, tasks = Scheduler(), []
+    scheduler, polls, tasks = Scheduler(), Polls(), []
     for host in hosts:
         program.sources |= host.kernel.sources
         per = chip.kind(host.kernel.kind).per_group if len(hosts) > 1 else 1
         for index in range(blocks * per):
             core = program.core(index, host.kernel.kind)
             sink = NativeSink(core, functional, scheduler)
-            recording = Recording(host.kernel, sink, host.places, limit, host.seconds)
+            recording = Recording(host.kernel, sink, host.places, limit, host.seconds, polls)
             recording.last = position
             block, sub = divmod(index, per)
             ids = (block, blocks, sub, per, memory.bytes)
             tasks.append((core, partial(_run_block, host, recording, ids)))
     scheduler.run(tasks)
+    polls.order(program)
     for host in hosts:
         program.calls |= host.places.calls()
         host.process.reply(START.pack(0, 0, 0, 0, 0) + bytes(8))

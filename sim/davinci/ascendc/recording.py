@@ -17,6 +17,7 @@ from .calls import call_of
 from .compile import NativeKernel
 from .header import TYPES
 from .places import Places
+from .polling import Polls
 from .process import KernelPipes, KernelProcess, ending
 from .records import Reader, RecordError
 
@@ -24,6 +25,9 @@ _DUMPED = {"G": GM, "U": "UB", "1": "L1", "C": "L0C"}
 
 #: The number of loads in a row after which a kernel gives way to other cores.
 _POLLS = 64
+
+#: The most cores that run together so that they can poll for each other's writes.
+_MOST_TOGETHER = 128
 
 #: The most calls that a kernel's records keep.
 _MOST_CALLS = 1 << 16
@@ -67,15 +71,25 @@ class Recording:
         The most intrinsics and scalar accesses.
     seconds : int
         The most seconds of CPU time.
+    polls : Polls
+        Receives the accesses to global memory.
     """
 
     def __init__(
-        self, kernel: NativeKernel, sink: NativeSink, places: Places, limit: int, seconds: int
+        self,
+        kernel: NativeKernel,
+        sink: NativeSink,
+        places: Places,
+        limit: int,
+        seconds: int,
+        polls: Polls,
     ):
         self.kernel, self.sink, self.places = kernel, sink, places
-        self.limit, self.seconds = limit, seconds
+        self.limit, self.seconds, self.polls = limit, seconds, polls
         self.issued = 0
         self._calls: dict[bytes, IntrinsicCall] = {}
+        self._chains: dict[bytes, bytes] = {}  # of intrinsics on global memory, by record
+        self._written: set[bytes] = set()  # places that have written to global memory
         self.polled = 0  # loads since the kernel last wrote to global memory
         self.printed = 0
         self.gm_bytes = 0
@@ -167,9 +181,16 @@ class Recording:
             call = self._call(record)
             self.last = call.position
             self._count(call.position)
+            if "gm" not in call.name:
+                self.sink.issue(call)
+                return
+            place = self._chains[record.data]
             if "_to_gm" in call.name:  # others may wait for it
                 self.polled = 0
+                self._before_write(place)
+            first = len(self.sink.core.instructions)
             self.sink.issue(call)
+            self.polls.note(self.sink.core, first, place, record.data)
         elif kind in "LS":
             self._access(record, process, store=kind == "S")
         elif kind == "P":
@@ -198,14 +219,32 @@ class Recording:
         known = self._calls.get(record.data)
         if known is None:
             name, arguments = record.intrinsic()
-            known = call_of(name, arguments, self.gm_bytes, self._at(record))
+            chain = record.chain()
+            known = call_of(name, arguments, self.gm_bytes, self._position(chain))
+            if "gm" in name:
+                self._chains[record.data] = chain
             if len(self._calls) < _MOST_CALLS:
                 self._calls[record.data] = known
         return known
 
     def _at(self, record: Reader) -> SourcePosition:
-        self.last = self.places.position(record.chain())
+        return self._position(record.chain())
+
+    def _position(self, chain: bytes) -> SourcePosition:
+        self.last = self.places.position(chain)
         return self.last
+
+    def _before_write(self, place: bytes) -> None:
+        """Let other cores run before a place writes to global memory for the first time.
+
+        Those that poll for the write then see that it has not come yet.
+        """
+        scheduler = self.sink.scheduler
+        if place in self._written or scheduler is None:
+            return
+        self._written.add(place)
+        if len(scheduler.tasks) <= _MOST_TOGETHER:
+            scheduler.give_way(self.sink.core)
 
     def _count(self, position: SourcePosition) -> None:
         self.issued += 1
@@ -219,7 +258,8 @@ class Recording:
         if size not in (1, 2, 4, 8, 16, 32, 64):
             raise RecordError("a scalar access has a wrong size")
         data = record.take_bytes(size) if store else b""
-        position = self._at(record)
+        chain = record.chain()
+        position = self._position(chain)
         self._count(position)
         self.polled = 0 if store else self.polled + 1
         if self.polled >= _POLLS and self.sink.scheduler is not None:
@@ -227,6 +267,9 @@ class Recording:
             self.sink.scheduler.give_way(self.sink.core)
         space = GM if address >= GM_BASE else "UB"
         self._check(space, address, size, position)
+        if store and space == GM:
+            self._before_write(chain)
+        first = len(self.sink.core.instructions)
         word = min(size, 8)
         dtype = f"uint{8 * word}"
         loaded = b""
@@ -237,6 +280,8 @@ class Recording:
                 self.sink.store(place, value, position)
             else:
                 loaded += int(self.sink.load(place, position)).to_bytes(word, "little")
+        if space == GM:
+            self.polls.note(self.sink.core, first, chain, record.data)
         if not store:
             process.reply(loaded)
 

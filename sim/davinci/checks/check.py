@@ -18,7 +18,7 @@ import numpy as np
 
 from vitruvian.common.compiling import fitting
 from vitruvian.sim.davinci.checks.compiled import Ordering, clocks
-from vitruvian.sim.davinci.checks.flags import flag_findings
+from vitruvian.sim.davinci.checks.flags import cross_flag_findings, flag_findings
 from vitruvian.sim.davinci.checks.hazards import chains, open_queues, register_findings
 from vitruvian.sim.davinci.checks.memory import memory_findings
 from vitruvian.sim.davinci.checks.naming import Numbers
@@ -52,7 +52,8 @@ def check(program: Program, *, strict: bool = False) -> list[Finding]:
     Parameters
     ----------
     strict : bool
-        If True, report hazards also in queues that the chip interlocks.
+        If True, report hazards also in queues that the chip interlocks, and flags that are set
+        again before the wait in between has come.
     """
     lowered, streams = lower(program)
     return check_lowered(program, lowered, streams, strict=strict)
@@ -75,7 +76,8 @@ def check_lowered(
     chip : Chip, optional
         The chip whose interlocks count, by default the one that the program was built for.
     strict : bool
-        If True, report hazards also in queues that the chip interlocks.
+        If True, report hazards also in queues that the chip interlocks, and flags that are set
+        again before the wait in between has come.
     """
     numbers = Numbers(lowered, streams)
     findings = list(operand_findings(program, streams, numbers))
@@ -106,7 +108,10 @@ def check_lowered(
         open_=open_queues(program.chip if chip is None else chip, streams, strict),
         chain=chains(lowered, numbers),
     )
-    findings += flag_findings(lowered, numbers, ordering)
+    # The public sources for this rule are of chips with Cube cores of their own.
+    keeps = not strict and any(Unit.FIX in kind.units for kind in program.chip.kinds.values())
+    findings += flag_findings(lowered, numbers, ordering, keeps=keeps)
+    findings += cross_flag_findings(numbers, program.chip)
     findings += register_findings(numbers, ordering)
     findings += memory_findings(program, streams, numbers, ordering, order)
     return findings

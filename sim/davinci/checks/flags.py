@@ -1,20 +1,35 @@
-"""Checks of flags: a flag that is set twice, and a flag that is still set at the end."""
+"""Checks of flags: a flag that is set twice, and a flag that is still set at the end.
 
-from collections import defaultdict
+References
+----------
+Decision 0057 says when a flag may be set again.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
 
 from vitruvian.sim.davinci.checks.compiled import Ordering
 from vitruvian.sim.davinci.checks.naming import Numbers
+from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.isa.instruction import Kind, Position
 from vitruvian.sim.davinci.report.report import Finding
 from vitruvian.sim.davinci.timing.lowering import Lowered
 from vitruvian.sim.davinci.timing.predecessors import predecessors
 
 
-def flag_findings(lowered: Lowered, numbers: Numbers, ordering: Ordering) -> Iterator[Finding]:
-    """Find flags that can be set again before a wait for the previous set, or that stay set."""
+def flag_findings(
+    lowered: Lowered, numbers: Numbers, ordering: Ordering, *, keeps: bool = False
+) -> Iterator[Finding]:
+    """Find flags that can be set again before a wait for the previous set, or that stay set.
+
+    Parameters
+    ----------
+    keeps : bool
+        If True, a set is not lost while the wait for the one before is still to come: it is enough
+        that the wait stands between the two in the program.
+    """
     sets: dict[tuple, list[int]] = defaultdict(list)
     waits: dict[tuple, list[int]] = defaultdict(list)
     for i in np.flatnonzero((lowered.kind == Kind.SET) | (lowered.kind == Kind.WAIT)).tolist():
@@ -29,7 +44,7 @@ def flag_findings(lowered: Lowered, numbers: Numbers, ordering: Ordering) -> Ite
     for key, mine in sets.items():
         for n in range(1, len(mine)):
             wait = waits[key][n - 1] if n <= len(waits[key]) else None
-            if wait is not None and ordering.before(wait, mine[n]):
+            if wait is not None and ((keeps and wait < mine[n]) or ordering.before(wait, mine[n])):
                 continue
             at = tuple(numbers.flat[i].position for i in (mine[n - 1], mine[n]))
             if at in seen or (wait is not None and instant.by(wait, mine[n])):
@@ -46,6 +61,39 @@ def flag_findings(lowered: Lowered, numbers: Numbers, ordering: Ordering) -> Ite
             left.add(numbers.flat[last].position)
             text = f"flag: {numbers.text(last)} is still set when the kernel ends; wait_flag"
             yield Finding("flag", f"{text}{str(numbers.flat[last])[8:]} is missing", (last,))
+
+
+def cross_flag_findings(numbers: Numbers, chip: Chip) -> Iterator[Finding]:
+    """Find flags between cores that a core has not waited for when the kernel ends."""
+    sets: dict[tuple, list[int]] = defaultdict(list)
+    waits: Counter[tuple] = Counter()
+    for i, instr in enumerate(numbers.flat):
+        if instr.op in ("cross_set", "cross_wait") and instr.fields["mode"] != "seen":
+            key = (numbers.core(i), instr.fields["mode"], instr.fields["register"])
+            if instr.op == "cross_set":
+                sets[key].append(i)
+            else:
+                waits[key] += 1
+    seen: set[Position] = set()
+    for (core, mode, register), mine in sets.items():
+        last = mine[-1]
+        for other in _receivers(numbers, chip, core, mode):
+            if waits[other, mode, register] < len(mine) and numbers.flat[last].position not in seen:
+                seen.add(numbers.flat[last].position)
+                text = f"flag: {numbers.text(last)} is still set when the kernel ends"
+                text += f"; cross_wait{str(numbers.flat[last])[9:]} of {numbers.streams[other]}"
+                yield Finding("flag", f"{text} is missing", (last,))
+
+
+def _receivers(numbers: Numbers, chip: Chip, core: int, mode: str) -> list[int]:
+    """Return the cores that must wait for a flag of a core, as ``lowering`` pairs them."""
+    cores = numbers.streams
+    mine = cores[core]
+    groups = [c.index // chip.kind(c.kind).per_group for c in cores]
+    if mode == "kind":
+        return [n for n, c in enumerate(cores) if c.kind == mine.kind]
+    near = [n for n in range(len(cores)) if groups[n] == groups[core]]
+    return [n for n in near if (cores[n].kind == mine.kind) == (mode == "group")]
 
 
 class _Instant:

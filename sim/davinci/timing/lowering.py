@@ -163,13 +163,17 @@ class QueueNeeds:
         partners : mapping of ("mode kind", index) to cores
             The cores whose cross_set a core's cross_wait waits for; see ``_partners``.
         """
+        seen = {flag[3]: flag for flag in self.sets if flag[2] == "seen"}
         for flag, waits in self.waits.items():
             if len(flag) == 5:  # a flag between two units of one core
                 sources = [flag]
             else:
                 kind, index, mode, register = flag
-                cores = partners[f"{mode} {kind}", index]
-                sources = [(*core, mode, register) for core in cores]
+                if mode == "seen":  # a poll has seen what the only core with this set has written
+                    sources = [seen[register]] if register in seen else []
+                else:
+                    cores = partners[f"{mode} {kind}", index]
+                    sources = [(*core, mode, register) for core in cores]
             candidates = [self.sets.get(source, ()) for source in sources]
             # A wait of a core without partners never ends, either.
             # Eq. 2.3: the n-th wait needs the n-th set, wherever the two stand in the program.

@@ -11,6 +11,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.semantics import Functional
 
+from .branches import ScalarReads
 from .compile import NativeKernel
 from .places import Places
 from .polling import Polls
@@ -32,6 +33,7 @@ def build(
     blocks: int = 1,
     limit: int = 1_000_000,
     seconds: int = SECONDS,
+    reads: ScalarReads | None = None,
 ) -> tuple[Program, Functional]:
     """Run compiled kernels and build a program from the intrinsics that they record.
 
@@ -53,6 +55,8 @@ def build(
         The most intrinsics and scalar accesses of each core.
     seconds : int
         The most seconds of CPU time of each core's kernel.
+    reads : ScalarReads, optional
+        Receives the scalar reads, and may answer other values; see ``branches``.
 
     Returns
     -------
@@ -87,11 +91,13 @@ def build(
                 sink = NativeSink(core, functional, scheduler)
                 block, sub = divmod(index, per)
                 ids = (block, blocks, sub, per, program.gm_bytes)
-                recording = Recording(kernel, sink, place, limit, seconds, polls)
+                recording = Recording(kernel, sink, place, limit, seconds, polls, reads)
                 task = partial(_run, recording, ids, values, release=mixed or rounds)
                 tasks.append((core, task))
         scheduler.run(tasks)
         polls.order(program)
+        if reads is not None:
+            reads.polls = polls.places
         for place in places:
             program.calls |= place.calls()
     finally:

@@ -17,6 +17,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 from vitruvian.sim.davinci.program.program import Program
 from vitruvian.sim.davinci.semantics import Functional
 
+from .branches import Rerun, ScalarReads
 from .build import SECONDS, START
 from .compile import NativeKernel
 from .places import Places
@@ -31,6 +32,10 @@ _MOST_BYTES = 1 << 32
 
 #: Alignment of tensors in global memory, as in ``Program.tensor``.
 _ALIGN = 512
+
+
+#: What becomes of a launch; see ``run_host``.
+Finish = Callable[[Program, Functional], Mapping[str, np.ndarray]]
 
 
 @dataclass
@@ -165,12 +170,13 @@ class _HostProcess:
 def run_host(
     kernels: Mapping[str, NativeKernel],
     chip: Chip,
-    finish: Callable[[Program, Functional], Mapping[str, np.ndarray]],
+    finish: Finish,
     *,
     folder: str = ".",
     limit: int = 1_000_000,
     seconds: int = SECONDS,
     tell: Callable[[str], object] | None = None,
+    rerun: Callable[[Rerun], object] | None = None,
 ) -> int:
     """Run a host program, and build a program for each of its launches.
 
@@ -189,6 +195,8 @@ def run_host(
         As for ``build``.
     tell : callable, optional
         Receives what the host program prints after its last launch.
+    rerun : callable, optional
+        Receives, before ``finish``, a way to run the launch again; see ``branches``.
 
     Returns
     -------
@@ -221,7 +229,7 @@ def run_host(
                 if tell is not None and hosts[0].prints:
                     tell("".join(hosts[0].prints))
                 return launches
-            _launch(hosts, found, memory, chip, finish, limit)
+            _launch(hosts, found, memory, chip, finish, limit, rerun)
             launches += 1
     finally:
         for host in hosts:
@@ -242,8 +250,9 @@ def _launch(
     found: list[tuple[int, str, SourcePosition]],
     memory: _DeviceMemory,
     chip: Chip,
-    finish: Callable[[Program, Functional], Mapping[str, np.ndarray]],
+    finish: Finish,
     limit: int,
+    rerun: Callable[[Rerun], object] | None,
 ) -> None:
     """Run the blocks of a launch on every kind of core, and simulate them."""
     blocks, name, position = found[0]
@@ -251,9 +260,36 @@ def _launch(
         raise CceError(position, "the program must launch the same for all kinds of cores")
     if not 1 <= blocks <= 65535:
         raise CceError(position, f"a launch must have 1 to 65535 blocks, not {blocks}")
-    program = Program(chip, name, blocks=blocks)
-    program.prints += [("host", text) for text in hosts[0].prints]
+    reads = ScalarReads()
+    program, functional = _recorded(hosts, found[0], memory, chip, limit, reads)
+    program.prints[:0] = [("host", text) for text in hosts[0].prints]
     hosts[0].prints.clear()
+
+    def again(other: ScalarReads) -> Program:
+        return _recorded(hosts, found[0], memory, chip, limit, other)[0]
+
+    if rerun is not None:
+        rerun(Rerun(again, reads))
+    arrays = finish(program, functional)
+    for host in hosts:
+        host.process.reply(START.pack(0, 0, 0, 0, 0) + bytes(8))
+    for name, array in arrays.items():
+        number = int(name.removeprefix("gm"))
+        memory.arrays[number][:] = array.view(np.uint8).ravel()
+        memory.written[number] = True
+
+
+def _recorded(
+    hosts: list[_HostProcess],
+    found: tuple[int, str, SourcePosition],
+    memory: _DeviceMemory,
+    chip: Chip,
+    limit: int,
+    reads: ScalarReads,
+) -> tuple[Program, Functional]:
+    """Return the program of a launch, and the memories after it."""
+    blocks, name, position = found
+    program = Program(chip, name, blocks=blocks)
     for number, array in enumerate(memory.arrays):
         data = array if memory.written[number] else None
         program.tensor(f"gm{number}", array.shape, "uint8", data)
@@ -265,20 +301,17 @@ def _launch(
         for index in range(blocks * per):
             core = program.core(index, host.kernel.kind)
             sink = NativeSink(core, functional, scheduler)
-            recording = Recording(host.kernel, sink, host.places, limit, host.seconds, polls)
+            recording = Recording(host.kernel, sink, host.places, limit, host.seconds, polls, reads)
             recording.last = position
             block, sub = divmod(index, per)
             ids = (block, blocks, sub, per, memory.bytes)
             tasks.append((core, partial(_run_block, host, recording, ids)))
     scheduler.run(tasks)
     polls.order(program)
+    reads.polls = polls.places
     for host in hosts:
         program.calls |= host.places.calls()
-        host.process.reply(START.pack(0, 0, 0, 0, 0) + bytes(8))
-    for name, array in finish(program, functional).items():
-        number = int(name.removeprefix("gm"))
-        memory.arrays[number][:] = array.view(np.uint8).ravel()
-        memory.written[number] = True
+    return program, functional
 
 
 def _run_block(host: _HostProcess, recording: Recording, ids: tuple[int, ...]) -> None:

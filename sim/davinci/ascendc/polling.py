@@ -52,10 +52,17 @@ _Write = tuple[Core, int]
 
 
 class Polls:
-    """The accesses of all cores to global memory, in the order in which they were carried out."""
+    """The accesses of all cores to global memory, in the order in which they were carried out.
+
+    Attributes
+    ----------
+    places : set of bytes
+        The chains of calls of the places that poll, after ``order``.
+    """
 
     def __init__(self) -> None:
         self.accesses: list[_Access] = []
+        self.places: set[bytes] = set()
 
     def note(self, core: Core, first: int, place: bytes, content: bytes) -> None:
         """Add a core's instructions from index ``first`` on."""
@@ -75,7 +82,7 @@ class Polls:
             return 0
         reads = self._candidates()
         seen = self._seen(reads)
-        places = self._places(reads, seen)
+        places = self.places = self._places(reads, seen)
         sets: dict[_Write, int] = {}
         waits: dict[Core, dict[int, list[int]]] = defaultdict(dict)
         known: dict[Core, set[_Write]] = defaultdict(set)

@@ -13,6 +13,7 @@ from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.chip.model import GM
 
+from .branches import ScalarRead, ScalarReads
 from .calls import call_of
 from .compile import NativeKernel
 from .header import TYPES
@@ -73,6 +74,8 @@ class Recording:
         The most seconds of CPU time.
     polls : Polls
         Receives the accesses to global memory.
+    reads : ScalarReads, optional
+        Receives the scalar reads, and may answer other values.
     """
 
     def __init__(
@@ -83,9 +86,10 @@ class Recording:
         limit: int,
         seconds: int,
         polls: Polls,
+        reads: ScalarReads | None = None,
     ):
         self.kernel, self.sink, self.places = kernel, sink, places
-        self.limit, self.seconds, self.polls = limit, seconds, polls
+        self.limit, self.seconds, self.polls, self.reads = limit, seconds, polls, reads
         self.issued = 0
         self._calls: dict[bytes, IntrinsicCall] = {}
         self._chains: dict[bytes, bytes] = {}  # of intrinsics on global memory, by record
@@ -283,7 +287,19 @@ class Recording:
         if space == GM:
             self.polls.note(self.sink.core, first, chain, record.data)
         if not store:
-            process.reply(loaded)
+            process.reply(self._answer_read(chain, position, space, address, loaded))
+
+    def _answer_read(
+        self, chain: bytes, position: SourcePosition, space: str, address: int, loaded: bytes
+    ) -> bytes:
+        """Return what the kernel gets for what a scalar access has loaded."""
+        if self.reads is None or len(loaded) > 8:
+            return loaded
+        value = int.from_bytes(loaded, "little")
+        place = address - GM_BASE if space == GM else address
+        read = ScalarRead(position, space, place, len(loaded), value)
+        answer = self.reads.answer((self.kernel.kind, chain), read)
+        return answer.to_bytes(len(loaded), "little")
 
     def _check(self, space: str, address: int, size: int, position: SourcePosition) -> None:
         buffers = self.sink.core.kind.buffers

@@ -275,12 +275,18 @@ def _unknown(
     for a, segment, whole in unknown.tolist():
         i = space.number[a]
         instr = numbers.flat[i]
-        if instr.position in seen:
+        if instr.position in seen or _clears(instr):
             continue
         seen.add(instr.position)
         where = f"{spans[space.span[a]].buffer}[{edges[segment]}:{edges[segment + 1]}]"
         text = f"uninitialised: {numbers.text(i)} reads {where}, which nothing has written"
         yield Finding("uninitialised", text, (i,)), bool(whole)
+
+
+def _clears(instr: Instruction) -> bool:
+    """Return True for a product of integers by 0, which does not depend on what it reads."""
+    f = instr.fields
+    return instr.op == "vmuls" and f["scalar"] == 0 and is_integer(instr.operands["src"].dtype)
 
 
 def _shown(

@@ -4,6 +4,9 @@ The vendor's manual allows two cases: the destination is disjoint from a source,
 A source may then not be the destination of an earlier repeat of the same instruction. The exception
 is a sum (or product, maximum, …) of all repeats: dst and src1 are the same, with repeat stride 0.
 
+The vendor's library also lets results that are smaller than their source begin where it begins, so
+that no repeat writes what a later one reads: comparisons, reductions and gathers by a pattern.
+
 References
 ----------
 Decision 0018 has the public sources.
@@ -19,6 +22,8 @@ from vitruvian.sim.davinci.semantics.lanes import independent
 
 #: Instructions that may combine all repeats in one place.
 _ACCUMULATE = frozenset("vadd vsub vmul vmax vmin vand vor".split())
+
+_REPEAT = "_repeat_stride"
 
 
 def overlapping(instr: Instruction) -> str:
@@ -44,6 +49,8 @@ def overlapping(instr: Instruction) -> str:
         common = read.overlap(write)
         if common is None or read in instr.writes:
             continue
+        if _shrinks(instr, read):
+            continue
         others = [r for r in instr.reads if r.buffer == read.buffer and r not in instr.writes]
         if not _equal(others, instr.writes):
             return (
@@ -54,6 +61,22 @@ def overlapping(instr: Instruction) -> str:
     if op is not None and op.form.lanewise and instr.fields.get("repeat", 1) > 1:
         return _between_repeats(instr, op.reads_dst)
     return ""
+
+
+def _shrinks(instr: Instruction, read: Span) -> bool:
+    """Return True if the results begin where a source does, and no repeat overtakes its reads."""
+    f, dst = instr.fields, instr.operands.get("dst")
+    if dst is None or read.first != dst.offset:
+        return False
+    steps = [32 * f[name] for name in f if name.startswith("src") and name.endswith(_REPEAT)]
+    if instr.op in ("vcmpv", "vcmpvs"):
+        sources = [view for name, view in instr.operands.items() if name != "dst"]
+        step = lanes_of(*sources) // 8
+    elif instr.op == "vreduce":
+        step = 256
+    else:
+        step = f.get("dst_repeat_bytes", -1)
+    return step >= 0 and bool(steps) and (f.get("repeat") == 1 or all(step <= s for s in steps))
 
 
 def _equal(reads: list[Span], writes: tuple[Span, ...]) -> bool:

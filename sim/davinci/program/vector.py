@@ -330,6 +330,7 @@ class Vector(Builder):
         repeat: int | None = None,
         mask: int = ALL,
         strides: Strides | None = None,
+        scalar: float | None = None,
     ) -> list[Instruction]:
         """Set dst to src0 where the bit of the lane is set, else to src1.
 
@@ -340,20 +341,26 @@ class Vector(Builder):
             them, the bits are those of the mask register, which ``vcmp`` wrote.
         repeat, mask, strides
             As ``vector`` takes them.
+        scalar : float, optional
+            With ``bits``: a scalar in a register, which takes the place of src1.
 
         Raises
         ------
         ProgramError
             As for ``vector``.
         """
-        views = {"dst": dst, "src0": src0, "src1": src1}
+        views, fields = {"dst": dst, "src0": src0, "src1": src1}, {}
+        if scalar is not None:
+            views["src1"], fields = src0, {"scalar": scalar}  # src0 is read twice
+            strides = {**(strides or {}), "src1": (strides or {}).get("src0", (1, 8))}
         instructions = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
         if bits is not None:
             if len(instructions) != 1:
                 self.fail("vsel with bits in memory must be one instruction, with a repeat")
             nbytes = instructions[0].fields["repeat"] * lanes_of(dst, src0) // 8
             reads = (*instructions[0].reads, Span(bits.buffer, bits.offset, nbytes))
-            instructions = [replace(instructions[0], operands={**views, "bits": bits}, reads=reads)]
+            operands, fields = {**views, "bits": bits}, {**instructions[0].fields, **fields}
+            instructions = [replace(instructions[0], operands=operands, reads=reads, fields=fields)]
         return [self.append(instr) for instr in instructions]
 
     # Reductions.

@@ -190,12 +190,12 @@ def _vsel(memory: Memory, instr: Instruction) -> None:
     data = memory.at(instr.operands["bits"], (f["repeat"], size), (size, 1), "uint8")
     bits = vector.unpack_bits(data, lanes)
     inner = {name: view for name, view in instr.operands.items() if name != "bits"}
-    pairs = iter(bits)
+    pairs, scalar = iter(bits), f.get("scalar")
 
     def choose(a, b):
         # All repeats at once, or one by one if they overlap.
         now = bits if len(a) == len(bits) else next(pairs)
-        return vector.select(now, a, b)
+        return vector.select(now, a, b if scalar is None else np.full_like(a, scalar))
 
     _by_lanes(memory, replace(instr, operands=inner), ("src0", "src1"), choose)
 

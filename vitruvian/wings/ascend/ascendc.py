@@ -2,13 +2,15 @@
 
 import argparse
 import os
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vitruvian.cli import write_json
 from vitruvian.commands.options import add_json, add_seed, at_least
 from vitruvian.common.errors import UserError
 from vitruvian.common.progress import Progress
-from vitruvian.common.validate import one_of
+from vitruvian.common.validate import one_of, printable
 from vitruvian.wings.ascend.cce import (
     add_expectations,
     add_launch_options,
@@ -24,6 +26,7 @@ from vitruvian.wings.ascend.davinci import (
     run_text,
     show_report,
     simulated,
+    synchronise,
     tell_compiling,
 )
 from vitruvian.wings.ascend.report_options import add_pictures, add_strict
@@ -31,6 +34,8 @@ from vitruvian.wings.ascend.report_options import add_pictures, add_strict
 if TYPE_CHECKING:
     from vitruvian.sim.davinci import Chip, Program
     from vitruvian.sim.davinci.ascendc import NativeKernel
+    from vitruvian.sim.davinci.ascendc.branches import Rerun
+    from vitruvian.sim.davinci.report.report import Finding
 
 _DESCRIPTION = """Compile a kernel in AscendC with g++, run it on the simulated cores of a chip, and
 print its time, the findings of the checks, its own output, and the first values of its arrays. This
@@ -87,6 +92,15 @@ def register(name: str, commands: Any) -> None:
         metavar="S",
         help="Stop the kernel of a core after S seconds of CPU time (default: %(default)s).",
     )
+    parser.add_argument(
+        "--branches",
+        type=at_least(0, 100_000),
+        default=0,
+        metavar="N",
+        help="Run the kernel up to N more times with other values of what it reads by scalar "
+        "accesses, so that it takes the other sides of its branches, and check the order of these "
+        "runs (default: %(default)s).",
+    )
     add_launch_options(parser)
     parser.add_argument(
         "--cube",
@@ -137,6 +151,26 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
         ]
 
 
+def _look_further(options: argparse.Namespace, rerun: "Rerun") -> None:
+    """Let ``simulated`` run the kernel again for ``--branches``."""
+    from vitruvian.sim.davinci.ascendc.branches import other_sides
+    from vitruvian.sim.davinci.checks.check import check
+
+    def checked(program: "Program") -> "list[Finding]":
+        synchronise(options, program)
+        return check(program, strict=options.strict)
+
+    def further(program: "Program", known: "list[Finding]") -> "list[Finding]":
+        with Progress("running other branches", lines=False, counts=False, after_s=2.0):
+            done = other_sides(rerun, checked, program, known, runs=options.branches)
+        print(f"--branches: {done.runs} of {done.possible} other runs made", file=sys.stderr)
+        for line in done.failed:
+            print(f"--branches: {printable(line)}", file=sys.stderr)
+        return done.findings
+
+    options.further = further
+
+
 def _run_host(options: argparse.Namespace) -> int:
     """Run a host program, and print the report of each launch."""
     from vitruvian.sim.davinci import Deadlock, load_chip
@@ -155,8 +189,11 @@ def _run_host(options: argparse.Namespace) -> int:
     try:
         compiled = _compiled(options, chip := load_chip(options.chip))
         # The limit is a tenth of the steps, as for CCE C.
-        limits = {"limit": max(options.steps // 10, 10_000), "seconds": options.seconds}
+        limits: dict[str, Any] = {"limit": max(options.steps // 10, 10_000)}
+        limits["seconds"] = options.seconds
         kernels = {each.kind: each for each in compiled}
+        if options.branches:
+            limits["rerun"] = partial(_look_further, options)
         count = run_host(kernels, chip, finish, tell=_show_host, **limits)
     except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
@@ -169,8 +206,6 @@ def _run_host(options: argparse.Namespace) -> int:
 
 def _show_host(text: str) -> None:
     """Print what the host program has printed after its last launch."""
-    from vitruvian.common.validate import printable
-
     print("host:")
     for line in text.rstrip("\n").split("\n"):
         print(f"  {printable(line)}")
@@ -180,6 +215,7 @@ def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]
     """Return the program of the kernel, and the arrays that it is compared with."""
     from vitruvian.sim.davinci import Deadlock, load_chip
     from vitruvian.sim.davinci.ascendc import build
+    from vitruvian.sim.davinci.ascendc.branches import Rerun, ScalarReads
 
     try:
         compiled = _compiled(options, chip := load_chip(options.chip))
@@ -191,7 +227,11 @@ def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]
         limits = {"limit": max(options.steps // 10, 10_000), "seconds": options.seconds}
         with Progress(f"running {kernel.name}", lines=False, counts=False, after_s=2.0):
             kernels = {each.kind: each for each in compiled}
-            program, _ = build(kernels, chip, arguments, blocks=options.blocks, **limits)
+            reads = ScalarReads()
+            record = partial(build, kernels, chip, arguments, blocks=options.blocks, **limits)
+            program, _ = record(reads=reads)
+        if options.branches:
+            _look_further(options, Rerun(lambda other: record(reads=other)[0], reads))
     except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None
     return program, expected

@@ -244,18 +244,33 @@ def simulated(options: argparse.Namespace, program: Any) -> "Report":
     if options.core:
         cube = core_product_of(options)
     if options.auto_sync:
-        from vitruvian.sim.davinci.checks.autosync import insert_barriers, insert_scalar_flags
-
         with _progress("inserting barriers"):
-            count = insert_barriers(program)
+            count, flags = synchronise(options, program)
         barriers = "barrier" if count == 1 else "barriers"
         print(f"--auto-sync: {count:,} {barriers} of V inserted", file=sys.stderr)
-        if getattr(options, "scalar_flags", False):
-            flags = insert_scalar_flags(program)
+        if flags is not None:
             print(f"--auto-sync: {flags:,} flags before scalar accesses", file=sys.stderr)
     with _progress("simulating") as progress:
-        checks = not options.no_checks
-        return simulate(program, cube=cube, checks=checks, strict=options.strict, progress=progress)
+        settings = {"checks": not options.no_checks, "strict": options.strict}
+        report = simulate(program, cube=cube, progress=progress, **settings)
+    further = getattr(options, "further", None)
+    if further is not None:  # other runs of the kernel
+        report.findings += further(program, report.findings)
+    return report
+
+
+def synchronise(options: argparse.Namespace, program: Any) -> tuple[int, int | None]:
+    """Insert what the device's compiler does, and return the numbers of barriers and flags.
+
+    Without ``--auto-sync``, the program stays as it is; the number of flags is None for commands
+    that have none.
+    """
+    if not options.auto_sync:
+        return 0, None
+    from vitruvian.sim.davinci.checks.autosync import insert_barriers, insert_scalar_flags
+
+    count = insert_barriers(program)
+    return count, insert_scalar_flags(program) if getattr(options, "scalar_flags", False) else None
 
 
 def _progress(task: str) -> Progress:

@@ -38,6 +38,8 @@ class SinkContext:
         The vector address registers.
     compared : Address or None
         Address from which set_cmpmask loaded the register of comparisons; None after a comparison.
+    held : bytes
+        The first four bytes that it loaded; empty if the data are unknown.
     unit_flags : (frozenset, frozenset) of (int, int)
         Bytes of L0C that instructions of M and of FIX with a unit flag have used since the other
         unit waited for them.
@@ -52,6 +54,7 @@ class SinkContext:
         self.atomic = ("", "add")
         self.addresses: dict[int, tuple[int, ...]] = {}
         self.compared: Address | None = None
+        self.held = b""
         self.unit_flags: tuple[frozenset[tuple[int, int]], ...] = (frozenset(), frozenset())
         self.version = 0
 

@@ -5,6 +5,7 @@ carries them out at once, so that a kernel can read its data.
 """
 
 import struct
+from contextlib import suppress
 
 import numpy as np
 
@@ -111,6 +112,7 @@ class ProgramSink(SinkContext):
             self.counting,
             self.atomic,
             self.compared,
+            self.held,
             self.version,
             self.unit_flags,
         )
@@ -195,7 +197,7 @@ class ProgramSink(SinkContext):
         elif name.startswith("set_atomic_"):
             self._atomic(name.removeprefix("set_atomic_"))
         elif name == "set_cmpmask":
-            self.compared = a["src"]
+            self._load_compared(a["src"])
         elif name == "ffts_cross_core_sync":
             self._cross_set(call)
             return
@@ -211,6 +213,14 @@ class ProgramSink(SinkContext):
             self.core.set_mask(self.mask, self.counting)
         else:
             self.core.set_control(name, next(iter(a.values()), None))
+
+    def _load_compared(self, source: Address) -> None:
+        """Load the register of comparisons; a later write to its source does not change it."""
+        self.compared, self.held = source, b""
+        if self.functional is not None:
+            memory = self.functional.memory(self.core)
+            with suppress(IndexError):  # the check of bounds reports the instruction that reads it
+                self.held = memory.elements(self.view(source, (4,), "uint8")).tobytes()
 
     def _atomic(self, what: str) -> None:
         dtypes = {"f32": "fp32", "f16": "fp16", "s32": "int32", "s16": "int16", "s8": "int8"}

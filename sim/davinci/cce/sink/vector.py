@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS, VECTOR_INTRINSICS
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
@@ -196,11 +198,22 @@ def _select_scalar(sink: SinkContext, call: IntrinsicCall) -> None:
     views, strides = _operands(sink, call, ["dst", "src0"])
     views["src1"], strides["src1"] = sink.view(sink.compared, (), a["src0"].dtype), (0, 0)
     lanes = lanes_of(*views.values())
+    scalar = _overwritten(sink, views["src1"])
+    sink.version += 1  # the next time, the register's source may have other data
     for first, repeat, mask in _pieces(sink, call, lanes):
         moved = [_moved(v, first, strides[n][1]) for n, v in views.items()]
         place = a["src1"]._replace(address=a["src1"].address + first * lanes // 8)
         bits = sink.view(place, (repeat * lanes // 8,), "uint8")
-        sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides)
+        sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides, scalar=scalar)
+
+
+def _overwritten(sink: SinkContext, view: View) -> float | None:
+    """Return the scalar in the register of comparisons if its place has other data by now."""
+    if sink.functional is None or not sink.held:
+        return None
+    held = np.frombuffer(sink.held[: view.itemsize], DTYPES[view.dtype])
+    now = sink.functional.memory(sink.core).elements(view).tobytes()
+    return None if now[: view.itemsize] == held.tobytes() else float(held[0])
 
 
 def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:

@@ -23,8 +23,12 @@ def ahead(chip, kind):
 
 @pytest.mark.parametrize(
     ("chip", "kind", "strict", "count"),
-    [("ascend910b", "cube", False, 0), ("ascend910b", "cube", True, 1), ("ascend910", "aicore", False, 1)],
-)  # fmt: skip
+    [
+        ("ascend910b", "cube", False, 0),
+        ("ascend910b", "cube", True, 1),
+        ("ascend910", "aicore", False, 1),
+    ],
+)
 def test_a_flag_set_again_before_its_wait_has_come(chip, kind, strict, count):
     found = flagged(ahead(chip, kind), strict=strict)
     assert len(found) == count and all("can be set again before wait_flag" in f for f in found)

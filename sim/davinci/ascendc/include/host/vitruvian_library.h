@@ -1,5 +1,6 @@
 // What the headers of AscendC expect besides intrinsics, for a clone of the library.
 #pragma once
+#include "securec.h"
 #include <cstdint>
 
 #define __simd_callee__

@@ -338,6 +338,7 @@ GRAMMARS = (
             "--chip": _CHIPS,
             "--blocks": _NUMBERS,
             "--seconds": _NUMBERS,
+            "--branches": _NUMBERS,
             "--kind": ("vector", "all", "zzz"),
             "--out": _OUTPUTS,
             "--json": _OUTPUTS,

@@ -70,3 +70,34 @@ def test_a_host_program_has_a_report_for_each_launch(capsys, monkeypatch, tmp_pa
     (tmp_path / "k.cpp").write_text("__global__ void k() {}\nint main() {}\n")
     assert main(["ascendc", "k.cpp", "--host", "--run-native"]) == 2
     assert "k.cpp: its main must launch a kernel" in capsys.readouterr().err
+
+
+_HOST = """#include "acl/acl.h"
+#include "SOURCE"
+int main() {
+    uint8_t *x, *y;
+    half data[128] = {half(1)};
+    aclrtMalloc((void **)&x, 256, ACL_MEM_MALLOC_HUGE_FIRST);
+    aclrtMalloc((void **)&y, 256, ACL_MEM_MALLOC_HUGE_FIRST);
+    aclrtMemcpy(x, 256, data, 256, ACL_MEMCPY_HOST_TO_DEVICE);
+    branches<<<1, nullptr, nullptr>>>((__gm__ half *)x, (__gm__ half *)y, 0);
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("host", [False, True])
+def test_the_other_side_of_a_branch(capsys, monkeypatch, tmp_path, root, host):
+    """A barrier that is missing on one side is found, although the data take the other."""
+    file = root / "tests" / "unit" / "sim" / "davinci" / "ascendc" / "kernels" / "branches.cpp"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "host.cpp").write_text(_HOST.replace("SOURCE", str(file)))
+    arguments = ["--arg", "x=zeros:fp16:128", "--arg", "y=zeros:fp16:128", "--arg", "n=0"]
+    words = ["host.cpp", "--host"] if host else [str(file), "--kernel", "branches", *arguments]
+    words = ["ascendc", *words, "--run-native"]
+    assert main(words) == 0
+    assert main([*words, "--branches", "6"]) == 1
+    done = capsys.readouterr()
+    assert "hazard: when the read at" in done.out and "branches.cpp:14 returns 0x" in done.out
+    assert " other runs made" in done.err
+    assert main([*words, "--branches", "6", "-D", "BARRIER"]) == 0

@@ -26,7 +26,7 @@ _IDLE = (Unit.S, Unit.MTE2)
 
 
 @dataclass(frozen=True)
-class _Access:
+class _GlobalAccess:
     """Instructions of a core that access global memory, in the order of their execution.
 
     Attributes
@@ -61,14 +61,14 @@ class Polls:
     """
 
     def __init__(self) -> None:
-        self.accesses: list[_Access] = []
+        self.accesses: list[_GlobalAccess] = []
         self.places: set[bytes] = set()
 
     def note(self, core: Core, first: int, place: bytes, content: bytes) -> None:
         """Add a core's instructions from index ``first`` on."""
         end = len(core.instructions)
         if end > first:
-            self.accesses.append(_Access(core, first, end, place, content))
+            self.accesses.append(_GlobalAccess(core, first, end, place, content))
 
     def order(self, program: Program) -> int:
         """Insert flags between cores for what polls see, and return their number.

@@ -251,7 +251,7 @@ def simulated(options: argparse.Namespace, program: Any) -> "Report":
         if flags is not None:
             print(f"--auto-sync: {flags:,} flags before scalar accesses", file=sys.stderr)
     with _progress("simulating") as progress:
-        settings = {"checks": not options.no_checks, "strict": options.strict}
+        settings: dict[str, Any] = {"checks": not options.no_checks, "strict": options.strict}
         report = simulate(program, cube=cube, progress=progress, **settings)
     further = getattr(options, "further", None)
     if further is not None:  # other runs of the kernel

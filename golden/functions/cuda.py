@@ -119,11 +119,8 @@ def divide_full(a: Numbers, b: Numbers) -> np.ndarray:
     small = np.where(size < np.float32(2.0**-126), np.float32(2.0**24), np.float32(1))
     factor = np.where(size > np.float32(2.0**126), np.float32(0.25), small)
     with np.errstate(all="ignore"):
-        result = (
-            a
-            * factor
-            * compute("rcp.approx.ftz.f32", np.atleast_1d(b * factor)).reshape(np.shape(b))
-        )
+        reciprocal = compute("rcp.approx.ftz.f32", np.atleast_1d(b * factor))
+        result = a * factor * reciprocal.reshape(np.shape(b))
     return np.where(np.isnan(result), _NAN, result)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.fused import Numbers, fused
-from vitruvian.golden.functions.mufu import compute
+from vitruvian.golden.functions.mufu import CHUNK, compute
 
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
@@ -168,6 +168,10 @@ def cuda(function: str, x: np.ndarray) -> np.ndarray:
         raise UserError(f"function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
     if x.dtype != np.float32:
         raise TypeError(f"x must be of float32, not {x.dtype}")
+    flat = np.ascontiguousarray(x).reshape(-1)
+    result = np.empty_like(flat)
     with np.errstate(all="ignore"):
-        result = _FUNCTIONS[function](np.atleast_1d(x))
-        return np.where(np.isnan(result), _NAN, result).reshape(x.shape)
+        for start in range(0, flat.size, CHUNK):
+            part = _FUNCTIONS[function](flat[start : start + CHUNK])
+            result[start : start + CHUNK] = np.where(np.isnan(part), _NAN, part)
+    return result.reshape(x.shape)

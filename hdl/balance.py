@@ -17,7 +17,8 @@ from amaranth.hdl import _nir as nir
 from amaranth.hdl._ir import NetlistEmitter
 from amaranth.lib import wiring
 
-from .elaborate import elaborating
+from .elaborate import elaborating, without_collection
+from .quick import sharing
 
 
 class NotAPipeline(ValueError):
@@ -77,7 +78,12 @@ def paths(
     ValueError
         If the component lacks a register, memory or signal that ``state`` or ``enables`` names.
     """
-    counter, sinks = _counted(component, late, ignored, state, enables)
+    with without_collection():
+        return _paths(*_counted(component, late, ignored, state, enables))
+
+
+def _paths(counter: "_Counter", sinks: Mapping[str, list[nir.Net]]) -> dict[str, BalancePath]:
+    """Return the least and the greatest number of registers in front of each output and state."""
     found: dict[str, BalancePath] = {}
     for name, nets in sinks.items():
         counts = [count for count in map(counter.count, nets) if count is not None]
@@ -145,7 +151,7 @@ def _netlist(component: wiring.Component) -> Any:
     those on the paths.
     """
     ports: Any = list(_ports(component))
-    with elaborating():
+    with elaborating(), sharing():
         design = Fragment.get(component, None).prepare(ports=ports)
         netlist: Any = nir.Netlist()
         NetlistEmitter(netlist, design).emit_fragment(design.fragment, None)

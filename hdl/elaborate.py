@@ -87,15 +87,16 @@ def only_described(component: C) -> C:
 @contextmanager
 def elaborating() -> Iterator[None]:
     """Let Amaranth elaborate large components fast while the block runs."""
-    with _without_collection(), _deep_logic(), quick():
+    with without_collection(), _deep_logic(), quick():
         yield
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Disable garbage collection while the block runs.
 
     Elaboration creates millions of small objects, and collections would take a third of its time.
+    They should not be in use at the end of the block, as a collection follows it.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from amaranth.hdl import Fragment, Shape, Signal, Value
@@ -221,6 +222,7 @@ def sweep(unit: Unit, *, every: bool = False) -> list[Variant]:
     """
     found: dict[str, Variant] = {}
     ways: set[frozenset[str]] = set()
+    seen: set[str] = set()
 
     def add(base: Configuration, *, ends: bool) -> None:
         kept = {k: v for k, v in base.items() if k not in _SWEPT}
@@ -228,6 +230,10 @@ def sweep(unit: Unit, *, every: bool = False) -> list[Variant]:
         if not every and depths:
             deepest = _smallest(unit, kept, depths[-1])
             assert deepest is not None
+            signature = _signature(deepest)
+            if signature in seen:
+                return
+            seen.add(signature)
             way = _crossings(deepest)
             if way in ways:
                 return
@@ -253,9 +259,7 @@ def _listed(unit: Unit) -> list[Configuration]:
 
 def _of_own_classes(unit: Unit) -> list[Configuration]:
     """Return a configuration for each class that no configuration in a description builds."""
-    known = {
-        other.component(other.default(c))[0] for other in UNITS.values() for c in _listed(other)
-    }
+    known = _known_classes()
     found: dict[type, Configuration] = {}
     for given in _with_values(unit).values():
         variant = _smallest(unit, given, None)
@@ -264,6 +268,13 @@ def _of_own_classes(unit: Unit) -> list[Configuration]:
         if built not in known:
             found.setdefault(built, given)
     return list(found.values())
+
+
+@cache
+def _known_classes() -> frozenset[type]:
+    """Return the classes that the configurations in the descriptions build."""
+    units = UNITS.values()
+    return frozenset(unit.component(unit.default(c))[0] for unit in units for c in _listed(unit))
 
 
 def _with_values(unit: Unit) -> dict[tuple[str, str], Configuration]:

@@ -3,9 +3,10 @@
 Amaranth 0.5 computes the width of an expression or a layout recursively on every request, and it
 checks the type of every bit of every value. Its expressions are abstract base classes, which
 answer ``isinstance`` in Python. While the block of ``quick`` runs, widths are cached, the check is
-skipped and expressions answer as other classes do. The RTLIL does not change, because expressions
-and layouts are immutable, all bits come from Amaranth itself, and no class is registered as an
-expression without being derived from it; a test compares both texts.
+skipped and expressions answer as other classes do. An expression whose parts change is copied, not
+built anew. The RTLIL does not change, because expressions and layouts are immutable, all bits come
+from Amaranth itself, parts keep their widths, and no class is registered as an expression without
+being derived from it; a test compares both texts.
 """
 
 from abc import ABCMeta
@@ -18,6 +19,14 @@ from amaranth.lib import data
 
 _KNOWN = "_vitruvian_known"
 _NAMES_A_DOMAIN = "_vitruvian_names_a_domain"
+#: The expressions that an expression contains, by its class; others contain none.
+_OPERANDS: dict[Any, Callable[[Any], Sequence[Any]]] = {
+    _ast.Operator: lambda value: value.operands,
+    _ast.Slice: lambda value: [value.value],
+    _ast.Part: lambda value: [value.value, value.offset],
+    _ast.Concat: lambda value: value.parts,
+    _ast.SwitchValue: lambda value: [value.test, *(result for _, result in value.cases)],
+}
 
 
 class _Derived(ABCMeta):
@@ -34,6 +43,9 @@ def quick() -> Iterator[None]:
         (_ast.Operator, "shape", _remembered(_ast.Operator.shape)),
         (_ast.Concat, "shape", _remembered(_ast.Concat.shape)),
         (_nir.Value, "__new__", _new_value),
+        (_xfrm.ValueTransformer, "on_Operator", _copying("_operands", several=True)),
+        (_xfrm.ValueTransformer, "on_Concat", _copying("_parts", several=True)),
+        (_xfrm.ValueTransformer, "on_Slice", _copying("_value", several=False)),
     ]
     for meta in (type(_ast.Const), type(_ast.Signal)):
         changes.append((meta, "__instancecheck__", type.__instancecheck__))
@@ -92,29 +104,14 @@ def sharing() -> Iterator[None]:
 
 def _names_a_domain(value: Any) -> bool:
     """Return True if an expression contains the clock or the reset of a domain."""
-    known = value.__dict__.get(_NAMES_A_DOMAIN)
+    memory = value.__dict__
+    known = memory.get(_NAMES_A_DOMAIN)
     if known is None:
+        operands = _OPERANDS.get(type(value))
         named = isinstance(value, _ast.ClockSignal | _ast.ResetSignal)
-        known = named or any(map(_names_a_domain, _operands(value)))
-        value.__dict__[_NAMES_A_DOMAIN] = known
+        known = named or (operands is not None and any(map(_names_a_domain, operands(value))))
+        memory[_NAMES_A_DOMAIN] = known
     return known
-
-
-def _operands(value: Any) -> Sequence[Any]:
-    """Return the expressions that an expression contains."""
-    match value:
-        case _ast.Operator():
-            return value.operands
-        case _ast.Slice():
-            return [value.value]
-        case _ast.Part():
-            return [value.value, value.offset]
-        case _ast.Concat():
-            return value.parts
-        case _ast.SwitchValue():
-            return [value.test, *(result for _, result in value.cases)]
-        case _:
-            return []
 
 
 def _remembered(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -127,6 +124,24 @@ def _remembered(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return known
 
     return answer
+
+
+def _copying(name: str, *, several: bool) -> Callable[[Any, Any], Any]:
+    """Return a method that transforms an expression's parts, in the attribute ``name``.
+
+    Amaranth builds the expression anew from its parts and checks them. They have their widths
+    still, so that the rest of the expression, with its cached width, can be copied.
+    """
+
+    def transformed(self: Any, value: Any) -> Any:
+        parts = getattr(value, name)
+        result = object.__new__(type(value))
+        own = result.__dict__
+        own.update(value.__dict__)
+        own[name] = tuple(map(self.on_value, parts)) if several else self.on_value(parts)
+        return result
+
+    return transformed
 
 
 def _new_value(cls: type, nets: Any = ()) -> Any:

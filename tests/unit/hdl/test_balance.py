@@ -1,7 +1,9 @@
 """Every path of a pipeline has as many registers as its latency says, and a lost one is noticed."""
 
+from contextlib import nullcontext
+
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +16,7 @@ from vitruvian.flows.formal.balance import (
     sweep,
 )
 from vitruvian.golden.machines.presets import PRESETS
+from vitruvian.hdl import balance
 from vitruvian.hdl.balance import BalancePath, NotAPipeline, paths, signals_on_paths
 from vitruvian.hdl.catalogue import UNITS
 from vitruvian.hdl.catalogue.unit import Variant
@@ -84,6 +87,31 @@ def test_state_must_be_named():
         paths(Toy(), state=["third"])
     with pytest.raises(ValueError, match=r"^enables must name signals, not go$"):
         paths(Toy(), enables=["go"])
+
+
+class Restarted(wiring.Component):
+    """An expression that is used twice, once beside the reset."""
+
+    def __init__(self):
+        super().__init__({"a": In(4), "b": In(4), "d": Out(5), "e": Out(5)})
+
+    def elaborate(self, platform):
+        m = Module()
+        a, b, d, e = (getattr(self, name) for name in "abde")
+        both = (a + b) ^ a
+        m.d.sync += d.eq(Cat(both[:4] & b, ResetSignal()))
+        m.d.comb += e.eq(both)
+        return m
+
+
+@pytest.mark.parametrize(
+    "unit", [Restarted, lambda: Adder(format="fp16", pipeline=2)], ids=["reset", "adder"]
+)
+def test_shared_expressions_have_the_same_paths(monkeypatch, unit):
+    shared = paths(unit())
+    monkeypatch.setattr(balance, "sharing", nullcontext)
+    assert paths(unit()) == shared
+    assert shared["d"] == (BalancePath(1, 1) if unit is Restarted else BalancePath(2, 2))
 
 
 def test_signals_without_influence_are_on_no_path():

@@ -20,9 +20,9 @@ _VECTOR = 16  # bytes that a thread loads at once
 def pytorch_softmax(x: np.ndarray, axis: int = -1, *, log: bool = False) -> np.ndarray:
     """Return the bits of ``torch.softmax`` of a contiguous tensor on an H200.
 
-    The sources are the kernels of PyTorch 2.10 for the order of the sum, CUDA's published bitcode
-    for exp and log, and the measured tables of the approximate function below them. Nothing of the
-    whole was recorded on a GPU.
+    The sources are PyTorch's kernels and their machine code for sm_90 in the wheel of PyTorch 2.14
+    for the order of the sum, CUDA's published bitcode for exp and log, and the measured tables of
+    the approximate function below them. Nothing of the whole was recorded on a GPU.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def _added(x: np.ndarray, places: np.ndarray, *, warps: bool = True) -> np.ndarr
     warps : bool
         If True, the threads of each warp halve first, and then the warps.
     """
-    # The compiler fuses the last product of expf with this addition. Both round alike unless the
-    # product is subnormal, which no sum from 1 on shows.
+    # In the kernels of blocks the last product of expf is fused with this addition. Both round
+    # alike unless the product is subnormal, which no sum from 1 on shows.
     nothing = np.zeros((len(x), 1), np.float32)  # at place −1; the sums are not negative
     padded = np.concatenate([x, nothing], axis=1)
     held = np.zeros((len(x), places.shape[1]), np.float32)

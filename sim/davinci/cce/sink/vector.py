@@ -71,17 +71,39 @@ def _operands(
 def _elements(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     names = [n for n in ("dst", "src", "src0", "src1") if n in call.arguments]
     views, strides = _operands(sink, call, names, bitwise=op.bitwise)
-    if call.name == "vcopy":  # the instruction is vor, of the source with itself
-        views = {"dst": views["dst"], "src0": views["src"], "src1": views["src"]}
-        strides = {"dst": strides["dst"], "src0": strides["src"], "src1": strides["src"]}
     fields = _fields(sink, call, op)
-    lanes = lanes_of(*views.values())
-    # vcopy has a lane for each element of the pointers' type.
-    wide = call.name == "vcopy" and DTYPES[call.arguments["dst"].dtype].itemsize == 4
-    for first, repeat, mask in _pieces(sink, call, lanes // 2 if wide else lanes):
-        mask = _doubled(mask) if wide else mask
+    if call.name == "vcopy":
+        _copy(sink, call, op, views, strides)
+        return
+    for first, repeat, mask in _pieces(sink, call, lanes_of(*views.values())):
         moved = {n: _moved(v, first, strides[n][1]) for n, v in views.items()}
         sink.core.vector(op.name, moved, repeat=repeat, mask=mask, strides=strides, **fields)
+
+
+def _copy(
+    sink: SinkContext,
+    call: IntrinsicCall,
+    op: VectorOp,
+    views: dict[str, View],
+    strides: dict[str, tuple[int, int]],
+) -> None:
+    """Append vcopy, which is vor of the source with itself, with a lane for each element.
+
+    In counting mode, the mask is the number of elements of each repeat, which go on with the block
+    stride, and the number of repeats is that of the intrinsic.
+    """
+    views = {"dst": views["dst"], "src0": views["src"], "src1": views["src"]}
+    strides = {"dst": strides["dst"], "src0": strides["src"], "src1": strides["src"]}
+    wide = DTYPES[call.arguments["dst"].dtype].itemsize == 4
+    lanes = lanes_of(*views.values()) // (2 if wide else 1)
+    repeat, blocks, enabled = call.arguments["repeat"], 0, (1 << lanes) - 1
+    left = sink.mask & 0xFFFFFFFF if sink.counting else lanes
+    while repeat and left > 0:
+        mask = (1 << min(left, lanes)) - 1 if sink.counting else sink.mask & enabled
+        mask = _doubled(mask) if wide else mask
+        moved = {n: _moved(v, blocks, strides[n][0]) for n, v in views.items()}
+        sink.core.vector(op.name, moved, repeat=repeat, mask=mask, strides=strides)
+        left, blocks = left - lanes, blocks + 8
 
 
 @lru_cache(1024)
@@ -97,8 +119,8 @@ def _gather(sink: SinkContext, call: IntrinsicCall) -> None:
 def _pieces(sink: SinkContext, call: IntrinsicCall, lanes: int):
     """Yield (first repeat, repeats, mask) of the instructions that an intrinsic becomes.
 
-    In counting mode, the mask is a number of elements, and the intrinsic's repeat is ignored;
-    elements that do not fill a repeat are an instruction of their own.
+    In counting mode, the mask is a number of elements, and the intrinsic's repeat is ignored (but
+    see ``_copy``); elements that do not fill a repeat are an instruction of their own.
     """
     if not sink.counting:
         repeat = call.arguments["repeat"]

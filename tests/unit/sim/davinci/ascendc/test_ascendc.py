@@ -185,13 +185,13 @@ def test_cores_that_poll_memory():
         run("mixed.cpp", {"x": x}, kernel="never", blocks=2, limit=2000)
 
 
-@pytest.mark.parametrize("counting", [0, 1])
+@pytest.mark.parametrize("counting", [0, 40, 100])
 def test_vcopy_moves_elements_of_32_bits(counting):
-    """The mask counts elements of the pointers' type, of the 128 that two repeats have."""
+    """Counting, the mask counts the elements of each repeat, which may be more than 256 bytes."""
     x = np.arange(1, 129, dtype=np.int32)
     arguments = {"x": x, "y": np.zeros(128, np.int32), "counting": counting}
     _, functional = run("scalars.cpp", arguments, kernel="copies")
-    kept = np.arange(128) < 70 if counting else np.arange(128) % 64 < 40
+    kept = np.arange(128) < 100 if counting == 100 else np.arange(128) % 64 < 40
     assert np.array_equal(functional.read("y"), np.where(kept, x, -1))
 
 

@@ -68,11 +68,12 @@ extern "C" __global__ __aicore__ void copies(__gm__ int32_t *x, __gm__ int32_t *
     pipe_barrier(PIPE_ALL);
     if (counting) {
         set_mask_count();
-        set_vector_mask(0, 70);
+        set_vector_mask(0, counting);
     } else {
         set_vector_mask(0, (1ull << 40) - 1);
     }
-    vcopy(b.GetPhyAddr(), a.GetPhyAddr(), 2, 1, 1, 8, 8);
+    if (counting > 64) vcopy(b.GetPhyAddr(), a.GetPhyAddr(), 1, 1, 1, 0, 0);
+    else vcopy(b.GetPhyAddr(), a.GetPhyAddr(), 2, 1, 1, 8, 8);
     pipe_barrier(PIPE_ALL);
     DataCopy(to, b, 128);
 }

@@ -331,6 +331,7 @@ class Vector(Builder):
         mask: int = ALL,
         strides: Strides | None = None,
         scalar: float | None = None,
+        source: View | None = None,
     ) -> list[Instruction]:
         """Set dst to src0 where the bit of the lane is set, else to src1.
 
@@ -343,6 +344,8 @@ class Vector(Builder):
             As ``vector`` takes them.
         scalar : float, optional
             With ``bits``: a scalar in a register, which takes the place of src1.
+        source : View, optional
+            The element that the register was loaded from.
 
         Raises
         ------
@@ -350,15 +353,16 @@ class Vector(Builder):
             As for ``vector``.
         """
         views, fields = {"dst": dst, "src0": src0, "src1": src1}, {}
-        if scalar is not None:
-            views["src1"], fields = src0, {"scalar": scalar}  # src0 is read twice
+        more = () if source is None else (Span(source.buffer, source.offset, source.itemsize),)
+        if scalar is not None:  # src0 is read twice instead of src1
+            views["src1"], fields = src0, {"scalar": scalar}
             strides = {**(strides or {}), "src1": (strides or {}).get("src0", (1, 8))}
         instructions = self._lanewise("vsel", views, repeat, mask, strides or {}, {})
         if bits is not None:
             if len(instructions) != 1:
                 self.fail("vsel with bits in memory must be one instruction, with a repeat")
             nbytes = instructions[0].fields["repeat"] * lanes_of(dst, src0) // 8
-            reads = (*instructions[0].reads, Span(bits.buffer, bits.offset, nbytes))
+            reads = (*instructions[0].reads, Span(bits.buffer, bits.offset, nbytes), *more)
             operands, fields = {**views, "bits": bits}, {**instructions[0].fields, **fields}
             instructions = [replace(instructions[0], operands=operands, reads=reads, fields=fields)]
         return [self.append(instr) for instr in instructions]

@@ -220,22 +220,27 @@ def _select_scalar(sink: SinkContext, call: IntrinsicCall) -> None:
     views, strides = _operands(sink, call, ["dst", "src0"])
     views["src1"], strides["src1"] = sink.view(sink.compared, (), a["src0"].dtype), (0, 0)
     lanes = lanes_of(*views.values())
-    scalar = _overwritten(sink, views["src1"])
+    scalar, source = _held(sink, views["src1"])
     sink.version += 1  # the next time, the register's source may have other data
     for first, repeat, mask in _pieces(sink, call, lanes):
         moved = [_moved(v, first, strides[n][1]) for n, v in views.items()]
         place = a["src1"]._replace(address=a["src1"].address + first * lanes // 8)
         bits = sink.view(place, (repeat * lanes // 8,), "uint8")
-        sink.core.vsel(*moved, bits=bits, repeat=repeat, mask=mask, strides=strides, scalar=scalar)
+        options = {"repeat": repeat, "mask": mask, "strides": strides}
+        sink.core.vsel(*moved, bits=bits, **options, scalar=scalar, source=source)
 
 
-def _overwritten(sink: SinkContext, view: View) -> float | None:
-    """Return the scalar in the register of comparisons if its place has other data by now."""
+def _held(sink: SinkContext, view: View) -> tuple[float | None, View | None]:
+    """Return the scalar in the register of comparisons, and its place if that is unchanged.
+
+    The scalar is None if the data are unknown.
+    """
     if sink.functional is None or not sink.held:
-        return None
+        return None, None
     held = np.frombuffer(sink.held[: view.itemsize], DTYPES[view.dtype])
     now = sink.functional.memory(sink.core).elements(view).tobytes()
-    return None if now[: view.itemsize] == held.tobytes() else float(held[0])
+    same = now[: view.itemsize] == held.tobytes()
+    return float(held[0]), view if same else None
 
 
 def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:

@@ -175,17 +175,25 @@ def test_paddings_have_a_limit():
         vector("copy_gm_to_ubuf_align_b32(r, x, 0, 1, 20, 9, 0, 0, 0);", np.zeros(64))
 
 
-def test_selection_of_a_scalar_by_bits():
-    """Mode 1 takes the bits from src1, and the scalar from the register of comparisons."""
+@pytest.mark.parametrize("overwritten", [False, True])
+def test_selection_of_a_scalar_by_bits(overwritten):
+    """Mode 1 takes the bits from src1, and the scalar from the register of comparisons.
+
+    The scalar is the first element that the register was loaded from, and stays what it was.
+    """
     x = RNG.normal(size=64)
+    later = "vector_dup(seven, (float)9, 1, 1, 1, 8, 0); pipe_barrier(PIPE_V);"
     body = (
         READ
-        + """__ubuf__ uint8_t *bits = (__ubuf__ uint8_t *)get_imm(8192);
+        + f"""__ubuf__ uint8_t *bits = (__ubuf__ uint8_t *)get_imm(8192);
     __ubuf__ float *seven = (__ubuf__ float *)get_imm(12288);
     vcmpvs_gt(bits, a, (float)0, 1, 1, 1, 8, 8);
+    set_vector_mask(0, 1);
     vector_dup(seven, (float)7, 1, 1, 1, 8, 0);
     pipe_barrier(PIPE_V);
     set_cmpmask(seven);
+    {later if overwritten else ""}
+    set_vector_mask(-1, -1);
     vsel(r, a, bits, 1, 1, 1, 1, 8, 8, 8, 1);"""
     )
     x = x.astype(np.float32)

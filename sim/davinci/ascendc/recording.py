@@ -48,9 +48,9 @@ class NativeSink(ProgramSink):
 
     kept = 0
 
-    def issue(self, call: IntrinsicCall) -> None:
+    def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
-        super().issue(call)
+        super().issue(call, content)
         if call.name.startswith("vreduce"):
             last = self.core.instructions[-1]
             if last.op == "vreduce":
@@ -186,14 +186,14 @@ class Recording:
             self.last = call.position
             self._count(call.position)
             if "gm" not in call.name:
-                self.sink.issue(call)
+                self.sink.issue(call, record.data)
                 return
             place = self._chains[record.data]
             if "_to_gm" in call.name:  # others may wait for it
                 self.polled = 0
                 self._before_write(place)
             first = len(self.sink.core.instructions)
-            self.sink.issue(call)
+            self.sink.issue(call, record.data)
             self.polls.note(self.sink.core, first, place, record.data)
         elif kind in "LS":
             self._access(record, process, store=kind == "S")

@@ -68,11 +68,21 @@ class ProgramSink(SinkContext):
         self.known: dict[tuple, list[Instruction]] = {}
         self.done = len(core.instructions)
 
-    def issue(self, call: IntrinsicCall) -> None:
-        """Append an intrinsic; a repeated call in the same state reuses its instructions."""
+    def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
+        """Append an intrinsic; a repeated call in the same state reuses its instructions.
+
+        Parameters
+        ----------
+        content : bytes, optional
+            Bytes that are the same for equal calls alone, by which they are found faster.
+        """
         state = self._state()
         # The name is part of the key, because all intrinsics of a macro have one position.
-        key = (call.name, call.position, state, *call.arguments.values())
+        key = (
+            (content, state)
+            if content
+            else (call.name, call.position, state, *call.arguments.values())
+        )
         known = self.known.get(key)
         if known is not None:
             self.core.instructions += known

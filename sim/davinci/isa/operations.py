@@ -86,7 +86,8 @@ def _table() -> dict[str, Operation]:
         "dst src [scale]",
         "m n dst_stride src_stride relu quant layout [factor] [atomic] [atomic_operation]",
         "fractals of L0C to UB (unit V) or to GM or L1 (unit FIX), converted to the dtype of dst; "
-        "layout is 'nz' or 'nd'; strides in bytes between columns of fractals (nz) or rows (nd); "
+        "layout is 'nz', 'split' (halves of columns) or 'nd'; strides in bytes between columns of "
+        "fractals (nz), their halves (split) or rows (nd); "
         "factor is that of quant 'scalar', atomic and atomic_operation are as in copy",
     )
     # The Cube.

@@ -333,16 +333,16 @@ class Moves(Builder):
         m, n : int
             Rows and columns.
         dst_stride : int, optional
-            Bytes from one column of fractals to the next ("nz", 16 columns each), or from row to
-            row ("nd").
+            Bytes from one column of fractals to the next ("nz", 16 columns each, or "split", 8
+            columns each), or from row to row ("nd").
         src_stride : int, optional
             Bytes from one column of fractals in L0C to the next.
         relu : bool
             If True, negative results become 0.
         quant : {"", "scalar", "vector"}
             "" only converts. "scalar" multiplies by one factor, "vector" by a factor per column.
-        layout : {"nz", "nd"}
-            Columns of fractals, or rows.
+        layout : {"nz", "split", "nd"}
+            Columns of fractals, halves of them (results of 32 bits only), or rows.
         scale : View, optional
             Factors of quantisation "vector", in FB.
         factor : float, optional
@@ -357,14 +357,17 @@ class Moves(Builder):
         ProgramError
             If there is no such layout, or the chip has no such path.
         """
-        if layout not in ("nz", "nd"):
-            self.fail(f"layout of matrix_out must be nz or nd, not {layout!r}")
+        if layout not in ("nz", "split", "nd"):
+            self.fail(f"layout of matrix_out must be nz, split or nd, not {layout!r}")
+        if layout == "split" and dst.itemsize != 4:
+            self.fail(f"layout split must come with results of 32 bits, not {dst.dtype}")
         # L0C has whole fractals, but only m rows of each column of them are moved.
         rows, columns = round_up(m, 16), ceil_div(n, 16)
         if src_stride is None:
             src_stride = rows * 16 * src.itemsize
+        width = {"nz": 16, "split": 8}.get(layout, 0)
         if dst_stride is None:
-            dst_stride = (rows * 16 if layout == "nz" else n) * dst.itemsize
+            dst_stride = (rows * width or n) * dst.itemsize
         fields: dict[str, Any] = {
             "m": m,
             "n": n,
@@ -380,7 +383,7 @@ class Moves(Builder):
             fields["factor"] = factor
         read = Span(src.buffer, src.offset, m * 16 * src.itemsize, ((columns, src_stride),))
         # Bursts of the result: columns of fractals, or rows of the matrix.
-        length, bursts = (m * 16, columns) if layout == "nz" else (n, m)
+        length, bursts = (m * width, ceil_div(n, width)) if width else (n, m)
         write = Span(dst.buffer, dst.offset, length * dst.itemsize, ((bursts, dst_stride),))
         extra = {} if scale is None else {"scale": scale}
         reads = (read, *(v.span for v in extra.values()))

@@ -144,6 +144,10 @@ def _matrix_out(memory: Memory, instr: Instruction) -> None:
     width = DTYPES[dst.dtype].itemsize
     if f["layout"] == "nz":
         target = memory.at(dst, (columns, m, 16), (f["dst_stride"], 16 * width, width))
+    elif f["layout"] == "split":
+        halves = values.reshape(columns, m, 2, 8).swapaxes(1, 2).reshape(2 * columns, m, 8)
+        values = halves[: ceil_div(n, 8)]
+        target = memory.at(dst, values.shape, (f["dst_stride"], 8 * width, width))
     else:
         target = memory.at(dst, (m, n), (f["dst_stride"], width))
         values = np.moveaxis(values, 0, 1).reshape(m, columns * 16)[:, :n]

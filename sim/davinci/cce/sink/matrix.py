@@ -210,8 +210,8 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     dst: Address = a["dst"]
     src: Address = a["src"]
-    if a["channel_split"]:
-        sink.fail(call, "splitting of channels is not modelled")
+    if a["channel_split"] and (a["nz2nd"] or DTYPES[dst.dtype].itemsize != 4):
+        sink.fail(call, "channels must be split in fractals of 32 bits")
     if a["relu_pre"] > 1:
         sink.fail(call, f"relu_pre must be 0 or 1, not {a['relu_pre']}")
     if not a["m_size"] or not a["n_size"]:
@@ -240,7 +240,7 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
             src_stride=a["src_stride"] * 16 * inside,
             relu=bool(a["relu_pre"]),
             quant="scalar" if quant in _BY_ONE else "",
-            layout="nd" if a["nz2nd"] else "nz",
+            layout="nd" if a["nz2nd"] else "split" if a["channel_split"] else "nz",
             factor=factor,
             atomic=dtype if dst.space == "GM" else "",
             atomic_operation=operation,

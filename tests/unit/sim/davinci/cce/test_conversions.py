@@ -54,16 +54,24 @@ def test_modes_to_ub_are_those_that_the_reader_names():
             to_ub(mode, "half", np.float16)
 
 
-def out_of_l0c(quant: int, dtype: str, kind, factor: int = 0) -> np.ndarray:
-    """The product straight to GM."""
+def out_of_l0c(quant: int, dtype: str, kind, factor: int = 0, last: str = "0, 1") -> np.ndarray:
+    """The product straight to GM; ``last`` has the splitting of channels and the order of rows."""
     body = f"""{PRODUCT.format(tail="0, 0, inc", init="0, 0, 0, 1")}
     GO(PIPE_M, PIPE_FIX);
     set_nd_para(1);
     set_quant_pre((uint64_t){factor});
-    copy_matrix_cc_to_gm(out, c, 0, 16, 16, 16, 16, 0, (QuantMode_t){quant}, 0, 0, 1);"""
+    copy_matrix_cc_to_gm(out, c, 0, 16, 16, 16, 16, 0, (QuantMode_t){quant}, 0, {last});"""
     parameters = f"__gm__ int8_t *a, __gm__ int8_t *b, __gm__ {dtype} *out"
     arguments = {"a": A, "b": B, "out": np.zeros((16, 16), kind)}
     return run(parameters, body, arguments, C910B, "cube")
+
+
+def test_channels_of_32_bits_are_split():
+    """A column of fractals becomes two of eight channels each."""
+    split = out_of_l0c(0, "int32_t", np.int32, last="1, 0").reshape(2, 16, 8)
+    assert np.array_equal(split, SUMS.reshape(16, 2, 8).swapaxes(0, 1))
+    with pytest.raises(CceError, match="channels must be split in fractals of 32 bits"):
+        out_of_l0c(24, "int8_t", np.int8, last="1, 0")
 
 
 def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():

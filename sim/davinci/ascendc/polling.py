@@ -3,7 +3,8 @@
 Cores tell each other through global memory, too: one writes a word, and others read it until it has
 changed. A place in the program polls if a core reads the same bytes there twice, sees another
 core's write the second time, and computes nothing in between. Every read of such a place waits for
-the writes that it sees, and is no race with others: it is there to see them.
+the writes that it sees, and is no race with others: it is there to see them. So is every other
+scalar read of a word that a place polls.
 """
 
 from bisect import bisect_left
@@ -83,13 +84,13 @@ class Polls:
         reads = self._candidates()
         seen = self._seen(reads)
         places = self.places = self._places(reads, seen)
+        reads = self._on_polled_words([n for n in reads if self.accesses[n].place in places])
+        seen = self._seen(reads)
         sets: dict[_Write, int] = {}
         waits: dict[Core, dict[int, list[int]]] = defaultdict(dict)
         known: dict[Core, set[_Write]] = defaultdict(set)
         for number in reads:
             access = self.accesses[number]
-            if access.place not in places:
-                continue
             fresh = [w for w in seen[number] if w[0] is not access.core]
             fresh = [w for w in dict.fromkeys(fresh) if w not in known[access.core]]
             known[access.core].update(fresh)
@@ -121,13 +122,29 @@ class Polls:
             last.add((access.core, access.content))
         return [n for n in small if self.accesses[n].place in again]
 
+    def _on_polled_words(self, polls: list[int]) -> list[int]:
+        """Return the numbers of some polls, and of all scalar reads of words that they poll."""
+        words = {w for number in polls for w in self._words(number) if self._is_scalar(number)}
+        others = (
+            number
+            for number in range(len(self.accesses))
+            if words and self._is_scalar(number) and not words.isdisjoint(self._words(number))
+        )
+        return sorted({*polls, *others})
+
+    def _is_scalar(self, number: int) -> bool:
+        a = self.accesses[number]
+        return a.core.instructions[a.first].unit == Unit.S
+
+    def _words(self, number: int) -> set[int]:
+        """Return the words that an access reads."""
+        a = self.accesses[number]
+        spans = [s for i in a.core.instructions[a.first : a.end] for s in _spans(i.reads)]
+        return {w for s in spans for w in _words(s)}
+
     def _seen(self, reads: list[int]) -> dict[int, tuple[_Write, ...]]:
         """Return the writes that each of some reads sees."""
-        words: dict[int, list[int]] = {}
-        for number in reads:
-            a = self.accesses[number]
-            spans = [s for i in a.core.instructions[a.first : a.end] for s in _spans(i.reads)]
-            words[number] = sorted({w for s in spans for w in _words(s)})
+        words = {number: sorted(self._words(number)) for number in reads}
         interest = sorted({w for each in words.values() for w in each})
         latest: dict[int, tuple[_Write, ...]] = {}
         seen = {}

@@ -64,7 +64,7 @@ def flag_findings(
 
 
 def cross_flag_findings(numbers: Numbers, chip: Chip) -> Iterator[Finding]:
-    """Find flags between cores that a core has not waited for when the kernel ends."""
+    """Find flags between cores for which no core that they reach waits as often as they are set."""
     sets: dict[tuple, list[int]] = defaultdict(list)
     waits: Counter[tuple] = Counter()
     for i, instr in enumerate(numbers.flat):
@@ -77,12 +77,14 @@ def cross_flag_findings(numbers: Numbers, chip: Chip) -> Iterator[Finding]:
     seen: set[Position] = set()
     for (core, mode, register), mine in sets.items():
         last = mine[-1]
-        for other in _receivers(numbers, chip, core, mode):
-            if waits[other, mode, register] < len(mine) and numbers.flat[last].position not in seen:
-                seen.add(numbers.flat[last].position)
-                text = f"flag: {numbers.text(last)} is still set when the kernel ends"
-                text += f"; cross_wait{str(numbers.flat[last])[9:]} of {numbers.streams[other]}"
-                yield Finding("flag", f"{text} is missing", (last,))
+        others = _receivers(numbers, chip, core, mode)
+        if not others or any(waits[n, mode, register] >= len(mine) for n in others):
+            continue
+        if numbers.flat[last].position not in seen:
+            seen.add(numbers.flat[last].position)
+            text = f"flag: {numbers.text(last)} is still set when the kernel ends"
+            text += f"; cross_wait{str(numbers.flat[last])[9:]} of {numbers.streams[others[0]]}"
+            yield Finding("flag", f"{text} is missing", (last,))
 
 
 def _receivers(numbers: Numbers, chip: Chip, core: int, mode: str) -> list[int]:

@@ -46,6 +46,12 @@ def test_what_no_poll_orders_is_a_race(defines):
     assert any("race" in f.message and "GM[64:68]" in f.message for f in report.findings)
 
 
+def test_a_word_that_is_polled_may_be_read_elsewhere():
+    """Another place reads the word once, while the other core writes it again."""
+    again = {"ORDER": "x[16]=7;x[0]=1;x[0]=3;", "WAIT": "while(x[0]==0){}if(x[0]==9)return;"}
+    assert not simulated("scalars", again)[1].findings
+
+
 def test_without_the_order_of_polls_there_are_races(monkeypatch):
     monkeypatch.setattr(Polls, "order", lambda *_: 0)
     _, report = simulated("scalars")

@@ -226,8 +226,8 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
     unit_flag(sink, call)
     factor = None
-    if quant in _BY_ONE:  # the register holds the code of an FP32 number
-        code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFFFFF
+    if quant in _BY_ONE:  # the register holds an FP32 number, of whose fraction FIX reads ten bits
+        code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFE000
         factor = struct.unpack("<f", struct.pack("<I", code))[0]
     dtype, operation = sink.atomic
     for i in range(number):

@@ -80,6 +80,8 @@ def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
     expected = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
     for quant in (9, 24, 28):
         assert np.array_equal(out_of_l0c(quant, "int8_t", np.int8, quarter), expected), quant
+    # FIX reads ten bits of the fraction; the thirteen below them change nothing.
+    assert np.array_equal(out_of_l0c(9, "int8_t", np.int8, quarter | 0x1FFF), expected)
     result = out_of_l0c(11, "half", np.float16, quarter)
     assert np.array_equal(result, scaled.astype(np.float16))
     assert np.array_equal(out_of_l0c(0, "int32_t", np.int32), SUMS)

@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
-#: The case that takes a third of the time.
-KERNELS = "products_of_machines"
+from tests.support.compiled_loops import KERNEL_ROWS, covering_rows, places
+from vitruvian.golden.machines.table import find
+
+#: The cases of generated kernels, which take most of the time. The first has kernels with every
+#: array and every index, each in its loop, that the kernels of the second have.
+KERNELS, OTHERS = "products_of_machines", "products_of_other_machines"
 
 
 def run(root: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -36,16 +40,24 @@ def run(root: Path, cache: Path, *arguments: str) -> subprocess.CompletedProcess
 @pytest.mark.slow
 def test_every_compiled_loop_stays_within_its_arrays(root, tmp_path):
     """Kernels are generated, so they are not among the loops; another process runs them."""
-    done = run(root, tmp_path, "--without", KERNELS)
+    done = run(root, tmp_path, "--without", KERNELS, OTHERS)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout.splitlines()[-1].removesuffix(" loops")) >= 20, done.stdout
 
 
 @pytest.mark.slow
-def test_every_generated_kernel_stays_within_its_arrays(root, tmp_path):
-    done = run(root, tmp_path, "--only", KERNELS)
+@pytest.mark.parametrize("case", [KERNELS, pytest.param(OTHERS, marks=pytest.mark.long)])
+def test_every_generated_kernel_stays_within_its_arrays(root, tmp_path, case):
+    done = run(root, tmp_path, "--only", case)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"{KERNELS}: "), done.stdout
+    assert done.stdout.startswith(f"{case}: "), done.stdout
+
+
+def test_the_covering_kernels_have_every_place_of_all():
+    by_row = {stem: places(find(stem).rule) for stem in KERNEL_ROWS}
+    covered = set().union(*(by_row[stem] for stem in covering_rows()))
+    assert covered == set().union(*by_row.values()) and len(covered) > 400
+    assert set(covering_rows()) < set(KERNEL_ROWS)
 
 
 @pytest.mark.long

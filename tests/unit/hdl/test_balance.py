@@ -1,6 +1,7 @@
 """Every path of a pipeline has as many registers as its latency says, and a lost one is noticed."""
 
 from contextlib import nullcontext
+from itertools import combinations
 
 import pytest
 from amaranth.hdl import Cat, Module, ResetSignal, Signal
@@ -122,8 +123,11 @@ def test_signals_without_influence_are_on_no_path():
 
 @pytest.mark.parametrize("name", PIPELINED)
 def test_every_unit_is_balanced_at_every_depth(name: str):
-    """DSP blocks are counted at the ends of the depths; the long test counts them at all."""
-    variants = at_the_ends_with_blocks(sweep(UNITS[name]))
+    """Each pair of values of two options is counted; the long test counts all configurations.
+
+    DSP blocks are counted at the ends of the depths only.
+    """
+    variants = covering_pairs(at_the_ends_with_blocks(sweep(UNITS[name])))
     option = UNITS[name].options.get("pipeline")
     depths = {v.configuration["pipeline"] for v in variants if "pipeline" in v.configuration}
     # Rows of machines with more ranks have the units of dot, intdot and blockdot.
@@ -152,6 +156,33 @@ def blocks(variant: Variant) -> str:
     if given.get("multiplier") != "dsp":
         return ""
     return str([item for item in given.items() if item[0] not in ("pipeline", "m", "n", "k")])
+
+
+def covering_pairs(variants: list[Variant]) -> list[Variant]:
+    """Leave out variants that add no pair of values of two options and no way to the others."""
+    found = [pairs_of_values(variant) for variant in variants]
+    left, chosen = set().union(*found), []
+    while left:
+        chosen.append(max(range(len(found)), key=lambda n: len(found[n] & left)))
+        left -= found[chosen[-1]]
+    return [variants[n] for n in sorted(chosen)]
+
+
+def pairs_of_values(variant: Variant) -> set[tuple]:
+    """Return each pair of values of two options, and all values but depth and multiplier."""
+    values = sorted((name, str(value)) for name, value in variant.configuration.items())
+    way = tuple(item for item in values if item[0] not in ("pipeline", "multiplier"))
+    return {way, *combinations(values, 2)}
+
+
+def test_a_variant_with_a_new_pair_is_kept():
+    variants = sweep(UNITS["blockdot"])
+    chosen = covering_pairs(variants)
+    assert len(chosen) < len(variants)
+    everything = set().union(*map(pairs_of_values, variants))
+    assert set().union(*map(pairs_of_values, chosen)) == everything
+    first = variants[0]
+    assert covering_pairs([first, first]) == [first]
 
 
 def test_few_depths_with_blocks_are_left():

@@ -156,17 +156,20 @@ def test_what_is_not_known_is_refused(call, error, message):
         call()
 
 
-def test_squares_are_fused_multiply_adds():
+@pytest.mark.parametrize("square", [True, False])
+def test_fused_multiply_adds_are_those_of_the_golden_model(square):
     n = 20_000
-    x, total = (RNG.standard_normal(n) * 2.0 ** RNG.integers(-80, 60, n) for _ in range(2))
+    x, y, total = (RNG.standard_normal(n) * 2.0 ** RNG.integers(-80, 60, n) for _ in range(3))
     x, total = x.astype(np.float32), np.abs(total).astype(np.float32)
+    y = x if square else y.astype(np.float32)
     total[::2] = np.abs(x[::2]) * np.float32(2) ** RNG.integers(-5, 30, n // 2)
     x[:5], total[:4] = (0, np.inf, 2.0**-140, 3, np.nan), (0, 1, 2.0**-149, np.inf)
     with np.errstate(all="ignore"):
-        got = fused(x, x, total)
-    codes = [v.view(np.uint32) for v in (x, x, total)]
-    np.testing.assert_array_equal(got, fma(codes[0], codes[1], codes[2], "fp32").view(np.float32))
-    twice = np.float32(np.float64(x) ** 2 + total)
+        got = fused(x, y, total)
+        codes = [v.view(np.uint32) for v in (x, y, total)]
+        expected = fma(codes[0], codes[1], codes[2], "fp32").view(np.float32)
+        np.testing.assert_array_equal(got, expected)
+        twice = np.float32(np.float64(x) * y + total)
     assert (got != twice).any()  # rounding to FP64 first is seen
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from vitruvian import functions, reductions
 from vitruvian.common.errors import UserError
-from vitruvian.golden.fp import fma
+from vitruvian.golden.fp.fused import fused
 from vitruvian.golden.reductions.softmax import places_of_a_row
 
 RNG = np.random.default_rng(21)
@@ -125,12 +125,6 @@ def test_special_numbers_of_a_row():
     assert (half[0].view(np.uint16) == 0x7FFF).all() and np.isneginf(half[2, 5])
 
 
-def f32(a, b, c):
-    """Return a·b + c by the golden fused multiply-add."""
-    x, y, z = (np.array([v], np.float32).view(np.uint32) for v in (a, b, c))
-    return fma(x, y, z, "fp32").view(np.float32)[0]
-
-
 def norm(row: np.ndarray, *, rms: bool) -> tuple[np.float32, np.float32]:
     """Return mean and mean square of a row, as the threads of PyTorch's kernel compute them."""
     threads = []
@@ -139,11 +133,11 @@ def norm(row: np.ndarray, *, rms: bool) -> tuple[np.float32, np.float32]:
         for start in range(4 * t, len(row), 512):
             for value in row[start : start + 4]:
                 if rms:
-                    squares = f32(value, value, squares)
+                    squares = fused(value, value, squares)
                     continue
                 delta, count = value - mean, count + F(1)
-                mean = f32(delta, F(1) / count, mean)
-                squares = f32(delta, value - mean, squares)
+                mean = fused(delta, F(1) / count, mean)
+                squares = fused(delta, value - mean, squares)
         threads.append((mean, squares, count))
 
     def both(b, a):
@@ -154,7 +148,7 @@ def norm(row: np.ndarray, *, rms: bool) -> tuple[np.float32, np.float32]:
             return F(0), F(0), count
         part = F(1) / count
         of_a, of_b = a[2] * part, b[2] * part
-        return f32(of_a, a[0], of_b * b[0]), f32(delta * delta * a[2], of_b, a[1] + b[1]), count
+        return fused(of_a, a[0], of_b * b[0]), fused(delta * delta * a[2], of_b, a[1] + b[1]), count
 
     def halve(parts):
         while len(parts) > 1:
@@ -183,10 +177,10 @@ def test_norms_follow_the_kernels(n, dtype):
         assert np.array_equal(weighted[r], (w * y).astype(dtype))
         moved = reductions.pytorch_layer_norm(x, bias=bias)
         parts = zip([scale] * n, rows[r] - mean, b, strict=True)
-        fused = np.array([f32(*v) for v in parts])
-        fused[::4] = (y + b)[::4]
-        assert np.array_equal(moved[r], fused.astype(dtype))
-        all_ = np.array([f32(*v) for v in zip(w, y, b, strict=True)])
+        alone = np.array([fused(*v) for v in parts])
+        alone[::4] = (y + b)[::4]
+        assert np.array_equal(moved[r], alone.astype(dtype))
+        all_ = np.array([fused(*v) for v in zip(w, y, b, strict=True)])
         whole = reductions.pytorch_layer_norm(x, weight, bias)
         assert np.array_equal(whole[r], all_.astype(dtype))
         _, square = norm(rows[r], rms=True)

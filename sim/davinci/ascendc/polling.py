@@ -22,6 +22,9 @@ _MOST_BYTES = 4096
 #: Bytes of a word whose latest writers are known.
 _WORD = 4
 
+#: Bytes of a line of the cache of scalar accesses.
+LINE_BYTES = 64
+
 #: Units that work on nothing but addresses and flags.
 _IDLE = (Unit.S, Unit.MTE2)
 
@@ -91,7 +94,7 @@ class Polls:
         known: dict[Core, set[_Write]] = defaultdict(set)
         for number in reads:
             access = self.accesses[number]
-            fresh = [w for w in seen[number] if w[0] is not access.core]
+            fresh = [_flushed(w) for w in seen[number] if w[0] is not access.core]
             fresh = [w for w in dict.fromkeys(fresh) if w not in known[access.core]]
             known[access.core].update(fresh)
             numbers = [sets.setdefault(write, len(sets)) for write in fresh]
@@ -175,6 +178,25 @@ class Polls:
             if any(core is not access.core for core, _ in news) and all(map(_idle, between)):
                 places.add(access.place)
         return places
+
+
+def _flushed(write: _Write) -> _Write:
+    """Return the last of the scalar stores to one line that follow each other.
+
+    They are in the core's cache until the kernel writes the line back; others then see all of them.
+    """
+    core, index = write
+    instrs = core.instructions
+    if instrs[index].op == "scalar_store":
+        line = instrs[index].writes[0].first // LINE_BYTES
+        while (
+            index + 1 < len(instrs)
+            and instrs[index + 1].op == "scalar_store"
+            and instrs[index + 1].writes[0].buffer == GM
+            and instrs[index + 1].writes[0].first // LINE_BYTES == line
+        ):
+            index += 1
+    return core, index
 
 
 def _idle(instr: Instruction) -> bool:

@@ -18,7 +18,7 @@ from .calls import call_of
 from .compile import NativeKernel
 from .header import TYPES
 from .places import Places
-from .polling import Polls
+from .polling import LINE_BYTES, Polls
 from .process import KernelPipes, KernelProcess, ending
 from .records import Reader, RecordError
 
@@ -93,6 +93,7 @@ class Recording:
         self.issued = 0
         self._calls: dict[bytes, IntrinsicCall] = {}
         self._chains: dict[bytes, bytes] = {}  # of intrinsics on global memory, by record
+        self._line = -1  # of the latest scalar store to global memory
         self._written: set[bytes] = set()  # places that have written to global memory
         self.polled = 0  # loads since the kernel last wrote to global memory
         self.printed = 0
@@ -185,6 +186,7 @@ class Recording:
             call = self._call(record)
             self.last = call.position
             self._count(call.position)
+            self._line = -1
             if "gm" not in call.name:
                 self.sink.issue(call, record.data)
                 return
@@ -271,8 +273,11 @@ class Recording:
             self.sink.scheduler.give_way(self.sink.core)
         space = GM if address >= GM_BASE else "UB"
         self._check(space, address, size, position)
-        if store and space == GM:
-            self._before_write(chain)
+        if space == GM:
+            line = address // LINE_BYTES if store else -1
+            if store and line != self._line:  # a line is written back as a whole
+                self._before_write(chain)
+            self._line = line
         first = len(self.sink.core.instructions)
         word = min(size, 8)
         dtype = f"uint{8 * word}"

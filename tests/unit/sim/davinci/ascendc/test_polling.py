@@ -52,6 +52,14 @@ def test_a_word_that_is_polled_may_be_read_elsewhere():
     assert not simulated("scalars", again)[1].findings
 
 
+def test_stores_to_a_line_are_seen_together():
+    """The word may come before the data in its line of the cache, as in the library's messages."""
+    line = {"ORDER": "x[0]=1;x[4]=7;", "WAIT": "while(x[0]!=1){}x[36]=x[4];"}
+    assert not simulated("scalars", line)[1].findings
+    apart = {"ORDER": "x[0]=1;x[20]=7;", "WAIT": "while(x[0]!=1){}x[36]=x[20];"}
+    assert any("race" in f.message for f in simulated("scalars", apart)[1].findings)
+
+
 def test_without_the_order_of_polls_there_are_races(monkeypatch):
     monkeypatch.setattr(Polls, "order", lambda *_: 0)
     _, report = simulated("scalars")

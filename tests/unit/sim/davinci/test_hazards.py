@@ -447,7 +447,8 @@ def test_a_move_or_a_reduction_onto_its_own_source():
         (lambda core, u: core.copy(u[256:512], u[:256]), 0),
         (lambda core, u: core.copy(u[128:384], u[:256]), 1),
         (lambda core, u: core.vcadd(u[256:], u), 0),
-        (lambda core, u: core.vcadd(u, u), 1),
+        (lambda core, u: core.vcadd(u, u), 0),  # the sum begins where its source does
+        (lambda core, u: core.vcadd(u[16:], u), 1),
         (lambda core, u: core.vtranspose(u[:256], u[:256]), 0),
         (lambda core, u: core.vtranspose(u[128:384], u[:256]), 1),
     ):

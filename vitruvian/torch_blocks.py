@@ -10,18 +10,24 @@ import torch
 from torch import Tensor
 
 from vitruvian.common.errors import UserError
-from vitruvian.common.validate import ceil_div
+from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.golden.machines.products import multiply
 from vitruvian.torch_arrays import array, tensor
 
 #: Recipes of ``_scaled_mm_v2`` -> terms of a block; another factor may belong to the tensor.
 BLOCKS = {(2,): 16, (2, 0): 16, (3,): 32}
-_NAMES = {torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.float4_e2m1fn_x2: "e2m1"}
-#: Formats of operands and factors -> instruction of a B200.
+#: Names of the formats of PyTorch's types, by name since old versions lack some.
+_NAMES = {
+    "torch.float8_e4m3fn": "e4m3",
+    "torch.float8_e5m2": "e5m2",
+    "torch.float4_e2m1fn_x2": "e2m1",
+    "torch.float8_e8m0fnu": "e8m0",
+}
+#: Formats of operands and factors, and terms of a block -> instruction of a B200.
 _INSTRUCTIONS = {
-    ("e2m1", torch.float8_e8m0fnu, 32): "mxf4",
-    ("e2m1", torch.float8_e4m3fn, 16): "nvf4_ue4m3",
-    ("8 bits", torch.float8_e8m0fnu, 32): "mxf8f6f4",
+    ("e2m1", "e8m0", 32): "mxf4",
+    ("e2m1", "e4m3", 16): "nvf4_ue4m3",
+    ("8 bits", "e8m0", 32): "mxf8f6f4",
 }
 _OUTPUTS = (torch.bfloat16, torch.float16, torch.float32)
 _ROWS, _COLUMNS = 128, 4  # factors of a tile in memory
@@ -29,7 +35,11 @@ _ROWS, _COLUMNS = 128, 4  # factors of a tile in memory
 
 def block_of(factor: Tensor) -> int:
     """Return the terms of a block by the type of its factors; 0 for factors of larger parts."""
-    return {torch.float8_e8m0fnu: 32, torch.float8_e4m3fn: 16}.get(factor.dtype, 0)
+    return {"e8m0": 32, "e4m3": 16}.get(_name(factor), 0)
+
+
+def _name(x: Tensor) -> str:
+    return _NAMES.get(str(x.dtype), str(x.dtype))
 
 
 def blocks_product(
@@ -66,14 +76,14 @@ def blocks_product(
             "products with factors of 16 or 32 terms must be within "
             'library(gpu="b200", assume=True): none was recorded'
         )
-    names = [_NAMES.get(x.dtype, str(x.dtype)) for x in operands]
+    names = [_name(x) for x in operands]
     small = names == ["e2m1", "e2m1"]
     kind = "e2m1" if small else "8 bits"
-    instruction = _INSTRUCTIONS.get((kind, factors[0].dtype, block))
+    instruction = _INSTRUCTIONS.get((kind, _name(factors[0]), block))
     (m, k), n = a.shape, b.shape[1]
     k *= 2 if small else 1
     output = out_dtype or torch.bfloat16
-    sizes = [_rounded(rows, _ROWS) * _rounded(ceil_div(k, block), _COLUMNS) for rows in (m, n)]
+    sizes = [round_up(rows, _ROWS) * round_up(ceil_div(k, block), _COLUMNS) for rows in (m, n)]
     allowed = {
         "operands must be e4m3, e5m2, or both of float4_e2m1fn_x2": small
         or set(names) <= {"e4m3", "e5m2"},
@@ -117,13 +127,9 @@ def blocks_product(
     return tensor(d, torch.float32).to(output)
 
 
-def _rounded(value: int, step: int) -> int:
-    return ceil_div(value, step) * step
-
-
 def _in_rows(factors: Tensor, rows: int, columns: int) -> np.ndarray:
     """Return codes of factors row by row from tiles of 32 × 4 × 4, which hold 128 × 4."""
     codes = array(factors).reshape(ceil_div(rows, _ROWS), ceil_div(columns, _COLUMNS), 32, 4, 4)
     tiles = codes.transpose(0, 3, 2, 1, 4)  # row tile, quarter, row of it, column tile, column
-    whole = tiles.reshape(_rounded(rows, _ROWS), _rounded(columns, _COLUMNS))
+    whole = tiles.reshape(round_up(rows, _ROWS), round_up(columns, _COLUMNS))
     return np.ascontiguousarray(whole[:rows, :columns])

@@ -260,7 +260,7 @@ def _launch(
         raise CceError(position, "the program must launch the same for all kinds of cores")
     if not 1 <= blocks <= 65535:
         raise CceError(position, f"a launch must have 1 to 65535 blocks, not {blocks}")
-    reads = ScalarReads()
+    reads = None if rerun is None else ScalarReads()
     program, functional = _recorded(hosts, found[0], memory, chip, limit, reads)
     program.prints[:0] = [("host", text) for text in hosts[0].prints]
     hosts[0].prints.clear()
@@ -268,7 +268,7 @@ def _launch(
     def again(other: ScalarReads) -> Program:
         return _recorded(hosts, found[0], memory, chip, limit, other)[0]
 
-    if rerun is not None:
+    if rerun is not None and reads is not None:
         rerun(Rerun(again, reads))
     arrays = finish(program, functional)
     for host in hosts:
@@ -285,7 +285,7 @@ def _recorded(
     memory: _DeviceMemory,
     chip: Chip,
     limit: int,
-    reads: ScalarReads,
+    reads: ScalarReads | None,
 ) -> tuple[Program, Functional]:
     """Return the program of a launch, and the memories after it."""
     blocks, name, position = found
@@ -308,7 +308,8 @@ def _recorded(
             tasks.append((core, partial(_run_block, host, recording, ids)))
     scheduler.run(tasks)
     polls.order(program)
-    reads.polls = polls.places
+    if reads is not None:
+        reads.polls = polls.places
     for host in hosts:
         program.calls |= host.places.calls()
     return program, functional

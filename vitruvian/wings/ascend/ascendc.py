@@ -227,10 +227,10 @@ def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]
         limits = {"limit": max(options.steps // 10, 10_000), "seconds": options.seconds}
         with Progress(f"running {kernel.name}", lines=False, counts=False, after_s=2.0):
             kernels = {each.kind: each for each in compiled}
-            reads = ScalarReads()
+            reads = ScalarReads() if options.branches else None
             record = partial(build, kernels, chip, arguments, blocks=options.blocks, **limits)
             program, _ = record(reads=reads)
-        if options.branches:
+        if reads is not None:
             _look_further(options, Rerun(lambda other: record(reads=other)[0], reads))
     except (ValueError, Deadlock) as error:
         raise UserError(str(error)) from None

@@ -10,9 +10,14 @@ import numpy as np
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.fused import Numbers, fused
-from vitruvian.golden.functions.mufu import CHUNK, compute
+from vitruvian.golden.functions.mufu import compute, in_chunks
 
 _NAN = np.uint32(0x7FFFFFFF).view(np.float32)
+
+
+def canonical(x: np.ndarray) -> np.ndarray:
+    """Return float32 numbers with the code 7FFFFFFF for each NaN."""
+    return np.where(np.isnan(x), _NAN, x)
 
 
 def _numbers(codes: str) -> np.ndarray:
@@ -121,7 +126,7 @@ def divide_full(a: Numbers, b: Numbers) -> np.ndarray:
     with np.errstate(all="ignore"):
         reciprocal = compute("rcp.approx.ftz.f32", np.atleast_1d(b * factor))
         result = a * factor * reciprocal.reshape(np.shape(b))
-    return np.where(np.isnan(result), _NAN, result)
+    return canonical(result)
 
 
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -168,10 +173,4 @@ def cuda(function: str, x: np.ndarray) -> np.ndarray:
         raise UserError(f"function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
     if x.dtype != np.float32:
         raise TypeError(f"x must be of float32, not {x.dtype}")
-    flat = np.ascontiguousarray(x).reshape(-1)
-    result = np.empty_like(flat)
-    with np.errstate(all="ignore"):
-        for start in range(0, flat.size, CHUNK):
-            part = _FUNCTIONS[function](flat[start : start + CHUNK])
-            result[start : start + CHUNK] = np.where(np.isnan(part), _NAN, part)
-    return result.reshape(x.shape)
+    return in_chunks(lambda part: canonical(_FUNCTIONS[function](part)), x)

@@ -16,7 +16,7 @@ from vitruvian.golden.functions.interpolation import Interpolation
 _SIGN, _MAGNITUDE, _FRACTION = 1 << 31, (1 << 31) - 1, (1 << 23) - 1
 _ONE, _LEAST, _INFINITY, _NAN = 0x3F800000, 0x00800000, 0x7F800000, 0x7FFFFFFF
 _BIAS = 127
-CHUNK = 1 << 15  # numbers at a time, whose arrays fit into a cache
+_CHUNK = 1 << 15  # numbers at a time, whose arrays fit into a cache
 
 _RCP = Interpolation(
     name="rcp", bits=16, columns=17, shifts=(32, 19, 2), constant=2023 << 19, point=34
@@ -266,14 +266,22 @@ def compute(instruction: str, x: np.ndarray) -> np.ndarray:
     wanted = np.dtype(_SHORT.get(instruction, np.float32))
     if x.dtype != wanted:
         raise TypeError(f"x must be of {wanted}, not {x.dtype}")
+    function = _FP32[instruction] if wanted == np.float32 else _ex2
+
+    def results(part: np.ndarray) -> np.ndarray:
+        codes = part.astype(np.float32).view(np.uint32).astype(np.int64)
+        return _as(function(codes).astype(np.uint32), wanted)
+
+    return in_chunks(results, x)
+
+
+def in_chunks(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Return a function of each number of an array, with little memory beside the result."""
     flat = np.ascontiguousarray(x).reshape(-1)
     result = np.empty_like(flat)
-    function = _FP32[instruction] if wanted == np.float32 else _ex2
     with np.errstate(all="ignore"):
-        for start in range(0, flat.size, CHUNK):
-            part = flat[start : start + CHUNK].astype(np.float32).view(np.uint32)
-            codes = function(part.astype(np.int64)).astype(np.uint32)
-            result[start : start + CHUNK] = _as(codes, wanted)
+        for start in range(0, flat.size, _CHUNK):
+            result[start : start + _CHUNK] = function(flat[start : start + _CHUNK])
     return result.reshape(x.shape)
 
 

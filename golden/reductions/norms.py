@@ -14,7 +14,7 @@ from vitruvian.common.errors import UserError
 from vitruvian.golden.fp.fused import fused
 from vitruvian.golden.functions.cuda import cuda
 from vitruvian.golden.reductions.order import WARP
-from vitruvian.golden.reductions.softmax import FLOATS
+from vitruvian.golden.reductions.softmax import FLOATS, rounded
 
 _ONE, _NONE = np.float32(1), np.float32(0)
 _VECTOR = 4  # numbers that a thread loads at once
@@ -245,7 +245,4 @@ def _finished(
         w, b = (_ONE if w is None else w), (_NONE if b is None else b)
     if w is not None:
         y = y * w if b is None else fused(w, y, b)
-    result = y.astype(x.dtype)
-    unsigned = np.dtype(f"u{x.dtype.itemsize}")
-    nan = unsigned.type((1 << 8 * x.dtype.itemsize - 1) - 1)
-    return np.where(np.isnan(y), nan, result.view(unsigned)).view(x.dtype).reshape(x.shape)
+    return rounded(y, x.dtype).reshape(x.shape)

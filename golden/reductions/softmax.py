@@ -64,9 +64,7 @@ def pytorch_softmax(x: np.ndarray, axis: int = -1, *, log: bool = False) -> np.n
     across = int(np.prod(x.shape[axis % x.ndim + 1 :]))
     with np.errstate(all="ignore"):
         rows = _softmax(rows, across, x.dtype.itemsize, log=log)
-        result = rows.astype(x.dtype)
-    if x.dtype != np.float32:
-        result = np.where(np.isnan(rows), np.uint16(0x7FFF), result.view(np.uint16)).view(x.dtype)
+        result = rounded(rows, x.dtype)
     return np.moveaxis(result.reshape(moved.shape), -1, axis)
 
 
@@ -83,12 +81,14 @@ def _softmax(rows: np.ndarray, across: int, size: int, *, log: bool) -> np.ndarr
             chosen = shifts == shift
             places = places_of_a_row(rows.shape[1], size, int(shift))
             total[chosen, 0] = _added(powers[chosen], places)
-    return less - cuda("logf", total) if log else _divided(powers, total)
+    return less - cuda("logf", total) if log else powers / total
 
 
-def _divided(powers: np.ndarray, total: np.ndarray) -> np.ndarray:
-    result = powers / total
-    return np.where(np.isnan(result), np.uint32(0x7FFFFFFF).view(np.float32), result)
+def rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return float32 numbers in a type of ``FLOATS``; each NaN has all bits but the sign set."""
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    nan = unsigned.type((1 << 8 * dtype.itemsize - 1) - 1)
+    return np.where(np.isnan(x), nan, x.astype(dtype).view(unsigned)).view(dtype)
 
 
 def _added(x: np.ndarray, places: np.ndarray, *, warps: bool = True) -> np.ndarray:

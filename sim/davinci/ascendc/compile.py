@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from .header import intrinsics_header
 from .kernels import Declared, calls_other_cores, declared_kernels, refuse_other_chips
 from .sources import Source, archive, chip_header, host_sources
 from .tilings import kernel_tiling
+from .units import Unit, build_from, texts_of
 
 _INCLUDE = Path(__file__).parent / "include"
 
@@ -59,8 +60,6 @@ _LIMITS = "ulimit -t 120; ulimit -v 6000000; ulimit -f 2000000; ulimit -c 0; "
 _ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$", re.M
 )
-_LAUNCH = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*<<<(.*?)>>>\s*\(", re.S)
-_LOCAL = re.compile(r"\[\[(?:block|workgroup)_local\]\](?!\s*(?:inline|static)\b)")
 _UNDEFINED = re.compile(r"undefined reference to `([^']*)'")
 _MULTIPLE = re.compile(r"multiple definition of `([^']*)'")
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
@@ -160,6 +159,7 @@ def compile_kernel(
     compiler = _compiler()
     others = [s for s in host_sources(sources) if s.path != path] if host else []
     names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
+    run = partial(_run, names)
     macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
     device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
     choose = [
@@ -171,28 +171,26 @@ def compile_kernel(
         "c++",
         "-",
     ]
-    refuse_other_chips(text, file, lambda bare: _run(choose, path.parent, names, bare))
+    refuse_other_chips(text, file, lambda bare: run(choose, path.parent, bare))
     parts = [Source(path, file, text), *(s for s in others if s.on_device)]
     # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
     lead += '#include "vitruvian_library.h"\n' if headers else ""
     start = '#ifdef PLATFORM_ASCENDC_H\n#include "vitruvian_platform.h"\n#endif\n'
+    before = "#define main vitruvian_host_main\n"
     units = []
     for part in parts:
-        unit = f'#define main vitruvian_host_main\n#include "{part.path}"\n#undef main\n'
+        after = "#undef main\n"
         if host and (part.has_main or len(parts) == 1):
             # The device's compiler adds this call for the library's messages between cores.
             serves = headers and calls_other_cores(part.text)
             clear = "AscendC::clearWorkspace(__get_kfc_workspace_addr());" if serves else ""
-            unit += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
+            after += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
         elif not host:
-            unit += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
-        command = [compiler[0], *_OPTIONS, *device.words(part.path.parent)]
-        units.append(
-            _with_launches(
-                _run([*command, "-E", "-x", "c++", "-"], part.path.parent, names, lead + unit)
-            )
-        )
+            after += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
+        command = (compiler[0], *_OPTIONS, *device.words(part.path.parent))
+        folders = (part.path.parent, *map(Path, include_path))
+        units.append(Unit(part.path, part.text, lead, before, after, command, folders, run))
     # Neither the recorder's headers nor the kernel's macros, so that the objects stay valid.
     folders = [*map(Path, include_path), *libraries[libraries.index(_INCLUDE / "library") :]]
     plain = _Options(_CHIPS[chip.name], folders)
@@ -200,22 +198,27 @@ def compile_kernel(
         [s for s in others if not s.on_device],
         [compiler[0], *_PLAIN, *plain.words()],
         plain.folders,
-        lambda command, folder: _run(command, folder, names),
+        run,
     )
 
-    def build(folder: Path) -> dict[str, Any]:
-        files = [f"unit{number}.ii" for number in range(len(units))]
-        for name, ready in zip(files, units, strict=True):
-            (folder / name).write_text(ready)
+    def link(folder: Path, ready: Sequence[str]) -> None:
+        files = [f"unit{number}.ii" for number in range(len(ready))]
+        for name, unit in zip(files, ready, strict=True):
+            (folder / name).write_text(unit)
         command = [compiler[0], *_OPTIONS, *files]
         if library is not None:
             command += [str(library), "-rdynamic"]
-        _run([*command, "-o", "kernel"], folder, names)
+        run([*command, "-o", "kernel"], folder)
         for name in files:
             (folder / name).unlink()
+
+    texts = texts_of(units)
+
+    def build(folder: Path) -> dict[str, Any]:
+        build_from(units, texts, lambda ready: link(folder, ready))
         return {}
 
-    folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, *units, str(library)), build)
+    folder, _ = entry("ascendc", digest(compiler[1], *_OPTIONS, *texts, str(library)), build)
     return NativeKernel(
         declared.name, file, kind, folder / "kernel", declared,
         {s.shown: s.text for s in parts}, tuple(libraries), {s.path: s.shown for s in parts},
@@ -336,7 +339,7 @@ class _CompilerMessages:
         return UserError(printable(f"{file}:{match['line']}: {text}"))
 
 
-def _run(command: list[str], folder: Path, names: _CompilerMessages, text: str = "") -> str:
+def _run(names: _CompilerMessages, command: list[str], folder: Path, text: str = "") -> str:
     """Run g++ within its limits and return its output."""
     done = subprocess.run(
         ["sh", "-c", f'{_LIMITS}exec "$@"', "sh", *command],
@@ -351,22 +354,3 @@ def _run(command: list[str], folder: Path, names: _CompilerMessages, text: str =
     if done.returncode:
         raise names.error(done.stderr)
     return done.stdout
-
-
-def _with_launches(text: str) -> str:
-    """Replace the launches of a host (in triple angle brackets) by calls that C++ knows.
-
-    A variable of each core, which every file of a program may define, becomes a weak symbol.
-    """
-    text = _LOCAL.sub("[[gnu::weak]]", text)
-    if "<<<" not in text:
-        return text
-
-    def call(match: re.Match[str]) -> str:
-        blocks = match[2].partition(",")[0]
-        lines = "\n" * match[0].count("\n")
-        kernel = f"[&](auto... a) {{ {match[1]}(a...); }}"
-        name = match[1].partition("<")[0]
-        return f'::vitruvian::launch("{name}", {blocks}, {kernel})({lines}'
-
-    return _LAUNCH.sub(call, text)

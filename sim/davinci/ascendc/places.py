@@ -60,7 +60,7 @@ class Places:
             own = [
                 (function.partition("(")[0], self.shown.get(file, file), line)
                 for function, file, line in frames
-                if line and file.startswith(self._own)
+                if line and _longest(file, self._own) > _longest(file, self._foreign)
             ]
             if len(own) > 1:
                 rest = (f"called by {name} at {file}:{line}" for name, file, line in own[1:])
@@ -82,9 +82,13 @@ class Places:
         return self._other
 
     def _is_own(self, file: str) -> bool:
-        """Return True for a file of the user; a sample may lie below its library's headers."""
-        own = file.startswith(self._own) or not file.startswith(self._foreign)
-        return own and file.startswith("/")
+        """Return True for a file of the user.
+
+        A sample may lie below its library's headers, and those below the sample's folder, so that
+        the innermost of these folders decides.
+        """
+        own, foreign = _longest(file, self._own), _longest(file, self._foreign)
+        return file.startswith("/") and own >= foreign
 
     def _frame(self, place: int) -> tuple[str, str, int]:
         frame = self._frames.get(place)
@@ -110,6 +114,11 @@ class Places:
         file, _, line = where.strip().partition(" (")[0].rpartition(":")
         number = int(line) if line.isdecimal() else 0
         return function.strip()[:_LONGEST], str(Path(file[:_LONGEST]).resolve()), number
+
+
+def _longest(file: str, folders: Sequence[str]) -> int:
+    """Return the length of the innermost folder that a file is in, or 0."""
+    return max((len(folder) for folder in folders if file.startswith(folder)), default=0)
 
 
 def _places(chain: bytes) -> list[int]:

@@ -87,9 +87,10 @@ class _HostProcess:
         self.kernel, self.seconds = kernel, seconds
         shown = {str(path): name for path, name in kernel.shown.items()}
         self.places = Places(kernel.program, shown, kernel.libraries)
-        self.process = KernelProcess(
-            kernel.program, _MOST_BYTES, seconds, folder, file_bytes=FILE_BYTES
-        )
+        # The pipes of its blocks are made here, where the program may write.
+        self.pipes = tempfile.TemporaryDirectory(prefix="vitruvian-")
+        folders = (os.path.abspath(folder), self.pipes.name)
+        self.process = KernelProcess(kernel.program, _MOST_BYTES, seconds, folders, FILE_BYTES)
         self.allocated = 0
         self.prints: list[str] = []
         self.last = SourcePosition(kernel.file, 1)
@@ -235,6 +236,7 @@ def run_host(
         for host in hosts:
             host.process.end()
             host.places.close()
+            host.pipes.cleanup()
 
 
 def _begin(host: _HostProcess) -> None:
@@ -317,7 +319,7 @@ def _recorded(
 
 def _run_block(host: _HostProcess, recording: Recording, ids: tuple[int, ...]) -> None:
     """Let the host program start a block, and follow it to its end."""
-    with tempfile.TemporaryDirectory(prefix="vitruvian-") as folder:
+    with tempfile.TemporaryDirectory(dir=host.pipes.name) as folder:
         channel = NamedPipes(folder, host.seconds)
         try:
             name = os.fsencode(folder)

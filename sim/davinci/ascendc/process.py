@@ -2,30 +2,18 @@
 
 import os
 import select
-import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
+from .confine import confined
 from .records import LARGEST, Reader, RecordError
 
 #: Bytes of memory that a kernel may have besides its arrays.
 _MEMORY = 1 << 31
-
-
-@cache
-def _isolation() -> tuple[str, ...]:
-    """Return the words that start a program without a network, if the system allows it."""
-    words = ("unshare", "--user", "--map-root-user", "--net", "--ipc")
-    if shutil.which("unshare") is None:
-        return ()
-    done = subprocess.run(
-        [*words, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-    )
-    return words if done.returncode == 0 else ()
 
 
 class KernelPipes:
@@ -144,24 +132,30 @@ class KernelProcess(KernelPipes):
         Bytes of the arrays in global memory, of which the process reserves two copies.
     seconds : int
         Seconds of CPU time after which the process is stopped.
-    folder : str
-        The working directory.
+    folders : sequence of str, optional
+        For a host program, its working directory, and further folders in which it may change
+        files.
     file_bytes : int
         The largest file that the process may write.
     """
 
     def __init__(
-        self, program: Path, gm_bytes: int, seconds: int, folder: str = "/", file_bytes: int = 0
+        self,
+        program: Path,
+        gm_bytes: int,
+        seconds: int,
+        folders: Sequence[str] | None = None,
+        file_bytes: int = 0,
     ):
         memory = (_MEMORY + 2 * gm_bytes) >> 10
         limits = f"ulimit -S -t {seconds}; ulimit -H -t {seconds + 2}; ulimit -v {memory}; "
         limits += f'ulimit -f {file_bytes >> 9}; ulimit -c 0; ulimit -s 65536; exec "$@"'
         self._process = subprocess.Popen(
-            ["sh", "-c", limits, "sh", *_isolation(), str(program)],
+            ["sh", "-c", limits, "sh", *confined(program, folders=folders)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd=folder,
+            cwd=folders[0] if folders else "/",
             env={"LC_ALL": "C"},
             bufsize=0,
         )

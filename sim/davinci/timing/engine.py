@@ -147,7 +147,8 @@ def run(
     if lowered.words is not None:
         over = words.over(lowered.first, state.handed, state.spent)
     start, end, issued = state.start, state.end, state.issued
-    drained = np.where(end < 0, -1, end + lowered.drain)
+    drained = end + lowered.drain
+    np.copyto(drained, -1, where=end < 0)
     times = EngineTimes(start, end, issued, drained, over)
     if check and not times.complete:
         raise Deadlock(explain(lowered, start, end, issued, streams))

@@ -298,6 +298,7 @@ def _recorded(
     functional = Functional(program, "golden" if len(hosts) == 1 else "fast")
     scheduler, polls, tasks = Scheduler(), Polls(), []
     for host in hosts:
+        host.places.begin()
         program.sources |= host.kernel.sources
         per = chip.kind(host.kernel.kind).per_group if len(hosts) > 1 else 1
         for index in range(blocks * per):

@@ -1,5 +1,6 @@
 """The lines of a source that places in a compiled program come from."""
 
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,13 @@ from vitruvian.sim.davinci.cce.language.errors import SourcePosition
 
 #: The most characters of a path or a function that are kept.
 _LONGEST = 500
+
+#: The name of the text around a source, which is passed to g++ as its input.
+_GENERATED = "/<stdin>"
+
+#: What the user's ``main`` is compiled as, and the function that a launch is compiled to.
+_MAIN = "vitruvian_host_main"
+_LAUNCH = re.compile(r"::\{lambda\(\(auto:")
 
 
 class Places:
@@ -48,6 +56,11 @@ class Places:
             self._first.setdefault(known, chain)
         return known
 
+    def begin(self) -> None:
+        """Begin a launch, whose ``calls`` are its own."""
+        self._positions.clear()
+        self._first.clear()
+
     def calls(self) -> dict[str, str]:
         """Return, for each line that ran, the user's functions of its first chain of calls.
 
@@ -58,9 +71,10 @@ class Places:
         for position, chain in self._first.items():
             frames = [self._frame(place) for place in _places(chain)]
             own = [
-                (function.partition("(")[0], self.shown.get(file, file), line)
+                (_plain(function), self.shown.get(file, file), line)
                 for function, file, line in frames
-                if line and _longest(file, self._own) > _longest(file, self._foreign)
+                if line and self._is_own(file) and file.startswith(self._own)
+                if not _LAUNCH.search(function)
             ]
             if len(own) > 1:
                 rest = (f"called by {name} at {file}:{line}" for name, file, line in own[1:])
@@ -88,7 +102,7 @@ class Places:
         the innermost of these folders decides.
         """
         own, foreign = _longest(file, self._own), _longest(file, self._foreign)
-        return file.startswith("/") and own >= foreign
+        return file.startswith("/") and not file.endswith(_GENERATED) and own >= foreign
 
     def _frame(self, place: int) -> tuple[str, str, int]:
         frame = self._frames.get(place)
@@ -114,6 +128,12 @@ class Places:
         file, _, line = where.strip().partition(" (")[0].rpartition(":")
         number = int(line) if line.isdecimal() else 0
         return function.strip()[:_LONGEST], str(Path(file[:_LONGEST]).resolve()), number
+
+
+def _plain(function: str) -> str:
+    """Return a function's name without its parameters, as the user wrote it."""
+    name = function.partition("(")[0]
+    return "main" if name == _MAIN else name
 
 
 def _longest(file: str, folders: Sequence[str]) -> int:

@@ -23,31 +23,38 @@ pytestmark = pytest.mark.skipif(
 
 
 def launches(folder, *defines):
-    """Run the host program and return the findings of its launches."""
+    """Run the host program and return the findings of its launches, and calls of the second."""
     compiled = compile_kernel(str(HOST), CHIP, defines=dict.fromkeys(defines, "1"), host=True)
-    found = []
+    found, chains = [], {}
 
     def finish(program, functional):
         report = simulate(program)
         found.append([finding.check for finding in report.findings])
+        chains.clear()
+        chains.update(program.calls)
         return report.outputs
 
     count = run_host({compiled.kind: compiled}, CHIP, finish, folder=str(folder))
     assert count == len(found)
-    return found
+    return found, chains
 
 
 def test_a_host_program(tmp_path):
     """The second launch takes what the first one wrote, and the host reads the result."""
-    assert launches(tmp_path) == [[], []]
+    assert launches(tmp_path)[0] == [[], []]
     result = np.fromfile(tmp_path / "output.bin", np.float32)
     assert np.array_equal(result, 9 * np.arange(128, dtype=np.float32))
 
 
 def test_a_missing_flag_in_a_launch(tmp_path):
-    """Both launches have the race."""
-    found = launches(tmp_path, "WITHOUT_FLAG")
+    """Both launches have the race, and each line its calls, up to the host's main."""
+    found, chains = launches(tmp_path, "WITHOUT_FLAG")
     assert len(found) == 2 and all("race" in checks for checks in found)
+    lines = HOST.read_text().splitlines()
+    launched = next(n for n, line in enumerate(lines, 1) if "scaled<0><<<" in line)
+    ends = {chain.rpartition("called by ")[2] for chain in chains.values()}
+    assert ends == {f"main at {HOST}:{launched}"}
+    assert not any("lambda" in chain or "vitruvian_host" in chain for chain in chains.values())
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ _MOST_TOGETHER = 128
 #: The most calls that a kernel's records keep.
 _MOST_CALLS = 1 << 16
 
+#: The largest alignment of a structure's members in bytes.
+_MOST_ALIGNED = 8
+
 #: The most elements of a DumpTensor.
 _MOST_DUMPED = 1 << 16
 
@@ -361,6 +364,8 @@ def _encoded(name: str, value: Any, tag: str, type: int, size: int) -> bytes:
     """Return an argument as bytes of a compiled parameter."""
     if tag == "p" and size == 8:
         return struct.pack("<Q", value)
+    if tag != "s" and isinstance(value, bytes):
+        raise UserError(f"--arg {name} must be a number, not a structure")
     element = TYPES[type] if type < len(TYPES) else None
     if tag in "if" and isinstance(element, Scalar) and element.size == size:
         if tag == "f":
@@ -369,4 +374,14 @@ def _encoded(name: str, value: Any, tag: str, type: int, size: int) -> bytes:
         if not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits:
             raise UserError(f"--arg {name} must be an integer of {bits} bits, not {value!r}")
         return (value % (1 << bits)).to_bytes(size, "little")
-    raise UserError(f"{name} must be a pointer or a number; structures by value are not supported")
+    if tag == "s":
+        if not isinstance(value, bytes):
+            raise UserError(
+                f"--arg {name} must be a structure of {size} bytes, as in struct:2If:64,8,0.5, "
+                f"not {value!r}"
+            )
+        # The members may end before the structure, whose size is a multiple of their alignment.
+        if not 0 <= size - len(value) < _MOST_ALIGNED:
+            raise UserError(f"--arg {name} must have {size} bytes, not {len(value)}")
+        return value.ljust(size, b"\0")
+    raise UserError(f"--arg {name} must be a number, not {value!r}")

@@ -220,7 +220,9 @@ def _program(options: argparse.Namespace) -> "tuple[Program, list[ExpectedArray]
     try:
         compiled = _compiled(options, chip := load_chip(options.chip))
         kernel = compiled[0]
-        arguments = kernel_arguments(kernel.parameters, options.arg, seed=options.seed)
+        arguments = kernel_arguments(
+            kernel.parameters, options.arg, seed=options.seed, structures=True
+        )
         tolerances = {"rtol": options.rtol, "atol": options.atol}
         expected = expectations(options.expect, kernel.parameters, arguments, **tolerances)
         # The limit is a tenth of the steps, as for CCE C.

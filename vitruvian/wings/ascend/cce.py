@@ -14,6 +14,7 @@ from vitruvian.wings.ascend.cce_arrays import (
     ExpectedArray,
     array_argument,
     expectations,
+    structure_argument,
     tolerance,
 )
 
@@ -103,7 +104,8 @@ def add_launch_options(parser: Any) -> None:
         help="Give a parameter this value, once for each: a number; for a pointer a .npy file, "
         "null, or N elements as zeros:N, arange:N, normal:N (mean 0, deviation 1) or uniform:N (-1 "
         "to 1, or all integers), of the parameter's type or of another, as in normal:fp16:N; a "
-        "random array may end in a seed of its own, as in normal:fp16:N:SEED.",
+        "random array may end in a seed of its own, as in normal:fp16:N:SEED. A structure is given "
+        "by its members, as in struct:2If:64,8,0.5 (letters of Python's module struct).",
     )
     parser.add_argument(
         "--steps",
@@ -172,7 +174,7 @@ def folders(texts: Sequence[str]) -> list[Path]:
 
 
 def kernel_arguments(
-    parameters: Sequence[Any], texts: Sequence[str], *, seed: int = 0
+    parameters: Sequence[Any], texts: Sequence[str], *, seed: int = 0, structures: bool = False
 ) -> dict[str, Any]:
     """Return the values of all parameters of a kernel by name.
 
@@ -184,6 +186,8 @@ def kernel_arguments(
         Values of ``--arg``, NAME=VALUE.
     seed : int
         Seed of the random arrays; each parameter draws its own numbers.
+    structures : bool
+        If True, a parameter may be a structure by value, whose value is bytes.
 
     Raises
     ------
@@ -211,7 +215,12 @@ def kernel_arguments(
             kind = f"{p.dtype} *" if p.is_pointer else p.dtype
             raise UserError(f"--arg {p.name}=VALUE must be given ({kind})")
         # Each parameter has random numbers of its own, whatever the order of the options.
-        values[p.name] = _argument(p, texts_by_name[p.name], (seed, number))
+        text = texts_by_name[p.name]
+        by_value = structures and not p.is_pointer
+        if by_value and (text.startswith("struct:") or text.endswith(".npy")):
+            values[p.name] = structure_argument(p.name, text)
+        else:
+            values[p.name] = _argument(p, text, (seed, number))
     return values
 
 

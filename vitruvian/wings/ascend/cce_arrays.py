@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 #: The forms of an array in ``--arg``, for messages.
-ARRAYS = "a file .npy, zeros:N, arange:N, normal:N, uniform:N (also KIND:DTYPE:N:SEED) or null"
+ARRAYS = (
+    "a file .npy, zeros:N, arange:N, normal:N, uniform:N (also KIND:DTYPE:N:SEED), "
+    "struct:FORMAT:VALUES or null"
+)
 
 _GENERATED = ("zeros", "normal", "uniform", "arange")
 _RANDOM = ("normal", "uniform")
@@ -42,7 +46,7 @@ def array_argument(name: str, text: str, dtype: str, seed: tuple[int, int]) -> "
     name : str
         Name of the parameter.
     text : str
-        A file .npy, null, or KIND[:DTYPE]:N[:SEED].
+        A file .npy, null, KIND[:DTYPE]:N[:SEED], or struct:FORMAT:VALUES.
     dtype : str
         The dtype of the parameter's elements, which DTYPE replaces.
     seed : (int, int)
@@ -60,7 +64,56 @@ def array_argument(name: str, text: str, dtype: str, seed: tuple[int, int]) -> "
         return _generated(name, kind, words, dtype, seed)
     if text.endswith(".npy"):
         return _loaded(f"--arg {name}", text)
+    if kind == "struct":
+        import numpy as np
+
+        return np.frombuffer(structure_argument(name, text), np.uint8).copy()
     raise UserError(f"--arg {name} must be {ARRAYS}, not {shortened(text)}")
+
+
+def structure_argument(name: str, text: str) -> bytes:
+    """Return the bytes of a structure that a value of ``--arg`` describes.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    text : str
+        A file .npy, or struct:FORMAT:VALUES with the letters of Python's module ``struct``, such as
+        ``struct:2If:64,8,0.5``, which aligns members as the compiler does.
+
+    Raises
+    ------
+    UserError
+        If the text is neither, or the values do not fit.
+    """
+    if text.endswith(".npy"):
+        return _loaded(f"--arg {name}", text).tobytes()
+    word, _, rest = text.partition(":")
+    format, _, listed = rest.partition(":")
+    if word != "struct" or not re.fullmatch(r"(?:[0-9]{0,4}[bBhHiIlLqQefdx?])+", format):
+        raise UserError(
+            f"--arg {name} must be a structure: a file .npy, or struct:FORMAT:VALUES as in "
+            f"struct:2If:64,8,0.5, not {shortened(text)}"
+        )
+    letters = "".join(
+        letter * int(count or 1) for count, letter in re.findall(r"([0-9]*)(\D)", format)
+    ).replace("x", "")
+    values = listed.split(",") if listed else []
+    if len(values) != len(letters):
+        raise UserError(f"--arg {name}={word}:{format} must have {len(letters)} values, "
+                        f"not {len(values)}")  # fmt: skip
+    numbers: list[Any] = []
+    for letter, value in zip(letters, values, strict=True):
+        try:
+            numbers.append(float(value) if letter in "efd" else int(value, 0))
+            struct.pack(letter, numbers[-1])
+        except (ValueError, OverflowError, struct.error):
+            raise UserError(
+                f"--arg {name}={word}:{format} must have numbers that fit {letter!r}, "
+                f"not {shortened(value)}"
+            ) from None
+    return struct.pack(format, *numbers)
 
 
 def _generated(

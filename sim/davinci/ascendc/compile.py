@@ -141,7 +141,7 @@ def compile_kernel(
     host : bool
         If True, the program is the source's own ``main``, whose launches are simulated.
     sources : sequence of str
-        Further files of a host program, or folders of them.
+        Further files of the program, or folders of them. Without ``host`` all are device code.
 
     Raises
     ------
@@ -157,7 +157,8 @@ def compile_kernel(
     libraries = [_kept("vitruvian_chip.h", chip_header(chip)), *_libraries(headers)]
     kind = chip.kind(kind or _kind(chip, declared)).name
     compiler = _compiler()
-    others = [s for s in host_sources(sources) if s.path != path] if host else []
+    others = [s for s in host_sources(sources) if s.path != path]
+    on_device = [s for s in others if s.on_device or not host]
     names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
     run = partial(_run, names)
     macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
@@ -172,7 +173,7 @@ def compile_kernel(
         "-",
     ]
     refuse_other_chips(text, file, lambda bare: run(choose, path.parent, bare))
-    parts = [Source(path, file, text), *(s for s in others if s.on_device)]
+    parts = [Source(path, file, text), *on_device]
     # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
     lead += '#include "vitruvian_library.h"\n' if headers else ""
@@ -186,7 +187,7 @@ def compile_kernel(
             serves = headers and calls_other_cores(part.text)
             clear = "AscendC::clearWorkspace(__get_kfc_workspace_addr());" if serves else ""
             after += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
-        elif not host:
+        elif part is parts[0] and not host:
             after += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
         command = (compiler[0], *_OPTIONS, *device.words(part.path.parent))
         folders = (part.path.parent, *map(Path, include_path))
@@ -195,7 +196,7 @@ def compile_kernel(
     folders = [*map(Path, include_path), *libraries[libraries.index(_INCLUDE / "library") :]]
     plain = _Options(_CHIPS[chip.name], folders)
     library = archive(
-        [s for s in others if not s.on_device],
+        [s for s in others if s not in on_device],
         [compiler[0], *_PLAIN, *plain.words()],
         plain.folders,
         run,

@@ -24,6 +24,7 @@ Run = Callable[[list[str], Path, str], str]
 
 _NAME = re.compile(r"([A-Za-z_][\w:]*(?:<[^<>;{}]*>)?)\s*$")
 _LAUNCH = re.compile(r"<<<(.*?)>>>\s*\(", re.S)
+_ATTRIBUTE = re.compile(r"(?<!\[)\[\s*(?:host\s*,\s*)?aicore\s*\](?=\s*(?:[A-Za-z_~:]|\[\[))")
 _LOCAL = re.compile(r"\[\[(?:block|workgroup)_local\]\](?!\s*(?:inline|static)\b)")
 
 #: What a file may begin with: includes, comments and empty lines. A comment that ends in a
@@ -65,6 +66,14 @@ def with_launches(text: str) -> str:
         parts.append("\n" * whole.count("\n"))
         done = launch.end()
     return "".join(parts) + text[done:]
+
+
+def in_plain_words(text: str) -> str:
+    """Return a text without what only the device's compiler knows.
+
+    These are launches, and the attribute ``[aicore]`` of a function, which is not in C++.
+    """
+    return with_launches(_ATTRIBUTE.sub("", text) if "aicore" in text else text)
 
 
 def with_weak_symbols(text: str) -> str:
@@ -123,7 +132,7 @@ class Unit:
     def preprocessed(self) -> str:
         """Return the preprocessed text, which needs no header."""
         unit = f'{self.lead}{self.before}#include "{self.path}"\n{self.after}'
-        return with_launches(self.run([*self.command, *_PREPROCESS], self.path.parent, unit))
+        return in_plain_words(self.run([*self.command, *_PREPROCESS], self.path.parent, unit))
 
     def has_beginning(self) -> bool:
         """Return whether there is a precompiled beginning for the unit as it is now."""
@@ -146,9 +155,9 @@ class Unit:
             length = self._includes[1]
             blank = "\n" * self.text[:length].count("\n")
             unit = f'#include "{header.name}"\n{self.before}#line 1 "{self.path}"\n'
-            unit += f"{blank}{self.text[length:]}\n{self.after}"
+            unit += f'{blank}{self.text[length:]}\n#line 1 "<stdin>"\n{self.after}'
             options = [f"-I{header.parent}", *self._compile, *_PREPROCESS, "-fpch-preprocess"]
-            return with_launches(self.run([self.command[0], *options], self.path.parent, unit))
+            return in_plain_words(self.run([self.command[0], *options], self.path.parent, unit))
         return None
 
     @cached_property
@@ -170,19 +179,27 @@ class Unit:
         found = ResultCache(kind=_KIND).get(self._key)
         if not found or found["stamps"] != _stamps(found["files"]):
             return None
-        header = cache_root() / _KIND / found["entry"] / "beginning.h"
-        return header if header.is_file() else None
+        header = cache_root() / _KIND / (found["entry"] or "none") / "beginning.h"
+        return header if header.with_suffix(".h.gch").is_file() else None
 
     def _made(self) -> Path | None:
         """Precompile the beginning, or only note that it was asked for at the first time."""
         documents = ResultCache(kind=_KIND)
-        if documents.get(self._key) is None:
+        noted = documents.get(self._key)
+        if noted is None:
             documents.put(self._key, {"entry": "", "files": [], "stamps": None})
+            return None
+        unfit = not noted["entry"] and noted["stamps"] is not None
+        if unfit and noted["stamps"] == _stamps(noted["files"]):
             return None
         text = self.lead + "".join(f"{line}\n" for line in self._includes[0])
         whole = self.run([*self.command, *_PREPROCESS], self.path.parent, text)
-        if with_launches(whole) != whole:
-            return None  # g++ would have to compile launches
+        files = sorted({str(self.path.parent / name) for name in _FILE.findall(whole)})
+        stamps = _stamps(files)
+        if in_plain_words(whole) != whole:
+            # g++ would have to compile what only the device's compiler knows.
+            documents.put(self._key, {"entry": "", "files": files, "stamps": stamps})
+            return None
 
         def build(folder: Path) -> dict[str, Any]:
             (folder / "beginning.h").write_text(text)
@@ -190,8 +207,6 @@ class Unit:
             self.run([self.command[0], *options, "-o", "beginning.h.gch"], folder, "")
             return {}
 
-        files = sorted({str(self.path.parent / name) for name in _FILE.findall(whole)})
-        stamps = _stamps(files)
         key = digest(self._key, files, stamps)
         folder = verified_entry(_KIND, key, build)
         documents.put(self._key, {"entry": key, "files": files, "stamps": stamps})

@@ -82,7 +82,7 @@ def register(name: str, commands: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="Compile this file, or the C++ files of this folder, as a further part of the host "
+        help="Compile this file, or the C++ files of this folder, as a further part of the "
         "program (repeat it for more).",
     )
     parser.add_argument(
@@ -136,8 +136,6 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
     settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
     settings |= {"defines": macros(options.define), "include_path": folders(options.include)}
     settings["sources"] = options.sources
-    if options.sources and not options.host:
-        raise UserError("--sources must be given with --host")
     kind = options.kind
     if kind is None and options.host:
         kind = kinds_of(read_whole(options.file, 1 << 24).decode(errors="replace"))

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <math.h>  // for pow of integers in the global namespace
 
 #define __aicore__
 #define __gm__
@@ -30,25 +31,27 @@
 #define __out_pipe__(...)
 #define __kfc_workspace__
 #define __launch_bounds__(...)
+#define __forceinline__ inline
+
+// g++ refuses it for a function whose body is in another file.
+#define always_inline unused
 
 using half = _Float16;
+using float32_t = float;
+#define __fp16 half
 
 // The upper half of FP32, rounded to nearest, ties to even.
 struct bfloat16_t {
     uint16_t bits = 0;
     bfloat16_t() = default;
-    bfloat16_t(float value) {
-        uint32_t word;
-        __builtin_memcpy(&word, &value, 4);
+    constexpr bfloat16_t(float value) {
+        uint32_t word = __builtin_bit_cast(uint32_t, value);
         bool nan = (word & 0x7FFFFFFF) > 0x7F800000;
         bits = static_cast<uint16_t>(nan ? word >> 16 | 64 : (word + 0x7FFF + (word >> 16 & 1)) >> 16);
     }
-    template <class T> explicit bfloat16_t(T value) : bfloat16_t(static_cast<float>(value)) {}
-    operator float() const {
-        uint32_t word = static_cast<uint32_t>(bits) << 16;
-        float value;
-        __builtin_memcpy(&value, &word, 4);
-        return value;
+    template <class T> constexpr explicit bfloat16_t(T value) : bfloat16_t(static_cast<float>(value)) {}
+    constexpr operator float() const {
+        return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
     }
 };
 #define __bf16 bfloat16_t
@@ -73,6 +76,9 @@ inline uint64_t get_overflow_status() { return 0; }
 inline int64_t get_st_atomic_cfg() { return 0; }
 inline int64_t get_sys_cnt() { return 0; }
 template <class T> inline T get_imm(T value) { return value; }
+
+template <class T> inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 
 inline int64_t bcnt1(uint64_t x) { return __builtin_popcountll(x); }
 inline int64_t bcnt0(uint64_t x) { return 64 - __builtin_popcountll(x); }

@@ -13,8 +13,6 @@
 
 enum mem_t { L1, L0A, L0B, L0C, UB };
 enum { ASCENDING_ORDER, DESCENDING_ORDER };
-template <class T> inline T min(T a, T b) { return b < a ? b : a; }
-template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 struct vector_bool {};
 struct vector_align {};
 struct vector_address {};
@@ -49,8 +47,11 @@ using __asc_aicore::asc_dump_ubuf;
 using __asc_aicore::asc_dump_l1buf;
 using __asc_aicore::asc_dump_cbuf;
 
-// The cycle counter, a register of the device that assembly reads by name.
-extern "C" { __attribute__((weak)) long SYS_CNT = 0; }  // each file of a program has it
+// The cycle counter and the place in the program, which the library's assembly reads by name.
+extern "C" {
+__attribute__((weak)) long SYS_CNT = 0;  // each file of a program has it
+__attribute__((weak)) long vitruvian_place asm("pc") = 0;
+}
 
 // The workspace of the library's own messages between cores, which a launch allocates.
 inline __gm__ uint8_t *__get_kfc_workspace_addr() {

@@ -9,7 +9,7 @@ import pytest
 
 from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import load_chip, simulate
-from vitruvian.sim.davinci.ascendc import compile_kernel
+from vitruvian.sim.davinci.ascendc import build, compile_kernel
 from vitruvian.sim.davinci.ascendc.host import run_host
 from vitruvian.sim.davinci.ascendc.kernels import calls_other_cores
 from vitruvian.sim.davinci.ascendc.sources import chip_header, host_sources
@@ -42,6 +42,20 @@ def test_a_program_of_several_files(tmp_path, first):
     """Files are linked where something needs them; any of them may have main."""
     expected = 12 * np.arange(64, dtype=np.float32)
     assert np.array_equal(run(tmp_path, TILED / first, TILED), expected)
+
+
+@needs_compiler
+def test_a_kernel_of_several_files():
+    """Further files of a kernel are device code, and have its words and attributes."""
+    parts = TILED.parent / "parts"
+    compiled = compile_kernel(str(parts / "kernel.cpp"), CHIP, sources=[str(parts)])
+    x = np.array([1.5, 0.1, 0, 0, 3, 2], np.float32)
+    _, functional = build({compiled.kind: compiled}, CHIP, {"x": x})
+    lowest = np.uint32(0xFF7F0000).view(np.float32)
+    expected = [3, 2 * np.float16(0.1), lowest, 81, 2.5 + 2.5, 8]
+    assert np.array_equal(functional.read("x"), np.array(expected, np.float32))
+    with pytest.raises(UserError, match=r"float twice<float>\(float\) is declared, but not defined"):
+        compile_kernel(str(parts / "kernel.cpp"), CHIP)
 
 
 def test_products_for_vector_cores_have_a_server():

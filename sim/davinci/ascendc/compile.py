@@ -188,6 +188,8 @@ def compile_kernel(
             clear = "AscendC::clearWorkspace(__get_kfc_workspace_addr());" if serves else ""
             after += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
         elif part is parts[0] and not host:
+            # A file may have the host's launches too, which nothing calls here.
+            after += "void vitruvian::before_kernel() {}\n"
             after += f'#define VITRUVIAN_KERNEL {declared.call}\n#include "vitruvian_main.h"\n'
         command = (compiler[0], *_OPTIONS, *device.words(part.path.parent))
         folders = (part.path.parent, *map(Path, include_path))

@@ -35,7 +35,11 @@ _MORE = {
         "VSHIFTS322S16": 14,
         "SHIFTS322S16": 15,
         "QF322F16_PRE": 32,
-        "QS322BF16_PRE": 34,
+        "VQF322F16_PRE": 33,
+        "QF322BF16_PRE": 34,
+        "QS322BF16_PRE": 35,
+        "VQF322BF16_PRE": 36,
+        "VQS322BF16_PRE": 39,
     },
     "atomic_op_t": {"ATOMIC_MAX": 1, "ATOMIC_MIN": 2},
 }
@@ -52,7 +56,7 @@ _MISSING = """copy_cbuf_to_fbuf get_acc_val get_max_min_cnt get_vms4_sr hset_fla
     load_cbuf_to_cb_sp load_cbuf_to_cb_transpose_s4 mad_s4 mad_sp vconv_f162s4 vconv_f162s4a
     vconv_f162s4c vconv_f162s4f vconv_f162s4r vconv_f162s4z vconv_s42f16 vld_va_reg
     vmulconv_f162s8 vmulconv_f162u8 set_data_exp_0 set_data_exp_1 set_data_exp_2
-    set_data_exp_3""".split()
+    set_data_exp_3 copy_gm_to_ubuf_align_v2 copy_ubuf_to_gm_align_v2 st_atomic vgatherb""".split()
 _MISSING += [f"set_aipp_spr_{i}" for i in (*range(10), *range(18, 25))]
 
 #: Names without an effect on data or time, which return 0.
@@ -85,6 +89,8 @@ def intrinsics_header() -> str:
             f"template <> struct vitruvian::EnumCode<{name}> "
             f"{{ static constexpr uint8_t value = {number}; }};"
         )
+    # The device's compiler has them in this namespace too.
+    lines.append(f"namespace __cce_scalar {{ {' '.join(f'using ::{name};' for name in ENUMS)} }}")
     for number, name in enumerate(names()):
         lines.append(_template(number, name))
     for name in (*_MISSING, *_IGNORED):

@@ -1,5 +1,6 @@
 // What the device's compiler knows before the first line of a kernel: qualifiers, types, queries.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,12 +32,18 @@
 #define __out_pipe__(...)
 #define __kfc_workspace__
 #define __launch_bounds__(...)
+#define __tf__
+#define __in__
+#define __out__
+#define __cce_get_tile_ptr(place) (place)
 #define __forceinline__ inline
 
 // g++ refuses it for a function whose body is in another file.
 #define always_inline unused
 
 using half = _Float16;
+using float16_t = _Float16;
+using float32_t = float;
 using float32_t = float;
 #define __fp16 half
 
@@ -77,8 +84,8 @@ inline int64_t get_st_atomic_cfg() { return 0; }
 inline int64_t get_sys_cnt() { return 0; }
 template <class T> inline T get_imm(T value) { return value; }
 
-template <class T> inline T min(T a, T b) { return b < a ? b : a; }
-template <class T> inline T max(T a, T b) { return a < b ? b : a; }
+using std::max;
+using std::min;
 
 inline int64_t bcnt1(uint64_t x) { return __builtin_popcountll(x); }
 inline int64_t bcnt0(uint64_t x) { return 64 - __builtin_popcountll(x); }

@@ -56,7 +56,8 @@ _MISSING = """copy_cbuf_to_fbuf get_acc_val get_max_min_cnt get_vms4_sr hset_fla
     load_cbuf_to_cb_sp load_cbuf_to_cb_transpose_s4 mad_s4 mad_sp vconv_f162s4 vconv_f162s4a
     vconv_f162s4c vconv_f162s4f vconv_f162s4r vconv_f162s4z vconv_s42f16 vld_va_reg
     vmulconv_f162s8 vmulconv_f162u8 set_data_exp_0 set_data_exp_1 set_data_exp_2
-    set_data_exp_3 copy_gm_to_ubuf_align_v2 copy_ubuf_to_gm_align_v2 st_atomic vgatherb""".split()
+    set_data_exp_3 copy_gm_to_ubuf_align_v2 copy_ubuf_to_gm_align_v2 st_atomic vgatherb
+    set_intra_block wait_intra_block""".split()
 _MISSING += [f"set_aipp_spr_{i}" for i in (*range(10), *range(18, 25))]
 
 #: Names without an effect on data or time, which return 0.

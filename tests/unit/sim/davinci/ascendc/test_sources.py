@@ -54,7 +54,9 @@ def test_a_kernel_of_several_files():
     lowest = np.uint32(0xFF7F0000).view(np.float32)
     expected = [3, 2 * np.float16(0.1), lowest, 81, 2.5 + 2.5, 8]
     assert np.array_equal(functional.read("x"), np.array(expected, np.float32))
-    with pytest.raises(UserError, match=r"float twice<float>\(float\) is declared, but not defined"):
+    with pytest.raises(
+        UserError, match=r"float twice<float>\(float\) is declared, but not defined"
+    ):
         compile_kernel(str(parts / "kernel.cpp"), CHIP)
 
 

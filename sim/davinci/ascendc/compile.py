@@ -41,6 +41,9 @@ _KINDS = {
     "aicore": {"__DAV_C100__": "1"},
 }
 
+#: Macros of a library of tiles (PTO): the chips of both families keep operands in memories.
+_TILES = {"MEMORY_BASE": "1"}
+
 #: Macros for the headers of AscendC: the compiler's pass for the device, and that they are there.
 _DEVICE = {"__NPU_DEVICE__": "1", "VITRUVIAN_LIBRARY": "1"}
 
@@ -132,7 +135,8 @@ def compile_kernel(
     kind : str, optional
         The kind of core, by default the first one of the chip with a vector unit.
     headers : str, optional
-        A folder with the headers of AscendC, such as a clone of asc-devkit; by default the few
+        A folder with the headers of AscendC, such as a clone of asc-devkit, or with those of PTO,
+        a clone of pto-isa, which are used beside this project's own; by default the few
         functions of this project's own ``kernel_operator.h``.
     defines : mapping of str to str, optional
         Further macros.
@@ -154,14 +158,17 @@ def compile_kernel(
     text = read_whole(file, 1 << 24).decode(errors="replace")
     kernels = declared_kernels(text)
     declared = _host(kernels, file) if host else _chosen(kernels, kernel, file)
-    libraries = [_kept("vitruvian_chip.h", chip_header(chip)), *_libraries(headers)]
+    tiles = _tiles(headers)
+    headers = None if tiles else headers
+    libraries = [_kept("vitruvian_chip.h", chip_header(chip)), *_libraries(headers), *tiles]
     kind = chip.kind(kind or _kind(chip, declared)).name
     compiler = _compiler()
     others = [s for s in host_sources(sources) if s.path != path]
     on_device = [s for s in others if s.on_device or not host]
     names = _CompilerMessages({str(s.path): s.shown for s in others} | {str(path): file}, headers)
     run = partial(_run, names)
-    macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {}) | dict(defines or {})
+    macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {})
+    macros |= (_TILES if tiles else {}) | dict(defines or {})
     device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
     choose = [
         compiler[0],
@@ -271,6 +278,12 @@ def _kind(chip: Chip, declared: Declared) -> str:
     return next(name for name, kind in chip.kinds.items() if "UB" in kind.buffers)
 
 
+def _tiles(headers: str | None) -> list[Path]:
+    """Return the folder of PTO's headers if ``--headers`` names a clone of them."""
+    folders = [] if headers is None else [Path(headers), Path(headers) / "include"]
+    return [f.resolve() for f in folders if (f / "pto" / "pto-inst.hpp").is_file()][:1]
+
+
 def _libraries(headers: str | None) -> list[Path]:
     own = [_INCLUDE / "device", _kept("vitruvian_intrinsics.h", intrinsics_header())]
     own.append(_INCLUDE / "host")
@@ -281,7 +294,7 @@ def _libraries(headers: str | None) -> list[Path]:
     if not any((each / "kernel_operator.h").is_file() for each in found):
         raise UserError(
             "--headers must be a folder with AscendC's kernel_operator.h, such as a clone of "
-            f"asc-devkit, not {headers!r}"
+            f"asc-devkit, or with PTO's pto/pto-inst.hpp, not {headers!r}"
         )
     found = [each.resolve() for each in found]
     if not any((each / "kernel_tiling" / "kernel_tiling.h").is_file() for each in found):

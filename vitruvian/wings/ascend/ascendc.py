@@ -68,8 +68,8 @@ def register(name: str, commands: Any) -> None:
     parser.add_argument(
         "--headers",
         metavar="FOLDER",
-        help="Compile with the headers of AscendC in this folder, such as a clone of asc-devkit "
-        "(default: a small set of this project's own).",
+        help="Compile with the headers of AscendC in this folder, such as a clone of asc-devkit, "
+        "or of PTO's, a clone of pto-isa (default: a small set of this project's own).",
     )
     parser.add_argument(
         "--host",

@@ -53,3 +53,36 @@ def test_a_kernel_of_tiles(flag):
         lines = FILE.read_text().splitlines()
         line = next(n for n, text in enumerate(lines, 1) if "copy_ubuf_to_gm" in text)
         assert all(f"tiles.cpp:{line} on MTE3" in finding.message for finding in found)
+
+
+LIBRARY = """#pragma once
+#ifndef MEMORY_BASE
+#error a library of tiles asks which kind of chip it is for
+#endif
+[aicore] inline void TMULS(__ubuf__ half *x) { vmuls(x, x, (half)2, 1, 1, 1, 8, 8); }
+"""
+USER = """#include <pto/pto-inst.hpp>
+__global__ [aicore] void twice(__gm__ half *x) {
+    copy_gm_to_ubuf((__ubuf__ half *)0, x, 0, 1, 8, 0, 0);
+    TMULS((__ubuf__ half *)0);
+    pipe_barrier(PIPE_ALL);
+    copy_ubuf_to_gm(x, (__ubuf__ half *)0, 0, 1, 8, 0, 0);
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("inner", ["include", "."])
+def test_a_clone_of_a_tile_library(tmp_path, inner):
+    """``--headers`` takes one; its lines are not the user's, who finds the call."""
+    headers = tmp_path / "library" / inner / "pto" / "pto-inst.hpp"
+    headers.parent.mkdir(parents=True)
+    headers.write_text(LIBRARY)
+    file = tmp_path / "kernel" / "twice.cpp"
+    file.parent.mkdir()
+    file.write_text(USER)
+    compiled = compile_kernel(str(file), CHIP, headers=str(tmp_path / "library"))
+    program, functional = build({"vector": compiled}, CHIP, {"x": np.ones(128, np.float16)})
+    assert (functional.read("x") == 2).all()
+    found = simulate(program).findings
+    assert found and all("twice.cpp:4 on V" in finding.message for finding in found)

@@ -25,6 +25,7 @@ from vitruvian.golden.vector.arithmetic import (
 )
 from vitruvian.golden.vector.conversions import ROUNDINGS, convert, integral
 from vitruvian.golden.vector.formats import DTYPES, canonical
+from vitruvian.golden.vector.fours import from_fours, pack_fours, to_fours, unpack_fours
 from vitruvian.golden.vector.functions import exp, ln, rec, rsqrt, sqrt
 from vitruvian.golden.vector.reductions import largest, pair_sums, smallest, sum_tree
 from vitruvian.golden.vector.selection import (
@@ -52,6 +53,7 @@ __all__ = [
     "div",
     "exp",
     "fill_blocks",
+    "from_fours",
     "integral",
     "largest",
     "leaky_relu",
@@ -61,6 +63,7 @@ __all__ = [
     "mul",
     "multiply_add",
     "pack",
+    "pack_fours",
     "pair_sums",
     "rec",
     "relu",
@@ -72,6 +75,8 @@ __all__ = [
     "sqrt",
     "sub",
     "sum_tree",
+    "to_fours",
     "transpose",
     "unpack_bits",
+    "unpack_fours",
 ]

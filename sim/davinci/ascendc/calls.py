@@ -25,7 +25,10 @@ from .header import ENUMS, TYPES
 from .records import Argument
 
 #: Intrinsics whose callers pass packed words, of which the parameters' types keep the low bits.
-_NARROWED = ("img2colv2_cbuf_to_ca", "img2colv2_cbuf_to_cb")
+_NARROWED = ("img2colv2_cbuf_to_ca", "img2colv2_cbuf_to_cb", "img2colv2_cbuf_to_ca_s4")
+
+#: Intrinsics with two addresses in one pointer, which may look like one to global memory.
+_PAIRED = ("load_cbuf_to_cb_sp",)
 
 _SPACES = ("GM", "L1", "L0A", "L0B", "L0C", "UB", "BT", "FB")
 
@@ -53,7 +56,12 @@ def call_of(
         not point into an array of the kernel.
     """
     shape = tuple(
-        (a.tag, a.type, a.tag == "p" and GM_BASE <= a.value < 2 * GM_BASE) for a in arguments
+        (
+            a.tag,
+            a.type,
+            a.tag == "p" and name not in _PAIRED and GM_BASE <= a.value < 2 * GM_BASE,
+        )
+        for a in arguments
     )
     signature, types, scalar = _selected(name, shape, position)
     values: list[Any] = []

@@ -2,7 +2,14 @@
 
 from functools import lru_cache
 
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, Span, View
+from vitruvian.sim.davinci.isa.operands import (
+    BLOCK_BYTES,
+    DTYPES,
+    FOURS,
+    REPEAT_BYTES,
+    Span,
+    View,
+)
 
 #: Mask that enables every lane.
 ALL = -1
@@ -16,6 +23,13 @@ def lanes_of(*views: View) -> int:
 def prefix(count: int) -> int:
     """Return the mask of the first ``count`` lanes."""
     return (1 << count) - 1
+
+
+@lru_cache(4096)
+def byte_lanes(mask: int, lanes: int) -> int:
+    """Return the bytes that lanes of 4 bits touch, as a mask with a bit for each byte."""
+    mask &= prefix(lanes)
+    return sum(1 << lane // 2 for lane in range(0, lanes, 2) if mask >> lane & 3)
 
 
 def lane_spans(
@@ -41,6 +55,8 @@ def lane_spans(
     tuple of Span
     """
     width = DTYPES[view.dtype].itemsize
+    if view.dtype == FOURS:
+        mask, lanes = byte_lanes(mask, lanes), lanes // 2
     accesses = _accesses(lanes, mask, width, repeat, block_stride, repeat_stride)
     buffer, offset = view.buffer, view.offset
     return tuple([Span(buffer, offset + start, run, levels) for start, run, levels in accesses])

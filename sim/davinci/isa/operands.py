@@ -13,14 +13,20 @@ from vitruvian.golden.vector.formats import DTYPES as _ELEMENTS
 
 #: NumPy type of the elements of each dtype. Those of ``CARRIERS``, which only a Cube computes with,
 #: are held as what carries them: TF32 as FP32, whose 13 lowest bits do not count, FP8 as codes.
+#: An element of ``FOURS`` is a byte of two integers of 4 bits (``golden.vector.fours``), which only
+#: the Cube and conversions compute with; only the simulator has them.
+FOURS = "int4x2"
 DTYPES: dict[str, np.dtype[Any]] = _ELEMENTS | {
     name: _ELEMENTS[carrier] for name, carrier in CARRIERS.items()
 }
+DTYPES[FOURS] = _ELEMENTS["uint8"]
 #: Dtypes of numbers whose elements NumPy may hold as integers.
-_CODED = frozenset(("bf16", *CARRIERS))
+_CODED = frozenset(("bf16", *CARRIERS, FOURS))
 
 #: Bytes of a block of a local buffer, of a fractal (16×16 FP16), and of a vector repeat.
 BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES = 32, 512, 256
+#: Bytes of the places of a sparse product's fractal: 16 columns of 32 numbers of two bits.
+PLACE_BYTES = 128
 
 
 def dtype_bytes(dtype: str) -> int:
@@ -35,6 +41,11 @@ def dtype_bytes(dtype: str) -> int:
         return DTYPES[dtype].itemsize
     except (KeyError, TypeError):
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}") from None
+
+
+def per_block(dtype: str) -> int:
+    """Return the numbers in a block of 32 bytes; an element of ``FOURS`` is two numbers."""
+    return BLOCK_BYTES // DTYPES[dtype].itemsize * (2 if dtype == FOURS else 1)
 
 
 def is_integer(dtype: str) -> bool:

@@ -67,10 +67,12 @@ def _table() -> dict[str, Operation]:
         "move",
         "load",
         "dst src",
-        "repeat src_stride dst_stride transpose [dst_fractal_stride] [src_fractal_stride]",
+        "repeat src_stride dst_stride transpose [dst_fractal_stride] [src_fractal_stride] [index]",
         "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
-        "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals, "
-        "that far apart in dst, and in src adjacent or src_fractal_stride apart",
+        "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals "
+        "(four of 4 bits), that far apart in dst, and in src adjacent or src_fractal_stride "
+        "apart; index is the first byte in L1 of 128 bytes for each fractal, the places of a "
+        "sparse product",
     )
     add(
         "move",
@@ -95,10 +97,11 @@ def _table() -> dict[str, Operation]:
         "matrix",
         "mmad",
         "c a b [bias]",
-        "m k n init [a_transposed] [operation] [a_layout]",
+        "m k n init [a_transposed] [operation] [a_layout] [sparse]",
         "c = a·b + (0 if init is 'zero', bias if 'bias', c if 'accumulate'), in fractals; "
         "operation is one of SIMD², whose operators take the places of · and +; a_layout is "
-        "'vector' (a row as such) or 'even' (an even number of fractals in a row)",
+        "'vector' (a row as such) or 'even' (an even number of fractals in a row); if sparse, b "
+        "has two of each four numbers of a column, at the places that its load took from index",
     )
     # The vector unit. Strides are in blocks of 32 bytes; bit l of the mask enables lane l.
     for op in VECTOR_OPS.values():

@@ -28,8 +28,8 @@ class EncodingError(ValueError):
 #: Operation -> fields that only the simulator has.
 SIMULATED = {
     "copy": ("left", "right", "pad_bytes", "pad_code"),
-    "load": ("src_fractal_stride",),
-    "mmad": ("a_layout",),
+    "load": ("src_fractal_stride", "index"),
+    "mmad": ("a_layout", "sparse"),
 }
 
 
@@ -111,6 +111,8 @@ def _codes(
 
 def _operand(op: str, name: str, view: View, *, offset: bool = True) -> dict[str, int]:
     dtype = view.dtype if op == "mmad" else CARRIERS.get(view.dtype, view.dtype)
+    if dtype not in DTYPES:
+        raise ValueError(f"{op} must be of a dtype that a core in hardware has, not {dtype}")
     codes = {f"{name}.buffer": BUFFERS.index(view.buffer), f"{name}.dtype": DTYPES.index(dtype)}
     return codes | ({name: view.offset} if offset else {})
 

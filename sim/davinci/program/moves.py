@@ -4,7 +4,15 @@ from typing import Any
 
 from vitruvian.common.validate import ceil_div, round_up
 from vitruvian.sim.davinci.isa.instruction import Instruction, Unit, Work
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, FRACTAL_BYTES, Span, View
+from vitruvian.sim.davinci.isa.operands import (
+    BLOCK_BYTES,
+    FOURS,
+    FRACTAL_BYTES,
+    PLACE_BYTES,
+    Span,
+    View,
+    per_block,
+)
 from vitruvian.sim.davinci.program.builder import Builder
 
 
@@ -198,6 +206,7 @@ class Moves(Builder):
         src_stride: int = FRACTAL_BYTES,
         dst_stride: int = FRACTAL_BYTES,
         transpose: bool = False,
+        index: int | None = None,
     ) -> Instruction:
         """Load fractals of 512 bytes to L0A or L0B.
 
@@ -209,6 +218,8 @@ class Moves(Builder):
             Bytes from fractal to fractal; that of src may be 0 or negative.
         transpose : bool
             If True, transpose each fractal, which must have elements of 16 bits.
+        index : int, optional
+            First byte in L1 of the places of a sparse product, 128 bytes for each fractal.
 
         Raises
         ------
@@ -224,10 +235,13 @@ class Moves(Builder):
             "dst_stride": dst_stride,
             "transpose": bool(transpose),
         }
-        reads = Span(src.buffer, src.offset, FRACTAL_BYTES, ((repeat, src_stride),))
+        reads = (Span(src.buffer, src.offset, FRACTAL_BYTES, ((repeat, src_stride),)),)
         writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, ((repeat, dst_stride),))
+        if index is not None:
+            fields["index"] = index
+            reads += (Span(src.buffer, index, repeat * PLACE_BYTES),)
         nbytes = repeat * FRACTAL_BYTES
-        return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, repeat)
+        return self._move("load", dst, src, fields, reads, (writes,), nbytes, repeat)
 
     def load_squares(
         self,
@@ -240,10 +254,10 @@ class Moves(Builder):
         dst_fractal_stride: int,
         src_fractal_stride: int = FRACTAL_BYTES,
     ) -> Instruction:
-        """Load squares of 1024 bytes, transposed; their two fractals need not be adjacent in dst.
+        """Load squares, transposed; their fractals need not be adjacent in dst.
 
         A square is 16×16 elements of 32 bits, two fractals side by side, or 32×32 elements of
-        8 bits, one fractal above the other.
+        8 bits or 64×64 of 4, two or four fractals, one above the other.
 
         Parameters
         ----------
@@ -252,7 +266,7 @@ class Moves(Builder):
         src_stride, dst_stride : int
             Bytes from square to square.
         dst_fractal_stride : int
-            Bytes from the first fractal of a square to its second in dst.
+            Bytes from one fractal of a square to the next in dst.
         src_fractal_stride : int
             The same in src.
 
@@ -268,14 +282,15 @@ class Moves(Builder):
             "dst_fractal_stride": dst_fractal_stride,
             "transpose": True,
         }
-        reads = Span(src.buffer, src.offset, 2 * FRACTAL_BYTES, ((repeat, src_stride),))
+        parts = 4 if src.dtype == FOURS else 2
+        reads = Span(src.buffer, src.offset, parts * FRACTAL_BYTES, ((repeat, src_stride),))
         if src_fractal_stride != FRACTAL_BYTES:
             fields["src_fractal_stride"] = src_fractal_stride
-            levels = ((repeat, src_stride), (2, src_fractal_stride))
+            levels = ((repeat, src_stride), (parts, src_fractal_stride))
             reads = Span(src.buffer, src.offset, FRACTAL_BYTES, levels)
-        levels = ((repeat, dst_stride), (2, dst_fractal_stride))
+        levels = ((repeat, dst_stride), (parts, dst_fractal_stride))
         writes = Span(dst.buffer, dst.offset, FRACTAL_BYTES, levels)
-        count = 2 * repeat
+        count = parts * repeat
         nbytes = count * FRACTAL_BYTES
         return self._move("load", dst, src, fields, (reads,), (writes,), nbytes, count)
 
@@ -293,17 +308,8 @@ class Moves(Builder):
         unit, path = Unit.MTE1, f"L1->{dst.buffer}"
         if path not in self.chip.routes:
             unit, path = Unit.MTE2, f"GM->{dst.buffer}"
-        work = Work(nbytes=dst.nbytes)
-        fields = {"value": value}
-        return self.add(
-            unit,
-            "fill",
-            operands={"dst": dst},
-            fields=fields,
-            writes=(dst.span,),
-            path=path,
-            work=work,
-        )
+        options = {"path": path, "work": Work(nbytes=dst.nbytes), "writes": (dst.span,)}
+        return self.add(unit, "fill", operands={"dst": dst}, fields={"value": value}, **options)
 
     def matrix_out(
         self,
@@ -368,9 +374,8 @@ class Moves(Builder):
         width = {"nz": 16, "split": 8}.get(layout, 0)
         if dst_stride is None:
             dst_stride = (rows * width or n) * dst.itemsize
-        fields: dict[str, Any] = {
-            "m": m,
-            "n": n,
+        fields: dict[str, Any] = {"m": m, "n": n}
+        fields |= {
             "dst_stride": dst_stride,
             "src_stride": src_stride,
             "relu": bool(relu),
@@ -404,6 +409,7 @@ class Moves(Builder):
         a_transposed: bool = False,
         operation: str = "mma",
         a_layout: str = "",
+        sparse: bool = False,
     ) -> Instruction:
         """Compute c = a·b + the start value that ``init`` names.
 
@@ -428,6 +434,9 @@ class Moves(Builder):
         a_layout : {"", "vector", "even"}
             "vector" if the k elements of a single row lie one behind another, "even" if a row of
             fractals of a has an even number of them.
+        sparse : bool
+            If True, b is (k/2, n): two of each four numbers of a column of int8, at the places that
+            ``load`` has taken from its ``index``.
 
         Raises
         ------
@@ -448,7 +457,10 @@ class Moves(Builder):
             self.fail(str(error))
         if a_layout not in ("", "vector", "even") or (a_layout == "vector" and m != 1):
             self.fail(f"a_layout of mmad must be even, or vector with m = 1, not {a_layout!r}")
-        deep = ceil_div(k, BLOCK_BYTES // a.itemsize)
+        if sparse and (a.dtype != "int8" or b.dtype != "int8" or k % 4):
+            self.fail(f"a sparse mmad must be of int8 with k a multiple of 4, not {a}, {b}, {k}")
+        deep = ceil_div(k, per_block(a.dtype))
+        b_deep = ceil_div(k // 2, per_block(b.dtype)) if sparse else deep
         mf, nf = ceil_div(m, 16), ceil_div(n, 16)
         fractals = ceil_div(deep, 16) if a_layout == "vector" else mf * deep
         if a_layout == "even":
@@ -456,7 +468,7 @@ class Moves(Builder):
         # The Cube reads and writes whole fractals, also beyond m, k and n.
         spans = (
             Span(a.buffer, a.offset, fractals * FRACTAL_BYTES),
-            Span(b.buffer, b.offset, deep * nf * FRACTAL_BYTES),
+            Span(b.buffer, b.offset, b_deep * nf * FRACTAL_BYTES),
         )
         out = Span(c.buffer, c.offset, mf * nf * 256 * c.itemsize)
         operands = {"c": c, "a": a, "b": b}
@@ -472,7 +484,9 @@ class Moves(Builder):
             fields["operation"] = operation
         if a_layout:
             fields["a_layout"] = a_layout
-        work = Work(repeats=steps, operations=2 * m * n * k, precision=a.dtype)
+        if sparse:
+            fields["sparse"] = True
+        work = Work(repeats=steps, operations=(1 if sparse else 2) * m * n * k, precision=a.dtype)
         return self.add(
             Unit.M, "mmad", operands=operands, fields=fields, reads=spans, writes=(out,), work=work
         )

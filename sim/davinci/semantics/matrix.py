@@ -1,18 +1,29 @@
 """The Cube's product on fractals: golden, which is bit-exact, or fast, in FP32."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from vitruvian.common.validate import ceil_div
 from vitruvian.golden.cube import mmad
+from vitruvian.golden.cube.structured import expand, unpack_places
 from vitruvian.golden.fp import DotSpec, IntDotSpec, to_float
 from vitruvian.golden.m3xu.gemm import complex_product
 from vitruvian.golden.machines.presets import PRESETS
 from vitruvian.golden.simd2 import Op, as_op, mmo
+from vitruvian.golden.vector import unpack_fours
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, is_integer
+from vitruvian.sim.davinci.isa.operands import (
+    BLOCK_BYTES,
+    DTYPES,
+    FOURS,
+    FRACTAL_BYTES,
+    View,
+    is_integer,
+    per_block,
+)
 
 from .memory import FunctionalError, Memory
 
@@ -177,8 +188,9 @@ def _codes(dtype: str) -> np.dtype:
 def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None:
     """Carry out mmad.
 
-    With k elements in 32 bytes, A is (M/16, K/k, 16, k), B is (K/k, N/16, 16, k), as loads of
-    fractals leave them in L0A and L0B, and C is (N/16, M/16, 16, 16).
+    With k numbers in 32 bytes, A is (M/16, K/k, 16, k), B is (K/k, N/16, 16, k), as loads of
+    fractals leave them in L0A and L0B, and C is (N/16, M/16, 16, 16). Integers of 4 bits are
+    multiplied as integers of 8 bits, since their sums are exact. A sparse B is expanded first.
     """
     f, operands = instr.fields, instr.operands
     if "operation" in f:
@@ -189,17 +201,20 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
     if f.get("a_transposed"):
         raise FunctionalError(instr, "a transposed A is not modelled; load its fractals transposed")
     va, vb, vc = operands["a"], operands["b"], operands["c"]
-    deep = BLOCK_BYTES // DTYPES[va.dtype].itemsize
+    deep = per_block(va.dtype)
     mf, nf, kf = ceil_div(m, 16), ceil_div(n, 16), ceil_div(k, deep)
     layout = f.get("a_layout", "")
     if layout == "vector":
         a = _stack(memory, va, (1, kf, 1, deep))
     else:
         a = _stack(memory, va, (mf, kf + kf % 2 if layout == "even" else kf, 16, deep))
-    b = _stack(memory, vb, (kf, nf, 16, deep))
     c = _stack(memory, vc, (nf, mf, 16, 16))
     left = fractals_to_matrix(a, m, k)
-    right = fractals_to_matrix(b.transpose(1, 0, 2, 3), n, k).T
+    if f.get("sparse"):
+        right = _expanded(memory, instr, vb, (ceil_div(k // 2, deep), nf))
+    else:
+        b = _stack(memory, vb, (kf, nf, 16, deep))
+        right = fractals_to_matrix(b.transpose(1, 0, 2, 3), n, k).T
     rows = c.transpose(1, 0, 2, 3)
     if f["init"] == "accumulate":
         start = fractals_to_matrix(rows, m, n)
@@ -210,21 +225,44 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
         start = np.broadcast_to(bias, (m, n))
     else:
         start = np.full((m, n), getattr(product, "zero", 0), c.dtype)
-    result = product(
-        np.ascontiguousarray(left),
-        np.ascontiguousarray(right),
-        np.ascontiguousarray(start),
-        va.dtype,
-        vb.dtype,
-        vc.dtype,
-    )
+    kinds = ("int8" if v.dtype == FOURS else v.dtype for v in (va, vb, vc))
+    dtype_a, dtype_b, dtype_c = kinds
+    left, right, start = (np.ascontiguousarray(x) for x in (left, right, start))
+    result = product(left, right, start, dtype_a, dtype_b, dtype_c)
     whole = np.array(rows.transpose(0, 2, 1, 3)).reshape(mf * 16, nf * 16)
     whole[:m, :n] = result
     c[...] = whole.reshape(mf, 16, nf, 16).transpose(2, 0, 1, 3)
 
 
-def _stack(memory: Memory, view, shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Return fractals that follow each other as codes."""
+def _expanded(
+    memory: Memory, instr: Instruction, view: View, fractals: tuple[int, int]
+) -> np.ndarray:
+    """Return the (k, n) B of a sparse product, whose places its loads have kept."""
+    k, n = instr.fields["k"], instr.fields["n"]
+    count = fractals[0] * fractals[1]
+    starts = [view.offset + i * FRACTAL_BYTES for i in range(count)]
+    missing = next((start for start in starts if start not in memory.places), None)
+    if missing is not None:
+        raise FunctionalError(instr, f"no load has brought the places of fractal L0B[{missing}]")
+    places = unpack_places(np.stack([memory.places[start] for start in starts]))
+    weights, kept = (
+        fractals_to_matrix(part.transpose(1, 0, 2, 3), n, k // 2).T
+        for part in (
+            _stack(memory, view, (*fractals, 16, BLOCK_BYTES)),
+            places.reshape(*fractals, 16, BLOCK_BYTES),
+        )
+    )
+    try:
+        return expand(weights, kept)
+    except ValueError as error:
+        raise FunctionalError(instr, str(error)) from None
+
+
+def _stack(memory: Memory, view: View, shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Return fractals that follow each other as codes, or as integers of 4 bits."""
+    if view.dtype == FOURS:
+        pairs = (*shape[:3], shape[3] // 2)
+        return unpack_fours(_stack(memory, replace(view, dtype="uint8"), pairs))
     width = DTYPES[view.dtype].itemsize
     strides = [width]
     for count in shape[:0:-1]:

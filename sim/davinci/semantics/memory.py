@@ -27,6 +27,9 @@ class Memory:
         The register that comparisons write and selections read.
     plans : dict
         Cache of the windows on the operands of vector instructions.
+    places : dict of int to (128,) ndarray of uint8
+        Places of the numbers of a sparse product's fractals, by the fractal's first byte in L0B.
+        The hardware keeps them in a buffer of a quarter of L0B, which no kernel can address.
     words, singles : ndarray of uint16 and of float32
         The bytes of UB, if the core has that buffer.
     """
@@ -35,6 +38,7 @@ class Memory:
         self.buffers = dict(buffers)
         self.compared = np.zeros(256, bool)
         self.plans: dict[tuple, Any] = {}
+        self.places: dict[int, np.ndarray] = {}
         if "UB" in self.buffers:
             self.words = self.buffers["UB"].view(np.uint16)
             self.singles = self.buffers["UB"].view(np.float32)

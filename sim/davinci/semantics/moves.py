@@ -8,7 +8,14 @@ import numpy as np
 from vitruvian.common.validate import ceil_div
 from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
+from vitruvian.sim.davinci.isa.operands import (
+    BLOCK_BYTES,
+    DTYPES,
+    FOURS,
+    FRACTAL_BYTES,
+    PLACE_BYTES,
+    View,
+)
 
 from .memory import FunctionalError, Memory
 from .patches import im2col
@@ -75,6 +82,11 @@ def _load(memory: Memory, instr: Instruction) -> None:
         source = _fractals(memory, src, repeat, f["src_stride"], (FRACTAL_BYTES,), "uint8")
         target = _fractals(memory, dst, repeat, f["dst_stride"], (FRACTAL_BYTES,), "uint8")
         target[...] = source
+        if "index" in f:
+            index = View(src.buffer, f["index"], "uint8", (), ())
+            places = memory.at(index, (repeat, PLACE_BYTES), (PLACE_BYTES, 1)).copy()
+            starts = range(dst.offset, dst.offset + repeat * f["dst_stride"], f["dst_stride"])
+            memory.places |= dict(zip(starts, places, strict=True))
         return
     if "dst_fractal_stride" in f:
         _load_squares(memory, instr)
@@ -87,29 +99,32 @@ def _load(memory: Memory, instr: Instruction) -> None:
 
 
 def _load_squares(memory: Memory, instr: Instruction) -> None:
-    """Transpose squares of two fractals.
+    """Transpose squares of two fractals, or four of 4-bit numbers.
 
-    Fractals of 32-bit elements lie side by side, those of 8-bit elements one above the other.
+    Fractals of 32-bit elements lie side by side, those of fewer bits one above the other.
     """
     f, dst, src = instr.fields, instr.operands["dst"], instr.operands["src"]
-    width = DTYPES[src.dtype].itemsize
+    width, parts = DTYPES[src.dtype].itemsize, 4 if src.dtype == FOURS else 2
     dtype = f"uint{8 * width}"
     columns = BLOCK_BYTES // width
     if (apart := f.get("src_fractal_stride")) is None:
-        pairs = _fractals(memory, src, f["repeat"], f["src_stride"], (32, columns), dtype)
-        pairs = pairs.reshape(-1, 2, 16, columns)
+        shape = (16 * parts, columns)
+        squares = _fractals(memory, src, f["repeat"], f["src_stride"], shape, dtype)
+        squares = squares.reshape(-1, parts, 16, columns)
     else:
         strides = (f["src_stride"], apart, BLOCK_BYTES, width)
-        pairs = memory.at(src, (f["repeat"], 2, 16, columns), strides, dtype)
-    for number, (first, second) in enumerate(pairs):
+        squares = memory.at(src, (f["repeat"], parts, 16, columns), strides, dtype)
+    for number, fractals in enumerate(squares):
         if width == 4:
-            square = np.hstack([first, second]).T
-            halves = square[:, :columns], square[:, columns:]
+            square = fractals.swapaxes(0, 1).reshape(16, 16)
+            pieces = square.T.reshape(16, 2, columns).swapaxes(0, 1)
+        elif parts == 4:
+            square = vector.unpack_fours(fractals.reshape(64, columns))
+            pieces = vector.pack_fours(square.T).reshape(4, 16, columns)
         else:
-            square = np.vstack([first, second]).T
-            halves = square[:16], square[16:]
-        for half, values in enumerate(halves):
-            offset = dst.offset + number * f["dst_stride"] + half * f["dst_fractal_stride"]
+            pieces = fractals.reshape(32, columns).T.reshape(2, 16, columns)
+        for part, values in enumerate(pieces):
+            offset = dst.offset + number * f["dst_stride"] + part * f["dst_fractal_stride"]
             place = View(dst.buffer, offset, dtype, (16, columns), (BLOCK_BYTES, width))
             memory.elements(place)[...] = values
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from vitruvian.golden import vector
 from vitruvian.sim.davinci.isa.instruction import Instruction
-from vitruvian.sim.davinci.isa.lanes import lanes_of
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
+from vitruvian.sim.davinci.isa.lanes import byte_lanes, lanes_of
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FOURS, View
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import VectorOp
 from vitruvian.sim.davinci.semantics.gather_sort import GATHER_SORT
@@ -138,10 +138,32 @@ def _vconv(memory: Memory, instr: Instruction) -> None:
 
         _by_lanes(memory, instr, ("src",), scaled)
         return
+    if FOURS in (source, target):
+        _vconv_fours(memory, instr, rounding)
+        return
     if source == target == "fp32":  # to an integral value
         _by_lanes(memory, instr, ("src",), lambda a: vector.integral(a, rounding))
         return
     _by_lanes(memory, instr, ("src",), lambda a: vector.convert(a, source, target, rounding))
+
+
+def _vconv_fours(memory: Memory, instr: Instruction, rounding: str) -> None:
+    """Convert between FP16 and integers of 4 bits, whose pairs are lanes of bytes."""
+    f, (dst, block, step) = instr.fields, _operand(instr, "dst")
+    src, src_block, src_step = _operand(instr, "src")
+    lanes, mask = lanes_of(dst, src), f["mask"]
+    pairs = byte_lanes(mask, lanes), lanes // 2
+    enough = (mask, lanes)
+    (src_mask, src_lanes), (dst_mask, _) = (
+        (pairs, enough) if src.dtype == FOURS else (enough, pairs)
+    )
+    for i in range(f["repeat"]):
+        place = _moved(src, i, src_step)
+        values = load(memory, place, src_lanes, 1, src_block, src_step, src_mask)
+        result = (
+            vector.from_fours(values) if src.dtype == FOURS else vector.to_fours(values, rounding)
+        )
+        store(memory, _moved(dst, i, step), result, block, step, dst_mask)
 
 
 def _vdup(memory: Memory, instr: Instruction) -> None:

@@ -75,6 +75,7 @@ def _moves():
 
 def _matrix():
     yield from _matrix_loads()
+    yield from _special_loads()
     yield from _image_loads()
     yield from _products()
     yield from _matrix_moves()
@@ -95,6 +96,11 @@ def _matrix_loads():
         for mode in ("bool", "addr_cal_mode_t"):
             tail = f"dst_gap:0..65535 addr_mode:{mode} dst_fraction_gap:0..65535"
             yield f"{name}_transpose", "MTE1", f"{dst} {base} {tail}", _ANY
+        # Pointers to integers of 4 bits point to no type.
+        name, dst = f"load_cbuf_to_c{side}_s4", f"dst:L0{side.upper()} src:L1"
+        tail = "transpose:bool addr_mode:addr_cal_mode_t"
+        yield name, "MTE1", f"{dst} {base} dst_gap:0..65535 sid:0..15 {tail}"
+        yield name, "MTE1", f"{dst} config:u64 {tail}"
         name, dst = f"load_gm_to_c{side}", f"dst:L0{side.upper()}<T> src:GM<T>"
         for tail in (
             "sid:0..15",
@@ -108,6 +114,18 @@ def _matrix_loads():
             yield "create_cbuf_matrix", "MTE2", "dst:L1 config:u64 value:number"
         yield f"set_l0{side}_2d", "MTE1", f"dst:L0{side.upper()} config:u64"
         yield f"create_c{side}_matrix", "MTE1", f"dst:L0{side.upper()} config:u64 value:number"
+
+
+def _special_loads():
+    """Yield the loads of integers of 4 bits, and those of sparse products, to L0B alone."""
+    base = "base_idx:0..65535 repeat:1..255 src_stride:0..65535"
+    for mode in ("bool", "addr_cal_mode_t"):
+        tail = f"dst_gap:0..65535 addr_mode:{mode} dst_fraction_gap:0..65535"
+        yield "load_cbuf_to_cb_transpose_s4", "MTE1", f"dst:L0B src:L1 {base} {tail}"
+    # The address of src is in the lower half of its word, that of the places in the upper.
+    operands = "dst:L0B<int8> src:L1<int8>"
+    yield "load_cbuf_to_cb_sp", "MTE1", f"{operands} base_idx:0..65535 repeat:0..255"
+    yield "img2colv2_cbuf_to_ca_s4", "MTE1", f"dst:L0A src:L1 {_MATRIX_OF_IMAGE}"
 
 
 def _image_loads():
@@ -153,6 +171,12 @@ def _products():
             offsets = "feat_offset:0..255 smask_offset:0..255"
             long = f"unit_flag:0..3 {flags} is_weight_offset:bool c_matrix_source:bool init:bool"
             yield "mad", "M", f"{operands}{bias} {_SIZES} {offsets} {long}"
+
+    flags = "c_matrix_source:bool init:bool"
+    c = "c:L0C<int32>"
+    more = f"unit_flag:0..3 k_direction_align:bool {flags}"
+    yield "mad_s4", "M", f"{c} a:L0A b:L0B {_SIZES} {more}"
+    yield "mad_sp", "M", f"{c} a:L0A<int8> b:L0B<int8> {_SIZES} unit_flag:0..3 {flags}"
 
 
 def _matrix_moves():

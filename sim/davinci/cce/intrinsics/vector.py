@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from vitruvian.sim.davinci.isa.operands import FOURS
 from vitruvian.sim.davinci.isa.vector import VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import Layout, VectorOp
 
@@ -24,10 +25,14 @@ def _conversion(pair: str) -> tuple[str, str]:
     return _NAMES[source], _NAMES[target]
 
 
+#: Roundings of conversions to integers of 4 bits; asc-devkit has no other.
+_TO_FOURS = ("", "r", "a", "f", "c", "z")
+
 #: Dtypes of source and target, and the rounding, of every name ``vconv_...``.
 CONVERSIONS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {f"vconv_{p}{r}": (*_conversion(p), r or "r") for p in _PAIRS for r in _ROUNDINGS}
-    | {"vconv_deq": ("int32", "fp16", "r")}
+    | {"vconv_deq": ("int32", "fp16", "r"), "vconv_s42f16": (FOURS, "fp16", "r")}
+    | {f"vconv_f162s4{r}": ("fp16", FOURS, r or "r") for r in _TO_FOURS}
 )
 
 #: Intrinsics that are no instruction of their own: vcopy becomes a vor of src with itself, and
@@ -72,7 +77,10 @@ def vector_rows() -> Iterator[tuple[str, str, str, str]]:
                 if op.word:
                     yield name, "V", f"{lead} config:u64", op.dtypes
     for name, (source, target, _) in CONVERSIONS.items():
-        op, pointers = VECTOR_OPS["vconv"], f"dst:UB<{target}> src:UB<{source}>"
+        op = VECTOR_OPS["vconv"]
+        # Pointers to integers of 4 bits point to no type.
+        types = ("" if d == FOURS else f"<{d}>" for d in (target, source))
+        pointers = "dst:UB{} src:UB{}".format(*types)
         yield name, "V", f"{pointers} {op.form.arguments} {op.options}", ""
         yield name, "V", f"{pointers} config:u64", ""
 

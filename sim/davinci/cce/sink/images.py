@@ -17,7 +17,7 @@ from vitruvian.golden.scu import C0_BYTES, Patches
 from vitruvian.golden.scu.patches import ROWS
 from vitruvian.sim.davinci.cce.intrinsics.runtime import IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
-from vitruvian.sim.davinci.isa.operands import DTYPES, FRACTAL_BYTES
+from vitruvian.sim.davinci.isa.operands import DTYPES, FOURS, FRACTAL_BYTES, per_block
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
 
@@ -88,7 +88,7 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
     kernel, and the channel in its group. Each row of fractals is one Im2Col load in mode 0.
     """
     a = call.arguments
-    c0 = C0_BYTES // DTYPES[a["src"].dtype].itemsize
+    c0 = per_block(a["src"].dtype)
     # ``filter_h`` and ``filter_w`` are the ninth bits of the kernel's sizes.
     kernel = (a["kernel_h"] + 256 * a["filter_h"], a["kernel_w"] + 256 * a["filter_w"])
     for name in ("step_k", "pos_k", "channels"):
@@ -103,6 +103,10 @@ def _load_matrix(sink: SinkContext, call: IntrinsicCall) -> None:
             call,
             f"pos_k + step_k must be at most channels · kernel, {a['channels'] * places}, "
             f"not {a['pos_k'] + a['step_k']}",
+        )
+    if a["src"].dtype == FOURS and (a["transpose"] or sink.registers.get("set_padding", 0)):
+        sink.fail(
+            call, "patches of 4-bit numbers must not be transposed or padded with other than 0"
         )
     if a["transpose"] or a["dst"].space == "L0B":
         _load_transposed(sink, call, patches)

@@ -9,7 +9,14 @@ from vitruvian.sim.davinci.cce.intrinsics.runtime import Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.images import IMAGES
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
+from vitruvian.sim.davinci.isa.operands import (
+    BLOCK_BYTES,
+    DTYPES,
+    FOURS,
+    FRACTAL_BYTES,
+    PLACE_BYTES,
+    View,
+)
 
 #: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
 #: column are not modelled.
@@ -26,7 +33,7 @@ def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if a.get("unit_flag", 0) < 2:
         return
-    is_product = call.name == "mad"
+    is_product = call.name.startswith("mad")
     place: Address = a["c"] if is_product else a["src"]
     m, n = (a["m"], a["n"]) if is_product else (a["m_size"], a["n_size"])
     size = round_up(m, 16) * round_up(n, 16) * DTYPES[place.dtype].itemsize
@@ -41,6 +48,40 @@ def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
         others = frozenset()
     mine |= {span}
     sink.unit_flags = (mine, others) if is_product else (others, mine)
+
+
+def _of_fours(call: IntrinsicCall) -> IntrinsicCall:
+    """Return a call whose name ends with s4 with operands of integers of 4 bits."""
+    a = dict(call.arguments)
+    for name in ("dst", "src", "a", "b"):
+        if name in a:
+            a[name] = a[name]._replace(dtype=FOURS)
+    return call._replace(arguments=a)
+
+
+def _load_fours(sink: SinkContext, call: IntrinsicCall) -> None:
+    if call.arguments["transpose"]:
+        sink.fail(call, "a fractal of 4-bit numbers is transposed by load_cbuf_to_cb_transpose_s4")
+    _load(sink, _of_fours(call))
+
+
+def _load_sparse(sink: SinkContext, call: IntrinsicCall) -> None:
+    """Load fractals of the weights of a sparse product, with the places of their numbers.
+
+    One word holds both addresses in L1, that of the places in its upper half. The index of the
+    first fractal counts for both.
+    """
+    a = call.arguments
+    if not a["repeat"]:
+        return
+    src: Address = a["src"]
+    places, start = src.address >> 32, src.address & 0xFFFFFFFF
+    sink.core.load(
+        sink.view(a["dst"], ()),
+        sink.view(src._replace(address=start + a["base_idx"] * FRACTAL_BYTES), ()),
+        repeat=a["repeat"],
+        index=places + a["base_idx"] * PLACE_BYTES,
+    )
 
 
 def _load(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -60,11 +101,14 @@ def _load(sink: SinkContext, call: IntrinsicCall) -> None:
 
 
 def _load_transposed(sink: SinkContext, call: IntrinsicCall) -> None:
-    """Load transposed squares: a square is one fractal of 16-bit elements, or two of 8 or 32."""
+    """Load transposed squares.
+
+    A square is one fractal of 16-bit elements, two of 8 or 32, or four of 4.
+    """
     a = call.arguments
     src: Address = a["src"]
     width = DTYPES[src.dtype].itemsize
-    fractals = {1: 2, 2: 1, 4: 2}.get(width)
+    fractals = 4 if src.dtype == FOURS else {1: 2, 2: 1, 4: 2}.get(width)
     if fractals is None:
         sink.fail(call, f"elements of {src.dtype} are not transposed")
     square = fractals * FRACTAL_BYTES
@@ -129,6 +173,10 @@ def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
     a = call.arguments
     if not a["m"] or not a["k"] or not a["n"]:
         return
+    sparse = call.name == "mad_sp"
+    step = {"mad_s4": 2, "mad_sp": 4}.get(call.name, 1)
+    if a["k"] % step:
+        sink.fail(call, f"k must be a multiple of {step}, not {a['k']}")
     init, bias = ("zero" if a["init"] else "accumulate"), None
     # A product that begins with zeros reads no C, wherever that would come from.
     if a.get("c_matrix_source") and not a["init"]:
@@ -138,13 +186,14 @@ def _mad(sink: SinkContext, call: IntrinsicCall) -> None:
         bias = View("BT", start, a["c"].dtype, (a["n"],), (width,))
     views = [sink.view(a[name], ()) for name in ("c", "a", "b")]
     layout = ""
-    if Unit.FIX in sink.core.kind.units and a["m"] == 1:
+    if Unit.FIX in sink.core.kind.units and a["m"] == 1 and not sparse:
         # Cube cores of their own take a single row as a vector: its elements are neighbours.
         layout = "vector"
     elif a.get("k_direction_align") and DTYPES[a["a"].dtype].itemsize == 4:
         layout = "even"
     unit_flag(sink, call)
-    sink.core.mmad(*views, m=a["m"], k=a["k"], n=a["n"], init=init, bias=bias, a_layout=layout)
+    sizes = {name: a[name] for name in "mkn"}
+    sink.core.mmad(*views, **sizes, init=init, bias=bias, a_layout=layout, sparse=sparse)
 
 
 def _to_ub(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -263,6 +312,13 @@ MATRIX |= IMAGES
 MATRIX["copy_cbuf_to_bt"] = _to_bias
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
 MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
+MATRIX |= {f"load_cbuf_to_c{side}_s4": _load_fours for side in "ab"}
+MATRIX |= {"load_cbuf_to_cb_sp": _load_sparse, "mad_sp": _mad}
+MATRIX["mad_s4"] = lambda sink, call: _mad(sink, _of_fours(call))
+MATRIX["load_cbuf_to_cb_transpose_s4"] = lambda sink, call: _load_transposed(sink, _of_fours(call))
+MATRIX["img2colv2_cbuf_to_ca_s4"] = lambda sink, call: IMAGES["img2colv2_cbuf_to_ca"](
+    sink, _of_fours(call)
+)
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}
 MATRIX["create_cbuf_matrix"] = _fill
 MATRIX |= dict.fromkeys(

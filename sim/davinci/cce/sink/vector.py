@@ -11,13 +11,16 @@ from vitruvian.sim.davinci.cce.intrinsics.vector import CONVERSIONS, VECTOR_INTR
 from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.cce.sink.gather_sort import gather, merge, pick, sort
 from vitruvian.sim.davinci.isa.lanes import lanes_of
-from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, View
+from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FOURS, View
 from vitruvian.sim.davinci.isa.vector import REDUCE, VECTOR_OPS
 from vitruvian.sim.davinci.isa.vector_op import VectorOp
 from vitruvian.sim.davinci.program.vector import MAX_REPEAT
 
 #: Intrinsics of the vector unit that are read, but not modelled.
 NOT_MODELLED = frozenset(("get_cmpmask", "vxor", "scatter_vnchwconv_b8"))
+
+#: The even lanes of a mask.
+_EVEN = sum(1 << lane for lane in range(0, 128, 2))
 
 #: Orders of the results of vcmax and vcmin, by the number of the intrinsic's argument.
 _ORDERS = ("value_index", "index_value", "value", "index")
@@ -61,7 +64,10 @@ def _operands(
     Instructions on bits work on elements of 16 bits, whatever the pointers' types.
     """
     a = call.arguments
-    views = {n: sink.view(a[n], (), "uint16" if bitwise else None) for n in names}
+    dtypes: dict[str, str] = dict.fromkeys(names, "uint16") if bitwise else {}
+    if call.name in CONVERSIONS:  # pointers to integers of 4 bits say nothing
+        dtypes["src"], dtypes["dst"], _ = CONVERSIONS[call.name]
+    views = {n: sink.view(a[n], (), dtypes.get(n)) for n in names}
     strides = {n: (a[f"{n}_blk"], a[f"{n}_rep"]) for n in names}
     if "dst" in strides:  # a block stride of 0 would put all blocks on one another; it means 1
         strides["dst"] = (strides["dst"][0] or 1, strides["dst"][1])
@@ -75,7 +81,10 @@ def _elements(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     if call.name == "vcopy":
         _copy(sink, call, op, views, strides)
         return
+    fours = any(view.dtype == FOURS for view in views.values())
     for first, repeat, mask in _pieces(sink, call, lanes_of(*views.values())):
+        if fours and (mask ^ mask >> 1) & _EVEN:
+            sink.fail(call, f"the mask must enable both numbers of a byte or none, not {mask:#x}")
         moved = {n: _moved(v, first, strides[n][1]) for n, v in views.items()}
         sink.core.vector(op.name, moved, repeat=repeat, mask=mask, strides=strides, **fields)
 

@@ -64,6 +64,9 @@ CUBE = """
     mad(l0c, (__ca__ float *)get_imm(0), l0b, 1, 16, 16, 0, 0, 0, 1);
     set_fmatrix(0x10020);
     img2colv2_cbuf_to_cb(l0b, l1, 16, 32, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 16);
+    load_cbuf_to_cb_sp((__cb__ int8_t *)get_imm(0), (__cbuf__ int8_t *)get_imm(0x20000000000), 0, 1);
+    mad_sp((__cc__ int32_t *)get_imm(0), (__ca__ int8_t *)get_imm(0), (__cb__ int8_t *)get_imm(0),
+           16, 64, 16, 0, 0, 1);
 """
 
 

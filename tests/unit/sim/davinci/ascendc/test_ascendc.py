@@ -100,7 +100,7 @@ MISTAKES = {
     6: "vadd: repeat must be 0 to 255, not 300",
     7: "segmentation fault",
     8: "the kernel aborts here",
-    9: "mad_sp: the simulator does not have this intrinsic",
+    9: "hset_flag: the simulator does not have this intrinsic",
     10: "the assertion one == 2 failed",
     11: "the kernel broke off after this line: it ended with exit code 7",
     12: "damaged its records: a record must have at most 6000 bytes, not 4294967295",

@@ -51,10 +51,9 @@ _WORDS = {"set_va_reg": 8, "set_va_reg_sb": 8, "vmrgsort4": 4}
 _READ_BACK = {"set_ctrl": 0, "set_fpc": 1}
 
 #: Intrinsics that libraries name and the simulator does not have.
-_MISSING = """copy_cbuf_to_fbuf get_acc_val get_max_min_cnt get_vms4_sr hset_flag hwait_flag
-    vld_va_reg vmulconv_f162s8 vmulconv_f162u8 set_data_exp_0 set_data_exp_1 set_data_exp_2
-    set_data_exp_3 copy_gm_to_ubuf_align_v2 copy_ubuf_to_gm_align_v2 st_atomic vgatherb
-    set_intra_block wait_intra_block""".split()
+_MISSING = """copy_cbuf_to_fbuf hset_flag hwait_flag vld_va_reg vmulconv_f162s8 vmulconv_f162u8
+    set_data_exp_0 set_data_exp_1 set_data_exp_2 set_data_exp_3 copy_gm_to_ubuf_align_v2
+    copy_ubuf_to_gm_align_v2 st_atomic vgatherb set_intra_block wait_intra_block""".split()
 _MISSING += [f"set_aipp_spr_{i}" for i in (*range(10), *range(18, 25))]
 
 #: Names without an effect on data or time, which return 0.

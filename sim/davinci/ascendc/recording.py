@@ -30,6 +30,13 @@ _POLLS = 64
 #: The most cores that run together so that they can poll for each other's writes.
 _MOST_TOGETHER = 128
 
+#: Registers by number, and the instructions that set them.
+_REGISTERS = (
+    ("sum", "vcadd with mode 1"),
+    ("extreme", "vcmax or vcmin"),
+    ("taken", "a vmrgsort4 that stops when a list is exhausted"),
+)
+
 #: The most calls that a kernel's records keep.
 _MOST_CALLS = 1 << 16
 
@@ -50,6 +57,11 @@ class NativeSink(ProgramSink):
     """
 
     kept = 0
+
+    def register(self, name: str) -> int | None:
+        """Return a register of ``Memory.registers``, or None if no instruction has set it."""
+        assert self.functional is not None
+        return self.functional.memory(self.core).registers.get(name)
 
     def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
@@ -217,11 +229,22 @@ class Recording:
             self._stop(record)
 
     def _answer(self, record: Reader, process: KernelPipes) -> None:
-        """Send the value of a register: 0 is the number of elements that vreduce has kept."""
-        if record.take("B") != 0:
+        """Send the value of a register: 0 is the number of elements that vreduce has kept.
+
+        The others are those of ``Memory.registers``. Nothing checks the order of such a read and
+        the instruction that sets the register.
+        """
+        number = record.take("B")
+        if number > len(_REGISTERS):
             raise RecordError("a register is unknown")
         self._count(self._at(record))
-        process.reply(int(self.sink.kept).to_bytes(8, "little"))
+        value = self.sink.kept
+        if number:
+            name, source = _REGISTERS[number - 1]
+            value = self.sink.register(name)
+            if value is None:
+                raise CceError(self.last, f"{source} must come before a read of its register")
+        process.reply(value.to_bytes(8, "little"))
 
     def _call(self, record: Reader) -> IntrinsicCall:
         """Return the call of an intrinsic; equal records of one place have equal calls."""

@@ -30,6 +30,8 @@ SIMULATED = {
     "copy": ("left", "right", "pad_bytes", "pad_code"),
     "load": ("src_fractal_stride", "index"),
     "mmad": ("a_layout", "sparse"),
+    "vcadd": ("accumulate",),
+    "vmrgsort": ("taken",),
 }
 
 

@@ -167,7 +167,13 @@ class GatherSort(Vector):
         return self._vector("vbitsort", views, {"repeat": repeat}, reads, (writes,), repeat, SORTED)
 
     def vmrgsort(
-        self, dst: View, src: View, *, lists: Sequence[tuple[int, int]], repeat: int = 1
+        self,
+        dst: View,
+        src: View,
+        *,
+        lists: Sequence[tuple[int, int]],
+        repeat: int = 1,
+        taken: Sequence[int] | None = None,
     ) -> Instruction:
         """Merge sorted lists of pairs into one, the highest score first.
 
@@ -179,6 +185,8 @@ class GatherSort(Vector):
             Place of each list in the buffer, and its number of pairs.
         repeat : int
             Each further repeat begins where the lists of the previous repeat end.
+        taken : sequence of int, optional
+            Pairs that are taken from each list before one is exhausted, if the merge ends there.
 
         Raises
         ------
@@ -190,6 +198,9 @@ class GatherSort(Vector):
         reads = tuple(Span(src.buffer, start, n * PAIR_BYTES, levels) for start, n in lists)
         writes = Span(dst.buffer, dst.offset, repeat * total * PAIR_BYTES)
         views, fields = {"dst": dst, "src": src}, {"repeat": repeat, "lists": tuple(lists)}
+        if taken is not None:
+            fields["taken"], total = tuple(taken), sum(taken)
+            writes = Span(dst.buffer, dst.offset, total * PAIR_BYTES)
         # The time follows the pairs that are merged, and not the repeats of the instruction.
         passes = -(-repeat * total // _MERGED_PER_REPEAT)
         return self._vector("vmrgsort", views, fields, reads, (writes,), passes, _MERGED_PER_REPEAT)

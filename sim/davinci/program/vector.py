@@ -381,6 +381,7 @@ class Vector(Builder):
         src_block_stride: int = 1,
         src_repeat_stride: int | None = None,
         order: str = "value_index",
+        accumulate: str = "",
     ) -> Instruction:
         """Append a reduction of each repeat, each block of 32 bytes, or each pair of lanes.
 
@@ -397,6 +398,8 @@ class Vector(Builder):
             Blocks of 32 bytes from block to block, and from repeat to repeat.
         order : {"value_index", "index_value", "value", "index"}
             The results of vcmax and vcmin: the value, the number of its lane, or both in turn.
+        accumulate : {"", "first", "more"}
+            Sum of the repeats of vcadd in a register instead of dst; "more" adds to the register.
 
         Raises
         ------
@@ -425,7 +428,12 @@ class Vector(Builder):
             "order": order,
         }
         views = {"dst": dst, "src": src}
-        return self._vector(op, views, fields, reads, (writes,), repeat, lanes, mask)
+        if not accumulate:
+            return self._vector(op, views, fields, reads, (writes,), repeat, lanes, mask)
+        if op != "vcadd" or accumulate not in ("first", "more"):
+            self.fail(f"accumulate must be first or more, of vcadd, not {accumulate!r} of {op}")
+        fields["accumulate"] = accumulate
+        return self._vector(op, views, fields, reads, (), repeat, lanes, mask)
 
     # Whole views.
 

@@ -227,7 +227,7 @@ class VectorMethods(Vector):
         return self.vector("vdup", operands, scalar=scalar, **lanes)
 
     def vcadd(self, dst: View, src: View, **options: Unpack[ReductionKeywords]) -> Instruction:
-        """Set dst to the sum of each repeat."""
+        """Set dst to the sum of each repeat (with accumulate, of all of them, in a register)."""
         return self.vreduce_lanes("vcadd", dst, src, **options)
 
     def vcmax(

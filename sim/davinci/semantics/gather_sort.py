@@ -88,10 +88,19 @@ def _merge(memory: Memory, instr: Instruction) -> None:
             source_pairs = source[first : first + length * PAIR_BYTES].reshape(length, PAIR_BYTES)
             scores = np.ascontiguousarray(source_pairs[:, : kind.itemsize]).view(kind)[:, 0]
             pairs.append(source_pairs)
-            keys.append(np.minimum.accumulate(scores.astype(np.float64)))
+            keys.append(merge_keys(scores))
         order = np.argsort(-np.concatenate(keys), kind="stable")
         merged[i] = np.concatenate(pairs)[order]
-    memory.at(dst, (merged.size,), (1,), "uint8")[...] = merged.ravel()
+    written = merged
+    if "taken" in f:
+        memory.registers["taken"] = sum(count << 16 * i for i, count in enumerate(f["taken"]))
+        written = merged[0, : sum(f["taken"])]
+    memory.at(dst, (written.size,), (1,), "uint8")[...] = written.ravel()
+
+
+def merge_keys(scores: np.ndarray) -> np.ndarray:
+    """Return the numbers by which a merge orders a list: no score is above those before it."""
+    return np.minimum.accumulate(scores.astype(np.float64))
 
 
 #: Functions of a memory and an instruction, by their keys in the table of vector instructions.

@@ -27,6 +27,9 @@ class Memory:
         The register that comparisons write and selections read.
     plans : dict
         Cache of the windows on the operands of vector instructions.
+    registers : dict of str to int
+        Registers that a kernel reads: "sum" (of vcadd), "extreme" (of vcmax or vcmin: the code in
+        the low half, the index above it) and "taken" (of vmrgsort: 16 bits for each list).
     places : dict of int to (128,) ndarray of uint8
         Places of the numbers of a sparse product's fractals, by the fractal's first byte in L0B.
         The hardware keeps them in a buffer of a quarter of L0B, which no kernel can address.
@@ -38,6 +41,7 @@ class Memory:
         self.buffers = dict(buffers)
         self.compared = np.zeros(256, bool)
         self.plans: dict[tuple, Any] = {}
+        self.registers: dict[str, int] = {}
         self.places: dict[int, np.ndarray] = {}
         if "UB" in self.buffers:
             self.words = self.buffers["UB"].view(np.uint16)

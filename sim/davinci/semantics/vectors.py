@@ -1,6 +1,6 @@
 """Results of vector instructions; repeats that do not overlap are computed in one step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -228,12 +228,17 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
     block, step = f["src_block_stride"], f["src_repeat_stride"]
     low, high = src.offset, src.offset + BLOCK_BYTES * ((repeat - 1) * step + 7 * block + 1)
     end = dst.offset + (repeat - 1) * f["dst_repeat_bytes"] + 8 * BLOCK_BYTES
-    apart = dst.buffer != src.buffer or end <= low or high <= dst.offset
+    apart = dst.buffer != src.buffer or end <= low or high <= dst.offset or "accumulate" in f
     # If source and results overlap, a later repeat may read an earlier result.
     pieces = [(0, repeat)] if apart else [(i, 1) for i in range(repeat)]
     on = enabled(f["mask"], lanes)
     for first, count in pieces:
         values = load(memory, _moved(src, first, step), lanes, count, block, step, f["mask"])
+        if f.get("accumulate"):
+            _accumulate(memory, vector.sum_tree(values, True if on is None else on), f)
+            return
+        if instr.op in ("vcmax", "vcmin"):
+            _keep_extreme(memory, instr.op, values, on, first)
         results, there = _reduced(instr.op, values, on, f.get("order"))
         if not there.any():
             continue
@@ -243,6 +248,57 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
         target = memory.at(place, shape, (f["dst_repeat_bytes"], size), dtype)
         for i in range(count):  # results of several repeats may overlap
             np.copyto(target[i], results[i], where=there)
+
+
+def _accumulate(memory: Memory, sums: np.ndarray, fields: Mapping[str, Any]) -> None:
+    """Keep the sum of the repeats in a register, in their order, rounded after each of them.
+
+    References
+    ----------
+    asc-devkit, docs, ReduceSum: on the 910B a tree in each repeat, and the repeats in their order.
+    The vendor's operator RmsNormGrad gives such a vcadd no target, so that it writes none.
+    """
+    kind = np.dtype(f"u{sums.dtype.itemsize}")
+    total = sums[:1]
+    if fields["accumulate"] == "more":
+        held = np.array([memory.registers.get("sum", 0)], kind).view(sums.dtype)
+        total = vector.add(held, total)
+    for term in sums[1:]:
+        total = vector.add(total, term[None])
+    memory.registers["sum"] = int(total.view(kind)[0])
+
+
+def _keep_extreme(
+    memory: Memory, op: str, values: np.ndarray, on: np.ndarray | None, first: int
+) -> None:
+    """Keep the extreme of all repeats, and the index of its first lane, in a register.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first repeat in ``values``; from 1 on, the earlier ones are in the
+        register.
+
+    References
+    ----------
+    asc-devkit, docs, GetReduceRepeatMaxMinSpr and asc_get_reduce_max_cnt.
+    """
+    repeats, lanes = values.shape
+    mask = np.ones(lanes, bool) if on is None else on
+    if not mask.any():
+        return
+    extreme = vector.largest if op == "vcmax" else vector.smallest
+    flat = values.reshape(1, -1)
+    kind = np.dtype(f"u{values.dtype.itemsize}")
+    (best,), (lane,) = extreme(flat, np.tile(mask, repeats))
+    code, index = np.asarray(best), int(lane) + first * lanes
+    if first:
+        held = memory.registers["extreme"]
+        pair = np.array([held & (1 << 8 * kind.itemsize) - 1, code.view(kind)[()]], kind)
+        _, (which,) = extreme(pair.view(values.dtype)[None], np.ones(2, bool))
+        if not which:
+            return
+    memory.registers["extreme"] = int(code.view(kind)[()]) | index << 32
 
 
 def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple:

@@ -14,6 +14,7 @@ from vitruvian.sim.davinci.cce.sink.context import SinkContext
 from vitruvian.sim.davinci.isa.lanes import lanes_of
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, REPEAT_BYTES, View
 from vitruvian.sim.davinci.isa.vector import PAIR_BYTES
+from vitruvian.sim.davinci.semantics.gather_sort import merge_keys
 
 
 def gather(sink: SinkContext, call: IntrinsicCall, pieces) -> None:
@@ -112,19 +113,42 @@ def merge(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append vmrgsort: merge up to four lists of pairs.
 
     One word has the four lengths, of 16 bits each. The other word has the number of repeats in its
-    low byte, then a bit for every list that is merged.
+    low byte, then a bit for every list that is merged, and a bit for a merge that stops when one
+    of them is exhausted.
     """
     a = call.arguments
     repeat, valid = a["control"] & 0xFF, a["control"] >> 8 & 15
-    if a["control"] >> 12 & 1:
-        sink.fail(call, "to stop when a list is exhausted is not modelled")
+    stops = a["control"] >> 12 & 1
     lists = [(a["lists"][i], a["lengths"] >> 16 * i & 0xFFFF) for i in range(4) if valid >> i & 1]
     lists = [(start, length) for start, length in lists if length]
     if not repeat or not lists:
         return
     ends = [start + length * PAIR_BYTES for start, length in lists]
     follow = [start for start, _ in lists[1:]] == ends[:-1]
+    used = [i for i in range(4) if valid >> i & 1 and a["lengths"] >> 16 * i & 0xFFFF]
+    if stops and (repeat > 1 or used != [*range(len(used))]):
+        sink.fail(call, "to stop when a list is exhausted must have one repeat, of the first lists")
     if repeat > 1 and (len(lists) < 4 or len({n for _, n in lists}) > 1 or not follow):
         sink.fail(call, "with repeats, there must be four lists of one length, one behind another")
     src = View("UB", lists[0][0], a["dst"].dtype, (), ())
-    sink.core.vmrgsort(sink.view(a["dst"], ()), src, lists=lists, repeat=repeat)
+    taken = _taken(sink, call, src.dtype, lists) if stops else None
+    sink.core.vmrgsort(sink.view(a["dst"], ()), src, lists=lists, repeat=repeat, taken=taken)
+
+
+def _taken(
+    sink: SinkContext, call: IntrinsicCall, dtype: str, lists: list[tuple[int, int]]
+) -> tuple[int, ...]:
+    """Return the pairs that a merge takes from each list before one of them is exhausted."""
+    if sink.functional is None:
+        sink.fail(call, "the scores are unknown, because nothing is carried out")
+    sink.version += 1
+    memory = sink.functional.memory(sink.core)
+    keys, numbers = [], []
+    for number, (start, length) in enumerate(lists):
+        view = View("UB", start, dtype, (), ())
+        keys.append(merge_keys(memory.at(view, (length,), (PAIR_BYTES,))))
+        numbers.append(np.full(length, number))
+    order = np.concatenate(numbers)[np.argsort(-np.concatenate(keys), kind="stable")]
+    ends = [np.flatnonzero(order == number)[-1] for number in range(len(lists))]
+    counts = np.bincount(order[: min(ends) + 1], minlength=len(lists))
+    return tuple(counts.tolist())

@@ -263,7 +263,10 @@ def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     src = sink.view(a["src"], ())
     width, lanes = src.itemsize, lanes_of(src)
     results = op.results_of(lanes, order)
+    options: dict[str, Any] = {"order": order}
     for first, repeat, mask in _pieces(sink, call, lanes):
+        if a.get("mode"):
+            options["accumulate"] = "more" if first else "first"
         step = a["dst_rep"] * (4 if order == "index" else results * width)
         dst: Address = a["dst"]
         place = dst._replace(address=dst.address + first * step)
@@ -276,7 +279,7 @@ def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
             dst_repeat_bytes=step,
             src_block_stride=a["src_blk"],
             src_repeat_stride=a["src_rep"],
-            order=order,
+            **options,
         )
 
 

@@ -41,6 +41,8 @@ VECTOR = """
     __ubuf__ float *lists[4] = {UB(float, 0), UB(float, 64), UB(float, 128), UB(float, 192)};
     uint64_t lengths = 8 | 8 << 16 | 8ull << 32 | 8ull << 48;
     vmrgsort4(UB(float, 8192), lists, lengths, 1 | 15 << 8);
+    vmrgsort4(UB(float, 8192), lists, lengths, 1 | 31 << 8);
+    vcadd(UB(float, 0), UB(float, 0), 2, 1, 1, 8, 1);
     uint64_t places[8] = {0, 32, 64, 96, 128, 160, 192, 224};
     set_va_reg_sb(VA0, places); set_va_reg_sb(VA1, places);
     scatter_vnchwconv_b16(VA0, VA0, 1, 0, 0);
@@ -64,7 +66,7 @@ CUBE = """
     mad(l0c, (__ca__ float *)get_imm(0), l0b, 1, 16, 16, 0, 0, 0, 1);
     set_fmatrix(0x10020);
     img2colv2_cbuf_to_cb(l0b, l1, 16, 32, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 16);
-    load_cbuf_to_cb_sp((__cb__ int8_t *)get_imm(0), (__cbuf__ int8_t *)get_imm(0x20000000000), 0, 1);
+    load_cbuf_to_cb_sp((__cb__ int8_t *)get_imm(0), (__cbuf__ int8_t *)get_imm(0), 0, 1);
     mad_sp((__cc__ int32_t *)get_imm(0), (__ca__ int8_t *)get_imm(0), (__cb__ int8_t *)get_imm(0),
            16, 64, 16, 0, 0, 1);
 """

@@ -121,7 +121,7 @@ def test_a_product_without_its_flag_is_a_race():
     a, b = numbers(16, 64), numbers(64, 16)
     loads = f"{PLAIN}; {PLAIN_B}"
     findings, _, _ = run(fractals_of_a(a), fractals_of_b(b), 16, 64, 16, loads=loads, flags="")
-    assert findings and set(findings) == {"race"}
+    assert {"race"} <= {*findings} <= {"race", "uninitialised"}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_other_chips_have_no_such_product():
     a, b = fractals_of_a(numbers(16, 64)), fractals_of_b(numbers(64, 16))
     to_ub = "copy_matrix_cc_to_ubuf((__ubuf__ int32_t *)get_imm(0), c0, 0, 1, 1, 0, 0, CRMODE_NONE)"
     parts = PRODUCT.split("    GO(PIPE_M, PIPE_FIX);")[0] + f"    {to_ub};\n}}\n"
-    with pytest.raises(ValueError, match="mmad dtype must be one of .* not 'int4x2'"):
+    with pytest.raises(ValueError, match=r"mmad dtype must be one of .* not 'int4x2'"):
         run(a, b, 16, 64, 16, loads=f"{PLAIN}; {PLAIN_B}", chip=chip, parts=parts)
 
 
@@ -199,7 +199,7 @@ def test_a_sparse_product(most):
 
 def test_the_first_fractal_counts_for_weights_and_places():
     """A part of B: the second half of its rows, which are the last fractals."""
-    a, b, left, right, places = sparse_operands(16, 128, 16)
+    a, b, _, right, places = sparse_operands(16, 128, 16)
     half = a[:, 64:].reshape(1, 16, 2, 32).transpose(0, 2, 1, 3).ravel()
     loads = SPARSE_LOADS.replace("FIRST", "1").replace("COUNT", "1")
     _, c, _ = run(half, right, 16, 64, 16, loads=loads, mad=SPARSE, places=places)

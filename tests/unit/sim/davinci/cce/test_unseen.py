@@ -261,7 +261,7 @@ def test_lists_are_merged(valid, repeat, is_sorted):
 
 @pytest.mark.parametrize(
     ("control", "message"),
-    [("1 | 15 << 8 | 1 << 12", "to stop when a list is exhausted"), ("2 | 7 << 8", "must be four")],
+    [("2 | 15 << 8 | 1 << 12", "to stop when a list is exhausted"), ("2 | 7 << 8", "must be four")],
 )
 def test_unsupported_merges_are_named(control, message):
     body = f"""__ubuf__ float *lists[4] = {{UB(float, 0), UB(float, 64), UB(float, 128), 0}};

@@ -67,14 +67,24 @@ def im2col_load(
         flat = result.reshape(*lead, ROWS * repeat, c0)
         flat[..., inside, :] = image[..., channel, rows[inside], columns[inside], :]
         return result
+    if mode == 0 and patches.kernel == (1, 1):
+        # Each repetition has the same pixels, of the next group of channels.
+        _check_groups(image, channel + repeat - 1)
+        rows, columns, inside = patches.pixels(position, kernel_position, ROWS)
+        groups = image[..., channel : channel + repeat, :, :, :]
+        result[..., inside, :] = groups[..., rows[inside], columns[inside], :]
+        return result
     fractals = patches.walk(position, kernel_position, channel, repeat, mode)
-    if fractals[-1][0] >= image.shape[-4]:
-        raise ValueError(
-            f"channel must be below {image.shape[-4]} in every repetition, not {fractals[-1][0]}"
-        )
+    _check_groups(image, fractals[-1][0])
     for i, (group, rows, columns, inside) in enumerate(fractals):
         result[..., i, inside, :] = image[..., group, rows[inside], columns[inside], :]
     return result
+
+
+def _check_groups(image: np.ndarray, last: int) -> None:
+    """Raise ValueError if an image has no group of channels of this number."""
+    if last >= image.shape[-4]:
+        raise ValueError(f"channel must be below {image.shape[-4]} in every repetition, not {last}")
 
 
 def im2col(

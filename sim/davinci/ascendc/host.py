@@ -178,6 +178,7 @@ def run_host(
     seconds: int = SECONDS,
     tell: Callable[[str], object] | None = None,
     rerun: Callable[[Rerun], object] | None = None,
+    cube: str = "golden",
 ) -> int:
     """Run a host program, and build a program for each of its launches.
 
@@ -198,6 +199,8 @@ def run_host(
         Receives what the host program prints after its last launch.
     rerun : callable, optional
         Receives, before ``finish``, a way to run the launch again; see ``branches``.
+    cube : {"golden", "fast"}
+        How products are computed; see ``Functional``.
 
     Returns
     -------
@@ -230,7 +233,7 @@ def run_host(
                 if tell is not None and hosts[0].prints:
                     tell("".join(hosts[0].prints))
                 return launches
-            _launch(hosts, found, memory, chip, finish, limit, rerun)
+            _launch(hosts, found, memory, chip, finish, limit, rerun, cube)
             launches += 1
     finally:
         for host in hosts:
@@ -255,6 +258,7 @@ def _launch(
     finish: Finish,
     limit: int,
     rerun: Callable[[Rerun], object] | None,
+    cube: str,
 ) -> None:
     """Run the blocks of a launch on every kind of core, and simulate them."""
     blocks, name, position = found[0]
@@ -263,12 +267,12 @@ def _launch(
     if not 1 <= blocks <= 65535:
         raise CceError(position, f"a launch must have 1 to 65535 blocks, not {blocks}")
     reads = None if rerun is None else ScalarReads()
-    program, functional = _recorded(hosts, found[0], memory, chip, limit, reads)
+    program, functional = _recorded(hosts, found[0], memory, chip, limit, reads, cube)
     program.prints[:0] = [("host", text) for text in hosts[0].prints]
     hosts[0].prints.clear()
 
     def again(other: ScalarReads) -> Program:
-        return _recorded(hosts, found[0], memory, chip, limit, other)[0]
+        return _recorded(hosts, found[0], memory, chip, limit, other, cube)[0]
 
     if rerun is not None and reads is not None:
         rerun(Rerun(again, reads))
@@ -288,6 +292,7 @@ def _recorded(
     chip: Chip,
     limit: int,
     reads: ScalarReads | None,
+    cube: str,
 ) -> tuple[Program, Functional]:
     """Return the program of a launch, and the memories after it."""
     blocks, name, position = found
@@ -295,7 +300,7 @@ def _recorded(
     for number, array in enumerate(memory.arrays):
         data = array if memory.written[number] else None
         program.tensor(f"gm{number}", array.shape, "uint8", data)
-    functional = Functional(program, "golden" if len(hosts) == 1 else "fast")
+    functional = Functional(program, cube)
     scheduler, polls, tasks = Scheduler(), Polls(), []
     for host in hosts:
         host.places.begin()

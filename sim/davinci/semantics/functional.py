@@ -51,6 +51,8 @@ class Functional:
     ----------
     gm : ndarray of uint8
         Global memory: the program's tensors with their data, or with zeros if they have none.
+    cube : str or callable
+        As given.
     vectors : int
         Number of vector instructions that have been carried out.
 
@@ -69,6 +71,7 @@ class Functional:
         expected: bool = True,
     ):
         self.program = program
+        self.cube = cube
         self._expected = expected
         if callable(cube):
             self._product = cube

@@ -224,14 +224,24 @@ def matrix_product(memory: Memory, instr: Instruction, product: Product) -> None
         bias = memory.at(view, (n,), (width,)).view(_codes(view.dtype))
         start = np.broadcast_to(bias, (m, n))
     else:
-        start = np.full((m, n), getattr(product, "zero", 0), c.dtype)
+        start = _started(m, n, getattr(product, "zero", 0), c.dtype)
     kinds = ("int8" if v.dtype == FOURS else v.dtype for v in (va, vb, vc))
     dtype_a, dtype_b, dtype_c = kinds
     left, right, start = (np.ascontiguousarray(x) for x in (left, right, start))
     result = product(left, right, start, dtype_a, dtype_b, dtype_c)
-    whole = np.array(rows.transpose(0, 2, 1, 3)).reshape(mf * 16, nf * 16)
-    whole[:m, :n] = result
-    c[...] = whole.reshape(mf, 16, nf, 16).transpose(2, 0, 1, 3)
+    if m % 16 or n % 16:  # the rest of the last fractals stays as it is
+        whole = np.array(rows.transpose(0, 2, 1, 3)).reshape(mf * 16, nf * 16)
+        whole[:m, :n] = result
+        result = whole
+    c[...] = result.reshape(mf, 16, nf, 16).transpose(2, 0, 1, 3)
+
+
+@lru_cache(8)
+def _started(m: int, n: int, zero: int, dtype: np.dtype) -> np.ndarray:
+    """Return (m, n) elements of one value, which nobody may change."""
+    values = np.full((m, n), zero, dtype)
+    values.flags.writeable = False
+    return values
 
 
 def _expanded(

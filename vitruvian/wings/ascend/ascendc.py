@@ -179,7 +179,7 @@ def _run_host(options: argparse.Namespace) -> int:
     reports: list[Any] = []
 
     def finish(program: Any, functional: Any) -> Any:
-        report = simulated(options, program)
+        report = simulated(options, program, functional)
         reports.append(report)
         show_report(options, report, program)
         return report.outputs or functional.tensors()
@@ -189,6 +189,8 @@ def _run_host(options: argparse.Namespace) -> int:
         # The limit is a tenth of the steps, as for CCE C.
         limits: dict[str, Any] = {"limit": max(options.steps // 10, 10_000)}
         limits["seconds"] = options.seconds
+        # Without a finding, these data are those of the report.
+        limits["cube"] = options.cube if options.cube in ("golden", "fast") else "fast"
         kernels = {each.kind: each for each in compiled}
         if options.branches:
             limits["rerun"] = partial(_look_further, options)

@@ -236,8 +236,11 @@ def tell_compiling() -> None:
     tell(lambda part: print(f"compiling the simulator (once): {part}", file=sys.stderr, flush=True))
 
 
-def simulated(options: argparse.Namespace, program: Any) -> "Report":
-    """Simulate a program with the barriers, checks and products that the options name."""
+def simulated(options: argparse.Namespace, program: Any, computed: Any = None) -> "Report":
+    """Simulate a program with the barriers, checks and products that the options name.
+
+    ``computed`` has the data after the program, if it has been carried out already.
+    """
     from vitruvian.sim.davinci import simulate
 
     cube: Any = None if options.cube == "none" else options.cube
@@ -252,7 +255,7 @@ def simulated(options: argparse.Namespace, program: Any) -> "Report":
             print(f"--auto-sync: {flags:,} flags before scalar accesses", file=sys.stderr)
     with _progress("simulating") as progress:
         settings: dict[str, Any] = {"checks": not options.no_checks, "strict": options.strict}
-        report = simulate(program, cube=cube, progress=progress, **settings)
+        report = simulate(program, cube=cube, progress=progress, computed=computed, **settings)
     further = getattr(options, "further", None)
     if further is not None:  # other runs of the kernel
         report.findings += further(program, report.findings)

@@ -20,7 +20,8 @@ from vitruvian.sim.davinci.isa.operands import (
 
 #: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
 #: column are not modelled.
-_PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
+_REQ8, _QF322B8 = 9, 24
+_PLAIN, _BY_ONE = (0, 1, 16), (_REQ8, 11, _QF322B8, 28)
 
 
 def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -254,6 +255,21 @@ def _plain(sink: SinkContext, call: IntrinsicCall) -> None:
     )
 
 
+def _check_quantisation(sink: SinkContext, call: IntrinsicCall, quant: int, word: int) -> None:
+    """Refuse the fields of the word of a quantisation that would change its results.
+
+    Bit 36 shifts the sums of REQ8 first, and bits 37 to 45 are added to results of 8 bits.
+
+    References
+    ----------
+    asc-devkit, docs, table 1 of the quantisation on the way out of L0C.
+    """
+    if quant == _REQ8 and word >> 36 & 1:
+        sink.fail(call, "a shift of the sums before their quantisation is not modelled")
+    if quant in (_REQ8, _QF322B8) and word >> 37 & 0x1FF:
+        sink.fail(call, "an offset of quantised results is not modelled")
+
+
 def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     """Append matrix_out on unit FIX, once for each row-major matrix that set_nd_para states."""
     a = call.arguments
@@ -276,7 +292,9 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     unit_flag(sink, call)
     factor = None
     if quant in _BY_ONE:  # the register holds an FP32 number, of whose fraction FIX reads ten bits
-        code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFE000
+        word = int(sink.registers.get("set_quant_pre", 0))
+        _check_quantisation(sink, call, quant, word)
+        code = word & 0xFFFFE000
         factor = struct.unpack("<f", struct.pack("<I", code))[0]
     dtype, operation = sink.atomic
     for i in range(number):

@@ -82,7 +82,13 @@ def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
         assert np.array_equal(out_of_l0c(quant, "int8_t", np.int8, quarter), expected), quant
     # FIX reads ten bits of the fraction; the thirteen below them change nothing.
     assert np.array_equal(out_of_l0c(9, "int8_t", np.int8, quarter | 0x1FFF), expected)
-    result = out_of_l0c(11, "half", np.float16, quarter)
+    # Bit 46 says that the results have a sign; an offset and a shift are refused.
+    assert np.array_equal(out_of_l0c(9, "int8_t", np.int8, quarter | 1 << 46), expected)
+    with pytest.raises(CceError, match="an offset of quantised results is not modelled"):
+        out_of_l0c(24, "int8_t", np.int8, quarter | 1 << 37)
+    with pytest.raises(CceError, match="a shift of the sums before their quantisation"):
+        out_of_l0c(9, "int8_t", np.int8, quarter | 1 << 36)
+    result = out_of_l0c(11, "half", np.float16, quarter | 0x1FF << 37)
     assert np.array_equal(result, scaled.astype(np.float16))
     assert np.array_equal(out_of_l0c(0, "int32_t", np.int32), SUMS)
     for quant in sorted({*ENUMERATIONS["QuantMode_t"]} - {0, 1, 9, 11, 16, 24, 28}):

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,7 +18,14 @@ from vitruvian.sim.davinci.cce.kernel import KernelParameter
 from vitruvian.sim.davinci.chip.model import Chip
 
 from .header import intrinsics_header
-from .kernels import Declared, calls_other_cores, declared_kernels, refuse_other_chips
+from .kernels import (
+    Declared,
+    calls_other_cores,
+    chosen_text,
+    declared_kernels,
+    kinds_of,
+    refuse_other_chips,
+)
 from .sources import Source, archive, chip_header, host_sources
 from .tilings import kernel_tiling
 from .units import Unit, build_from, texts_of
@@ -173,16 +180,8 @@ def compile_kernel(
     macros = _CHIPS[chip.name] | _KINDS[kind] | (_DEVICE if headers else {})
     macros |= (_TILES if tiles else {}) | dict(defines or {})
     device = _Options(macros, [path.parent, *map(Path, include_path), *libraries])  # fmt: skip
-    choose = [
-        compiler[0],
-        "-E",
-        "-fdirectives-only",
-        *_Options(macros, ()).words(),
-        "-x",
-        "c++",
-        "-",
-    ]
-    refuse_other_chips(text, file, lambda bare: run(choose, path.parent, bare))
+    choose = partial(_conditions, run, macros, path.parent)
+    refuse_other_chips(text, file, choose)
     parts = [Source(path, file, text), *on_device]
     # The generated header is no file, so that it is a part of each unit's text.
     lead = '#include "vitruvian_device.h"\n#include "vitruvian_host.h"\n'
@@ -194,7 +193,7 @@ def compile_kernel(
         after = "#undef main\n"
         if host and (part.has_main or len(parts) == 1):
             # The device's compiler adds this call for the library's messages between cores.
-            serves = headers and calls_other_cores(part.text)
+            serves = headers and calls_other_cores(chosen_text(part.text, choose))
             clear = "AscendC::clearWorkspace(__get_kfc_workspace_addr());" if serves else ""
             after += f"{start}void vitruvian::before_kernel() {{ {clear} }}\n{_HOST_MAIN}"
         elif part is parts[0] and not host:
@@ -255,6 +254,34 @@ def _host(kernels: Mapping[str, Declared], file: str) -> Declared:
     return Declared(
         Path(file).stem, "", (), False, " ".join(k.attributes for k in kernels.values())
     )
+
+
+def kinds_of_file(file: str, chip: Chip, defines: Mapping[str, str] | None = None) -> str | None:
+    """Return ``kinds_of`` the lines of a source that its conditions choose.
+
+    Parameters
+    ----------
+    file, chip, defines
+        As for ``compile_kernel``.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read.
+    """
+    path = Path(file).resolve()
+    macros = _CHIPS.get(chip.name, {}) | dict(defines or {})
+    run = partial(_run, _CompilerMessages({str(path): file}, None))
+    text = read_whole(file, 1 << 24).decode(errors="replace")
+    return kinds_of(chosen_text(text, partial(_conditions, run, macros, path.parent)))
+
+
+def _conditions(
+    run: Callable[[list[str], Path, str], str], macros: Mapping[str, str], folder: Path, bare: str
+) -> str:
+    """Return the lines of a text that the conditions of the preprocessor choose, with markers."""
+    command = [_compiler()[0], "-E", "-fdirectives-only", *_Options(macros, ()).words()]
+    return run([*command, "-x", "c++", "-"], folder, bare)
 
 
 def _chosen(kernels: Mapping[str, Declared], name: str | None, file: str) -> Declared:

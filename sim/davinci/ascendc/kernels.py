@@ -1,7 +1,7 @@
 """What the text of a source says about its kernels: names and parameters."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vitruvian.common.errors import UserError
@@ -82,19 +82,40 @@ def refuse_other_chips(text: str, file: str, chosen: Callable[[str], str]) -> No
         Returns the lines of a text, read from standard input, that the conditions of the
         preprocessor choose for the chip, with markers of lines.
     """
-    bare = _bare(text)
-    if not _OTHER_CHIP.search(bare):
+    if not _OTHER_CHIP.search(_bare(text)):
         return
-    number, inside = 0, False
-    for line in chosen(_INCLUDE.sub("", bare)).split("\n"):
-        if marker := _MARKER.match(line):
-            number, inside = int(marker[1]), marker[2] == "<stdin>"
-            continue
-        if inside and (match := _OTHER_CHIP.search(line)):
+    for number, line in _chosen_lines(text, chosen):
+        if match := _OTHER_CHIP.search(line):
             raise UserError(
                 f"{file}:{number}: {match[1]} is of the Ascend 950; the simulator has the 910 "
                 "and 910B"
             )
+
+
+def chosen_text(text: str, chosen: Callable[[str], str]) -> str:
+    """Return the lines of a source that the conditions of the preprocessor choose.
+
+    Conditions that need an included file may be errors; then all lines are returned.
+
+    Parameters
+    ----------
+    text, chosen
+        As for ``refuse_other_chips``.
+    """
+    try:
+        return "\n".join(line for _, line in _chosen_lines(text, chosen))
+    except UserError:
+        return text
+
+
+def _chosen_lines(text: str, chosen: Callable[[str], str]) -> Iterator[tuple[int, str]]:
+    number, inside = 0, False
+    for line in chosen(_INCLUDE.sub("", _bare(text))).split("\n"):
+        if marker := _MARKER.match(line):
+            number, inside = int(marker[1]), marker[2] == "<stdin>"
+            continue
+        if inside:
+            yield number, line
         number += 1
 
 

@@ -129,16 +129,15 @@ def _run(options: argparse.Namespace) -> int:
 
 def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]":
     """Return the kernel or the host program, compiled for each kind of core."""
-    from vitruvian.common.files import read_whole
     from vitruvian.sim.davinci.ascendc import compile_kernel
-    from vitruvian.sim.davinci.ascendc.kernels import kinds_of
+    from vitruvian.sim.davinci.ascendc.compile import kinds_of_file
 
     settings: dict[str, Any] = {"kernel": options.kernel, "headers": options.headers}
     settings |= {"defines": macros(options.define), "include_path": folders(options.include)}
     settings["sources"] = options.sources
     kind = options.kind
     if kind is None and options.host:
-        kind = kinds_of(read_whole(options.file, 1 << 24).decode(errors="replace"))
+        kind = kinds_of_file(options.file, chip, settings["defines"])
     if kind is not None:
         one_of("--kind", kind, (*chip.kinds, "all"))
     kinds = list(chip.kinds) if kind == "all" else [kind]

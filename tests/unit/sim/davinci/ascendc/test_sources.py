@@ -10,6 +10,7 @@ import pytest
 from vitruvian.common.errors import UserError
 from vitruvian.sim.davinci import load_chip, simulate
 from vitruvian.sim.davinci.ascendc import build, compile_kernel
+from vitruvian.sim.davinci.ascendc.compile import kinds_of_file
 from vitruvian.sim.davinci.ascendc.host import run_host
 from vitruvian.sim.davinci.ascendc.kernels import calls_other_cores
 from vitruvian.sim.davinci.ascendc.sources import chip_header, host_sources
@@ -119,3 +120,17 @@ def test_numbers_of_the_chip():
     text = chip_header(CHIP)
     assert "VITRUVIAN_CUBE_CORES 24\n" in text and "VITRUVIAN_VECTOR_CORES 48\n" in text
     assert f"VITRUVIAN_UB_BYTES {192 << 10}\n" in text and "CHIP ASCEND910B\n" in text
+
+
+@needs_compiler
+def test_kinds_of_cores_follow_the_conditions(tmp_path):
+    """A sample chooses by a macro whether its products are of Cube cores alone."""
+    source = tmp_path / "k.asc"
+    source.write_text(
+        "#if SCENARIO == 2\n#define ASCENDC_CUBE_ONLY\n#endif\nREGIST_MATMUL_OBJ(&pipe, w, m);\n"
+    )
+    kinds = [kinds_of_file(str(source), CHIP, {"SCENARIO": n}) for n in "12"]
+    assert kinds == ["all", "cube"]
+    # A condition that needs an included file may be an error: then all lines count.
+    source.write_text(f"#ifndef OF_A_HEADER\n#error no\n#endif\n{source.read_text()}")
+    assert kinds_of_file(str(source), CHIP, {"SCENARIO": "1"}) == "cube"

@@ -106,8 +106,7 @@ class Vector(Builder):
             pieces = self._pieces(op, operands, lanes)
         else:
             self._check_repeat(op, repeat)
-            if mask != ALL and not 0 <= mask < 1 << lanes:
-                self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
+            self._check_mask(op, mask, lanes)
             pieces = iter([(operands, repeat, mask)])
         return [
             self._one(op, views, lanes, count, enabled, strides, fields)
@@ -118,6 +117,10 @@ class Vector(Builder):
         """Refuse a repeat that the eight bits of an instruction cannot hold."""
         if not 1 <= repeat <= MAX_REPEAT:
             self.fail(f"repeat of {op} must be 1 … {MAX_REPEAT}, not {repeat}")
+
+    def _check_mask(self, op: str, mask: int, lanes: int) -> None:
+        if mask != ALL and not 0 <= mask < 1 << lanes:
+            self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
 
     def _check_unit(self, op: str) -> None:
         if Unit.V not in self.units:
@@ -412,8 +415,7 @@ class Vector(Builder):
             self.fail(f"reduction must be {allowed}, not {op} in {order!r}")
         self._check_repeat(op, repeat)
         lanes = lanes_of(src)
-        if mask != ALL and not 0 <= mask < 1 << lanes:
-            self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
+        self._check_mask(op, mask, lanes)
         width = VECTOR_OPS[op].results_of(lanes, order) * src.itemsize
         dst_repeat_bytes = width if dst_repeat_bytes is None else dst_repeat_bytes
         src_repeat_stride = REPEAT_BYTES // 32 if src_repeat_stride is None else src_repeat_stride
@@ -427,13 +429,13 @@ class Vector(Builder):
             "src_repeat_stride": src_repeat_stride,
             "order": order,
         }
+        written = (writes,)
+        if accumulate:
+            if op != "vcadd" or accumulate not in ("first", "more"):
+                self.fail(f"accumulate must be first or more, of vcadd, not {accumulate!r} of {op}")
+            fields["accumulate"], written = accumulate, ()
         views = {"dst": dst, "src": src}
-        if not accumulate:
-            return self._vector(op, views, fields, reads, (writes,), repeat, lanes, mask)
-        if op != "vcadd" or accumulate not in ("first", "more"):
-            self.fail(f"accumulate must be first or more, of vcadd, not {accumulate!r} of {op}")
-        fields["accumulate"] = accumulate
-        return self._vector(op, views, fields, reads, (), repeat, lanes, mask)
+        return self._vector(op, views, fields, reads, written, repeat, lanes, mask)
 
     # Whole views.
 

@@ -105,20 +105,17 @@ class Vector(Builder):
                 self.fail(f"{op} must have a repeat if it has a mask or strides")
             pieces = self._pieces(op, operands, lanes)
         else:
-            self._check_repeat(op, repeat)
-            self._check_mask(op, mask, lanes)
+            self._check_repeat(op, repeat, mask, lanes)
             pieces = iter([(operands, repeat, mask)])
         return [
             self._one(op, views, lanes, count, enabled, strides, fields)
             for views, count, enabled in pieces
         ]
 
-    def _check_repeat(self, op: str, repeat: int) -> None:
-        """Refuse a repeat that the eight bits of an instruction cannot hold."""
+    def _check_repeat(self, op: str, repeat: int, mask: int = ALL, lanes: int = 0) -> None:
+        """Refuse a repeat that eight bits cannot hold, and a mask of more lanes."""
         if not 1 <= repeat <= MAX_REPEAT:
             self.fail(f"repeat of {op} must be 1 … {MAX_REPEAT}, not {repeat}")
-
-    def _check_mask(self, op: str, mask: int, lanes: int) -> None:
         if mask != ALL and not 0 <= mask < 1 << lanes:
             self.fail(f"mask of {op} must have {lanes} bits, not {mask:#x}")
 
@@ -413,9 +410,8 @@ class Vector(Builder):
         if op not in _REDUCTIONS or order not in _ORDERS:
             allowed = f"one of {', '.join(_REDUCTIONS)}, in an order of {', '.join(_ORDERS)}"
             self.fail(f"reduction must be {allowed}, not {op} in {order!r}")
-        self._check_repeat(op, repeat)
         lanes = lanes_of(src)
-        self._check_mask(op, mask, lanes)
+        self._check_repeat(op, repeat, mask, lanes)
         width = VECTOR_OPS[op].results_of(lanes, order) * src.itemsize
         dst_repeat_bytes = width if dst_repeat_bytes is None else dst_repeat_bytes
         src_repeat_stride = REPEAT_BYTES // 32 if src_repeat_stride is None else src_repeat_stride

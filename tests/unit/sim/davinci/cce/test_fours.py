@@ -107,10 +107,13 @@ def test_a_product_of_4_bits(load_a, load_b):
 
 
 def test_edges_and_a_row():
-    """Numbers beyond M and K do not count; a single row is a vector."""
+    """Numbers beyond M, K and N do not count; a single row is a vector."""
     a, b = numbers(16, 128), numbers(128, 16)
     _, c, _ = run(fractals_of_a(a), fractals_of_b(b), 11, 102, 16, loads=f"{PLAIN}; {PLAIN_B}")
     assert np.array_equal(c, a[:11, :102].astype(int) @ b[:102].astype(int))
+    # 13 columns of a whole row of fractals.
+    _, c, _ = run(fractals_of_a(a), fractals_of_b(b), 16, 128, 13, loads=f"{PLAIN}; {PLAIN_B}")
+    assert np.array_equal(c, a.astype(int) @ b[:, :13].astype(int))
     row = np.zeros(512, np.uint8)
     row[:64] = pack_fours(a[0])
     _, c, _ = run(row, fractals_of_b(b), 1, 128, 16, loads=f"{PLAIN}; {PLAIN_B}")
@@ -253,13 +256,21 @@ ALL = "set_vector_mask((uint64_t)-1, (uint64_t)-1)"
 
 
 def cast(x, rounding="", mask=ALL):
-    """Return the findings, the bytes and the numbers that the two conversions leave."""
+    """Return the findings, the results of both conversions, and the bytes that the first writes."""
     text = CAST.replace("ROUNDING", rounding)
     kernel = read(text, defines={"COUNT": str(x.size), "MASK": mask})
     arrays = {"x": x, "y": np.full(x.size // 2, 0x53, np.uint8), "z": np.full_like(x, 100)}
     program, _ = build(kernel, CHIP, arrays, kind="vector")
     report = simulate(program)
-    return report.findings, report.outputs["y"].ravel(), report.outputs["z"].ravel()
+    touched = np.zeros((2, x.size // 2), bool)  # written, and read again
+    for instr in program.cores["vector", 0].instructions:
+        if instr.op == "vconv":
+            number = int(instr.operands["src"].dtype == "int4x2")
+            for span in instr.reads if number else instr.writes:
+                for low, high in span.intervals() - 0x10000:
+                    touched[number, low:high] = True
+    assert np.array_equal(*touched)
+    return report.findings, report.outputs["y"].ravel(), report.outputs["z"].ravel(), touched[0]
 
 
 @pytest.mark.parametrize("rounding", ["", "r", "a", "f", "c", "z"])
@@ -267,7 +278,7 @@ def test_conversions_round_and_saturate(rounding):
     x = (RNG.standard_normal(16384) * 5).astype(np.float16)
     x[:64] = np.arange(-16, 16, 0.5)  # ties
     x[64:72] = [np.inf, -np.inf, np.nan, 65504, -65504, 7.5, -8.5, -0.0]
-    findings, y, z = cast(x, rounding)
+    findings, y, z, _ = cast(x, rounding)
     expected = to_fours(x, rounding or "r")
     assert not findings and np.array_equal(y, expected)
     assert np.array_equal(z[::2], ((expected << 4).view(np.int8) >> 4).astype(np.float16))
@@ -279,11 +290,12 @@ def test_conversions_round_and_saturate(rounding):
 )
 def test_masks_of_whole_bytes(mask):
     x = np.full(256, 2.5, np.float16)
-    findings, y, z = cast(x, "f", mask)
+    findings, y, z, touched = cast(x, "f", mask)
     lanes = np.arange(256)
     on = (lanes < 200) if "count" in mask else (lanes % 128 >= 2) & (lanes % 128 < 6)
     assert not findings
     assert np.array_equal(y, np.where(on[::2], 0x22, 0x53))
+    assert np.array_equal(touched, on[::2])
     assert np.array_equal(z, np.where(on, 2, 100))
 
 

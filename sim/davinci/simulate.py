@@ -1,7 +1,7 @@
 """Check a program, time it and compute its data with one call."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from vitruvian.sim.davinci.report.report import Report
 from vitruvian.sim.davinci.timing.engine import EngineTimes, run
 from vitruvian.sim.davinci.timing.lowering import Lowered, lower
 
-if TYPE_CHECKING:
-    from vitruvian.sim.davinci.semantics import Functional
-
 
 def simulate(
     program: Program,
@@ -31,7 +28,7 @@ def simulate(
     offsets_s: Mapping[tuple[str, int], float] | None = None,
     block_bytes: int = 0,
     progress: Callable[[str, int, int], object] | None = None,
-    computed: "Functional | None" = None,
+    computed: Any = None,
 ) -> Report:
     """Run a program on a chip.
 

@@ -37,6 +37,15 @@ class Operation:
 #: Fields of a copy that has padding around its bursts.
 _PADDING = "[left] [right] [pad_bytes] [pad_code]"
 
+#: Meaning of load.
+_LOADED = (
+    "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
+    "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals "
+    "(four of 4 bits), that far apart in dst, and in src adjacent or src_fractal_stride "
+    "apart; index is the first byte in L1 of 128 bytes for each fractal, the places of a "
+    "sparse product"
+)
+
 
 def _table() -> dict[str, Operation]:
     table: dict[str, Operation] = {}
@@ -68,11 +77,7 @@ def _table() -> dict[str, Operation]:
         "load",
         "dst src",
         "repeat src_stride dst_stride transpose [dst_fractal_stride] [src_fractal_stride] [index]",
-        "fractal i of 512 bytes from src + i·src_stride to dst + i·dst_stride, transposed if "
-        "asked; src_stride may be 0 or negative; with dst_fractal_stride squares of two fractals "
-        "(four of 4 bits), that far apart in dst, and in src adjacent or src_fractal_stride "
-        "apart; index is the first byte in L1 of 128 bytes for each fractal, the places of a "
-        "sparse product",
+        _LOADED,
     )
     add(
         "move",

@@ -126,6 +126,8 @@ _SHIFT = (
     VectorField("amount", "int", argument="0..32"),
     VectorField("round", "bool", False, optional=True),
 )
+#: The elements that a vmrgsort which stops when a list is exhausted takes from each list.
+_TAKEN = VectorField("taken", "Lists", None, optional=True)
 # vmla alone may add FP16 products to FP32 sums.
 _WIDENING = ("dst:UB<T> src0:UB<T> src1:UB<T>", "dst:UB<fp32> src0:UB<fp16> src1:UB<fp16>")
 _BITS = "dst:UB<uint8,int8,uint16,uint32,uint64>"
@@ -460,16 +462,10 @@ def _gathers() -> tuple[VectorOp, ...]:
         VectorOp(
             name="vmrgsort",
             form=VectorForm(
-                operands=unary,
-                fields=(
-                    *_integers("repeat"),
-                    VectorField("lists", "Lists"),
-                    VectorField("taken", "Lists", None, optional=True),
-                ),
+                operands=unary, fields=(*_integers("repeat"), VectorField("lists", "Lists"), _TAKEN)
             ),
             kernel="merge",
-            meaning="merge sorted lists, each (first byte, elements), the highest score first; "
-            "with taken, so many of each list, of which one is exhausted",
+            meaning="merge sorted lists, each (first byte, elements), the highest score first",
             intrinsics=("vmrgsort4",),
             pointers=("dst:UB<T> lists:OWN lengths:u64 control:u64",),
             **no_word,

@@ -11,7 +11,7 @@ from vitruvian.common.validate import check_type
 from vitruvian.golden.cube.doubles import double_mmad, fits_doubles
 from vitruvian.golden.cube.shapes import check_addend, check_factors
 from vitruvian.golden.cube.sums import fits_floats, float_mmad
-from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot
+from vitruvian.golden.fp import DotSpec, IntDotSpec, fused_dot, int_dot, int_matmul
 from vitruvian.golden.fp.codec import as_codes
 from vitruvian.golden.fp.plain import sum_bits
 from vitruvian.golden.sums.products import Operands, product
@@ -86,6 +86,8 @@ def mmad(
     c = np.zeros((m, n), np.uint32) if c is None else np.asarray(c)
     check_addend(c, (m, n))
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    if isinstance(spec, IntDotSpec) and not spec.saturate:
+        return int_matmul(a, b, c, signed_a=spec.signed_a, signed_b=spec.signed_b)
     # Choose the method by the amount of work; all methods return the same bits.
     work = m * n * terms * prod(lead)
     many = max(m, n) >= _LONG and (work >= _MANY or (work >= _TILE and next(_tiles) > _TILES))

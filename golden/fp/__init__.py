@@ -18,7 +18,7 @@ from vitruvian.golden.fp.codec import number_dtype, to_float, unpack
 from vitruvian.golden.fp.convert import convert, from_float, from_int, to_int
 from vitruvian.golden.fp.dot import fused_dot
 from vitruvian.golden.fp.formats import FORMATS, INT_FORMATS, FloatFormat, IntFormat, Specials
-from vitruvian.golden.fp.intdot import int_dot
+from vitruvian.golden.fp.intdot import int_dot, int_matmul
 from vitruvian.golden.fp.round import ROUNDINGS
 from vitruvian.golden.fp.spec import DotSpec, IntDotSpec, dot_spec
 from vitruvian.golden.fp.window import ieee_window
@@ -43,6 +43,7 @@ __all__ = [
     "fused_dot",
     "ieee_window",
     "int_dot",
+    "int_matmul",
     "maximum_number",
     "minimum_number",
     "mul",

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 def _integers(values: ArrayLike, bits: int, signed: bool, thing: str) -> np.ndarray:
     """Return the low ``bits`` of integers, which are values or codes, as int64 values."""
     array = np.asarray(values)
+    if array.dtype == np.dtype(f"{'i' if signed else 'u'}{bits // 8}"):  # the values themselves
+        return array.astype(np.int64)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{thing} must be integers, not {array.dtype}")
     low, high = -(1 << (bits - 1)), (1 << bits) - 1
@@ -66,3 +68,40 @@ def int_dot(
     if saturate:
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
     return np.asarray(total).astype(np.uint32).view(np.int32)[()]
+
+
+def int_matmul(
+    a: ArrayLike, b: ArrayLike, c: ArrayLike, *, signed_a: bool = True, signed_b: bool = True
+) -> np.ndarray:
+    """Return what ``int_dot`` gives for the rows of A and the columns of B without saturation.
+
+    Parameters
+    ----------
+    a : (..., M, K) array_like of int
+    b : (..., K, N) array_like of int
+    c : (..., M, N) array_like of int
+    signed_a, signed_b : bool
+        As for ``int_dot``.
+
+    Returns
+    -------
+    (..., M, N) ndarray of int32
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for ``int_dot``.
+
+    Notes
+    -----
+    Products of 8 bits are below 2^16, so that sums of up to 2^37 of them are exact in FP64, in any
+    order. The result wraps modulo 2^32, as a sum of wrapped sums does.
+
+    Examples
+    --------
+    >>> int_matmul([[1, -2, 3]], [[4], [5], [6]], [[100]]).tolist()
+    [[112]]
+    """
+    x, y = _integers(a, 8, signed_a, "a"), _integers(b, 8, signed_b, "b")
+    exact = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64)
+    return (exact + _integers(c, 32, True, "c")).astype(np.uint32).view(np.int32)

@@ -157,3 +157,20 @@ def test_many_tiles_use_the_compiled_version(monkeypatch):
     monkeypatch.setitem(mmad.__globals__, "plain_mmad", lambda *_: "plain")
     assert [mmad(a, b, c, spec=SPEC) for _ in range(2)] == ["plain"] * 2
     assert np.array_equal(mmad(a, b, c, spec=SPEC), plain)
+
+
+@pytest.mark.parametrize("signed_a", [True, False])
+@pytest.mark.parametrize("signed_b", [True, False])
+def test_integer_products_in_doubles_are_those_of_the_definition(signed_a, signed_b):
+    """Values, codes, extremes, and sums that wrap; the plain form sums 32 terms at a time."""
+    rng = np.random.default_rng(5)
+    spec = IntDotSpec(k=32, signed_a=signed_a, signed_b=signed_b)
+    for draw in (lambda n: rng.integers(0, 256, n), lambda n: rng.choice([0, 127, 128, 255], n)):
+        a, b = draw((2, 17, 96)).astype(np.uint8), draw((96, 13)).astype(np.uint8)
+        c = rng.choice([-(2**31), -1, 0, 2**31 - 1], (17, 13)).astype(np.int32)
+        expected = plain_mmad(a, b, c, spec)
+        assert expected.dtype == np.int32 and np.array_equal(mmad(a, b, c, spec=spec), expected)
+        values = [x.view(np.int8) if s else x for x, s in ((a, signed_a), (b, signed_b))]
+        assert np.array_equal(mmad(*values, c.view(np.uint32), spec=spec), expected)
+    with pytest.raises(ValueError, match="a must be between -128 and 255, not 256"):
+        mmad([[256]], [[1]], [[0]], spec=spec)

@@ -59,6 +59,16 @@ def im2col_load(
     check_int("repeat", repeat, 1)
     position = patches.corner(0) if position is None else position
     *lead, _, _, _, c0 = image.shape
+    if mode == 0 and patches.kernel == (1, 1):
+        # Each repetition has the same pixels, of the next group of channels.
+        _check_groups(image, channel + repeat - 1)
+        rows, columns, inside = patches.pixels(position, kernel_position, ROWS)
+        groups = image[..., channel : channel + repeat, :, :, :]
+        if inside.all():
+            return groups[..., rows, columns, :]
+        result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
+        result[..., inside, :] = groups[..., rows[inside], columns[inside], :]
+        return result
     # Pixels outside the image keep the padding value.
     result = np.full((*lead, repeat, ROWS, c0), pad_value, image.dtype)
     if mode == 1 and channel < image.shape[-4]:
@@ -66,13 +76,6 @@ def im2col_load(
         rows, columns, inside = patches.pixels(position, kernel_position, ROWS * repeat)
         flat = result.reshape(*lead, ROWS * repeat, c0)
         flat[..., inside, :] = image[..., channel, rows[inside], columns[inside], :]
-        return result
-    if mode == 0 and patches.kernel == (1, 1):
-        # Each repetition has the same pixels, of the next group of channels.
-        _check_groups(image, channel + repeat - 1)
-        rows, columns, inside = patches.pixels(position, kernel_position, ROWS)
-        groups = image[..., channel : channel + repeat, :, :, :]
-        result[..., inside, :] = groups[..., rows[inside], columns[inside], :]
         return result
     fractals = patches.walk(position, kernel_position, channel, repeat, mode)
     _check_groups(image, fractals[-1][0])

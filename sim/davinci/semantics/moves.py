@@ -114,19 +114,23 @@ def _load_squares(memory: Memory, instr: Instruction) -> None:
     else:
         strides = (f["src_stride"], apart, BLOCK_BYTES, width)
         squares = memory.at(src, (f["repeat"], parts, 16, columns), strides, dtype)
-    for number, fractals in enumerate(squares):
-        if width == 4:
-            square = fractals.swapaxes(0, 1).reshape(16, 16)
-            pieces = square.T.reshape(16, 2, columns).swapaxes(0, 1)
-        elif parts == 4:
-            square = vector.unpack_fours(fractals.reshape(64, columns))
-            pieces = vector.pack_fours(square.T).reshape(4, 16, columns)
-        else:
-            pieces = fractals.reshape(32, columns).T.reshape(2, 16, columns)
-        for part, values in enumerate(pieces):
-            offset = dst.offset + number * f["dst_stride"] + part * f["dst_fractal_stride"]
-            place = View(dst.buffer, offset, dtype, (16, columns), (BLOCK_BYTES, width))
-            memory.elements(place)[...] = values
+    count, shape = len(squares), (parts, 16, columns)
+    if width == 4:
+        turned = squares.swapaxes(1, 2).reshape(count, 16, 16).swapaxes(1, 2)
+        pieces = turned.reshape(count, 16, 2, columns).swapaxes(1, 2)
+    elif parts == 4:
+        turned = vector.unpack_fours(squares.reshape(count, 64, columns)).swapaxes(1, 2)
+        pieces = vector.pack_fours(turned).reshape(count, *shape)
+    else:
+        pieces = squares.reshape(count, 32, columns).swapaxes(1, 2).reshape(count, *shape)
+    steps = (f["dst_stride"], f["dst_fractal_stride"])
+    starts = np.add.outer(np.arange(count) * steps[0], np.arange(parts) * steps[1]).ravel()
+    if np.diff(np.sort(starts)).min(initial=FRACTAL_BYTES) >= FRACTAL_BYTES:
+        memory.at(dst, (count, *shape), (*steps, BLOCK_BYTES, width), dtype)[...] = pieces
+        return
+    for start, values in zip(starts.tolist(), pieces.reshape(-1, 16, columns), strict=True):
+        place = View(dst.buffer, dst.offset + start, dtype, (16, columns), (BLOCK_BYTES, width))
+        memory.elements(place)[...] = values  # later ones overwrite earlier ones
 
 
 def _fractals(memory: Memory, view: View, repeat: int, stride: int, shape, dtype: str):

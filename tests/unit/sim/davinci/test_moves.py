@@ -315,3 +315,20 @@ def test_what_cannot_be_done_is_named():
     instr = core.vector_views("vmrgsort", {"dst": view("UB", 0), "src": view("UB", 64)})
     with pytest.raises(FunctionalError, match="the data of this operation are not modelled"):
         functional.execute(core, instr)
+
+
+def test_transposed_squares_that_overlap_are_written_in_order():
+    """The second fractal of the first square gives way to the first one of the second square."""
+    program = Program(load_chip("ascend910b"))
+    core = program.core(0, "cube")
+    data = np.arange(2048, dtype=np.int64).astype(np.int8)
+    functional = Functional(program)
+    functional.memory(core).buffers["L1"][:2048] = data.view(np.uint8)
+    dst, src = core.view("L0B", 0, (2048,), "int8"), core.view("L1", 0, (2048,), "int8")
+    load = core.load_squares(
+        dst, src, repeat=2, src_stride=1024, dst_stride=512, dst_fractal_stride=512
+    )
+    functional.execute(core, load)
+    first, second = (square.T.reshape(2, 512) for square in data.reshape(2, 32, 32))
+    expected = np.concatenate([first[0], second[0], second[1]])
+    assert np.array_equal(functional.memory(core).buffers["L0B"][:1536].view(np.int8), expected)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 GROUP = 4
 #: Numbers of two bits in a byte.
 _PER_BYTE = 4
+_SHIFTS = np.array([0, 2, 4, 6], np.uint8)
 
 
 def pack_places(places: ArrayLike) -> np.ndarray:
@@ -45,7 +46,7 @@ def pack_places(places: ArrayLike) -> np.ndarray:
         raise ValueError(f"places must be (..., 4·N), not {places.shape}")
     _check(places)
     parts = places.reshape(*places.shape[:-1], -1, _PER_BYTE).astype(np.uint8)
-    return np.bitwise_or.reduce(parts << np.uint8([0, 2, 4, 6]), axis=-1)
+    return np.bitwise_or.reduce(parts << _SHIFTS, axis=-1)
 
 
 def unpack_places(codes: ArrayLike) -> np.ndarray:
@@ -61,7 +62,7 @@ def unpack_places(codes: ArrayLike) -> np.ndarray:
         Numbers from 0 to 3.
     """
     codes = np.asarray(codes, np.uint8)
-    parts = codes[..., None] >> np.uint8([0, 2, 4, 6]) & 3
+    parts = codes[..., None] >> _SHIFTS & 3
     return parts.reshape(*codes.shape[:-1], _PER_BYTE * codes.shape[-1])
 
 

@@ -216,6 +216,9 @@ def compile_kernel(
         for name, unit in zip(files, ready, strict=True):
             (folder / name).write_text(unit)
         command = [compiler[0], *_OPTIONS, *files]
+        if not host:
+            # Headers of device code define functions that are neither inline nor static.
+            command.append("-Wl,--allow-multiple-definition")
         if library is not None:
             command += [str(library), "-rdynamic"]
         run([*command, "-o", "kernel"], folder)

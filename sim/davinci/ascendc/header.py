@@ -51,7 +51,7 @@ _WORDS = {"set_va_reg": 8, "set_va_reg_sb": 8, "vmrgsort4": 4}
 _READ_BACK = {"set_ctrl": 0, "set_fpc": 1}
 
 #: Intrinsics that libraries name and the simulator does not have.
-_MISSING = """copy_cbuf_to_fbuf get_acc_val get_max_min_cnt get_vms4_sr hset_flag
+_MISSING = """get_max_min_cnt get_vms4_sr hset_flag
     hwait_flag img2colv2_cbuf_to_ca_s4 load_cbuf_to_ca_s4 load_cbuf_to_cb_s4
     load_cbuf_to_cb_sp load_cbuf_to_cb_transpose_s4 mad_s4 mad_sp vconv_f162s4 vconv_f162s4a
     vconv_f162s4c vconv_f162s4f vconv_f162s4r vconv_f162s4z vconv_s42f16 vld_va_reg
@@ -110,10 +110,19 @@ def _template(number: int, name: str) -> str:
             f"{{ vitruvian::issue({number}, f, vitruvian::Words{{"
             f"reinterpret_cast<const uint64_t *>(p), {_WORDS[name]}}}, a...); }}"
         )
+    signatures = intrinsic_table()[name]
+    if {1} != {count for each in signatures for count in (each.fewest, len(each.parameters))}:
+        return (
+            f"template <class... A> inline void {name}(A... a) "
+            f"{{ vitruvian::issue({number}, a...); }}"
+        )
     kept = ""
     if name in _READ_BACK:
-        kept = f"vitruvian::state.registers[{_READ_BACK[name]}] = (uint64_t(a), ...); "
+        kept = f"vitruvian::state.registers[{_READ_BACK[name]}] = uint64_t(a); "
+    # A kernel's own function of this name and more arguments goes before the second one.
     return (
-        f"template <class... A> inline void {name}(A... a) "
-        f"{{ {kept}vitruvian::issue({number}, a...); }}"
+        f"template <class A> inline void {name}(A a) "
+        f"{{ {kept}vitruvian::issue({number}, a); }}\n"
+        f"inline void {name}(vitruvian::Any, ...) "
+        f'{{ vitruvian::missing("{name} with more than one argument"); }}'
     )

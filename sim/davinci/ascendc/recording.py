@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from vitruvian.common.errors import UserError
+from vitruvian.golden import vector
 from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import Scalar, encode
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.chip.model import GM
+from vitruvian.sim.davinci.program.program import Core
+from vitruvian.sim.davinci.semantics import Functional
 
 from .branches import ScalarRead, ScalarReads
 from .calls import call_of
@@ -41,23 +44,41 @@ _MOST_DUMPED = 1 << 16
 
 
 class NativeSink(ProgramSink):
-    """A sink that knows what a register of the vector unit holds.
+    """A sink that knows what registers of the vector unit hold.
 
     Attributes
     ----------
     kept : int
         The number of elements that the latest vreduce has kept.
+    total : int
+        The bits of the sum of the latest vcadd in mode 1: the sums of its repeats, each a tree, are
+        added one after the other (ReduceSum in the documentation of AscendC, for the 910B).
     """
 
-    kept = 0
+    kept = total = 0
 
     def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
+        first = len(self.core.instructions)
         super().issue(call, content)
+        if call.name == "vcadd" and call.arguments.get("mode") and self.functional is not None:
+            self.total = repeats_sum(self.functional, self.core, first)
         if call.name.startswith("vreduce"):
             last = self.core.instructions[-1]
             if last.op == "vreduce":
                 self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
+
+
+def repeats_sum(functional: Functional, core: Core, first: int) -> int:
+    """Return the bits of the sum of what vcadd has written from instruction ``first`` on."""
+    memory, total = functional.memory(core), None
+    for instr in core.instructions[first:]:
+        if instr.op != "vcadd":
+            continue
+        dst, count = instr.operands["dst"], instr.fields["repeat"]
+        for value in memory.at(dst, (count,), (instr.fields["dst_repeat_bytes"],)):
+            total = value if total is None else vector.add(total[None], value[None])[0]
+    return 0 if total is None else int.from_bytes(total.tobytes(), "little")
 
 
 class Recording:
@@ -217,11 +238,12 @@ class Recording:
             self._stop(record)
 
     def _answer(self, record: Reader, process: KernelPipes) -> None:
-        """Send the value of a register: 0 is the number of elements that vreduce has kept."""
-        if record.take("B") != 0:
+        """Send the value of a register: 0 is what vreduce has kept, and 1 the sum of vcadd."""
+        if (number := record.take("B")) > 1:
             raise RecordError("a register is unknown")
         self._count(self._at(record))
-        process.reply(int(self.sink.kept).to_bytes(8, "little"))
+        value = self.sink.total if number else self.sink.kept
+        process.reply(int(value).to_bytes(8, "little"))
 
     def _call(self, record: Reader) -> IntrinsicCall:
         """Return the call of an intrinsic; equal records of one place have equal calls."""

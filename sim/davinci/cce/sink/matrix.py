@@ -11,9 +11,8 @@ from vitruvian.sim.davinci.cce.sink.images import IMAGES
 from vitruvian.sim.davinci.isa.instruction import Kind, Unit
 from vitruvian.sim.davinci.isa.operands import BLOCK_BYTES, DTYPES, FRACTAL_BYTES, View
 
-#: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
-#: column are not modelled.
-_PLAIN, _BY_ONE = (0, 1, 16), (9, 11, 24, 28)
+#: Quantisations by number: conversions alone, with one factor, and with one for each column.
+_PLAIN, _BY_ONE, _BY_COLUMN = (0, 1, 16), (9, 11, 24, 28), (8, 10, 23)
 
 
 def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -106,6 +105,27 @@ def _to_bias(sink: SinkContext, call: IntrinsicCall) -> None:
         burst_bytes=size,
         dst_stride=size + 64 * a["dst_gap"],
         src_stride=size + BLOCK_BYTES * a["src_gap"],
+    )
+
+
+def _to_factors(sink: SinkContext, call: IntrinsicCall) -> None:
+    """Copy bursts of 128 bytes from L1 to the buffer of factors.
+
+    Steps are from the start of one burst to that of the next: in blocks of 32 bytes in L1, and in
+    units of 128 bytes in the buffer.
+    """
+    a = call.arguments
+    if a["dst"].address >> 16:
+        sink.fail(call, "factors of ReLU are not modelled, only those of quantisation")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    sink.core.copy(
+        sink.view(a["dst"], (), "uint8"),
+        sink.view(a["src"], (), "uint8"),
+        bursts=a["n_burst"],
+        burst_bytes=128 * a["len_burst"],
+        dst_stride=128 * a["dst_step"],
+        src_stride=BLOCK_BYTES * a["src_step"],
     )
 
 
@@ -217,7 +237,7 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     if not a["m_size"] or not a["n_size"]:
         return
     quant = a["quant_pre"]
-    if quant not in _PLAIN + _BY_ONE:
+    if quant not in _PLAIN + _BY_ONE + _BY_COLUMN:
         sink.fail(call, f"quant_pre {quant} is not modelled")
     out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
     # Three fields of 16 bits: the number of matrices, and the steps from one to the next in L0C and
@@ -225,7 +245,10 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
     unit_flag(sink, call)
-    factor = None
+    factor = scale = None
+    if quant in _BY_COLUMN:  # a word of 64 bits for each column, in units of 128 bytes in FB
+        start = (int(sink.registers.get("set_fpc", 0)) >> 8 & 0xFF) * 128
+        scale = View("FB", start, "uint64", (a["n_size"],), (8,))
     if quant in _BY_ONE:  # the register holds an FP32 number, of whose fraction FIX reads ten bits
         code = int(sink.registers.get("set_quant_pre", 0)) & 0xFFFFE000
         factor = struct.unpack("<f", struct.pack("<I", code))[0]
@@ -239,7 +262,8 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
             dst_stride=a["dst_stride"] * (out if a["nz2nd"] else BLOCK_BYTES),
             src_stride=a["src_stride"] * 16 * inside,
             relu=bool(a["relu_pre"]),
-            quant="scalar" if quant in _BY_ONE else "",
+            quant="scalar" if quant in _BY_ONE else "vector" if scale else "",
+            scale=scale,
             layout="nd" if a["nz2nd"] else "split" if a["channel_split"] else "nz",
             factor=factor,
             atomic=dtype if dst.space == "GM" else "",
@@ -261,6 +285,7 @@ MATRIX: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
 }
 MATRIX |= IMAGES
 MATRIX["copy_cbuf_to_bt"] = _to_bias
+MATRIX["copy_cbuf_to_fbuf"] = _to_factors
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
 MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
 MATRIX |= {name: _fill for s in "ab" for name in (f"set_l0{s}_2d", f"create_c{s}_matrix")}

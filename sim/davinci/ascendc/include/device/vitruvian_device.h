@@ -78,6 +78,7 @@ inline int64_t get_task_ration() { return get_subblockdim(); }
 inline uint64_t get_ctrl() { return vitruvian::state.registers[0]; }
 inline uint64_t get_fpc() { return vitruvian::state.registers[1]; }
 inline int64_t get_rsvd_cnt() { return vitruvian::query(0); }
+inline int64_t get_acc_val() { return vitruvian::query(1); }
 inline uint64_t get_status() { return 0; }
 inline uint64_t get_overflow_status() { return 0; }
 inline int64_t get_st_atomic_cfg() { return 0; }

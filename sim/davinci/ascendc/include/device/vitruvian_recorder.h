@@ -174,6 +174,9 @@ __attribute__((noinline)) inline void issue(uint16_t name, A... arguments) {
     record.send(0, __builtin_frame_address(0));
 }
 
+// Any argument, where a function that takes numbers is preferred.
+struct Any { template <class T> Any(T) {} };
+
 // The words behind a pointer to the kernel's own memory, as an argument.
 struct Words { const uint64_t *data; uint8_t count; };
 template <> inline void put_argument(Record &record, Words words) {

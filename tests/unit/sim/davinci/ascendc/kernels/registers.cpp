@@ -1,0 +1,32 @@
+// The register of sums, and a function of the kernel's own that has the name of an intrinsic.
+#include "kernel_operator.h"
+
+static void set_fpc(uint64_t low, uint64_t high) { ::set_fpc(low | high << 8); }
+
+// out = the sums of x by whole repeats and by a counter, and what set_fpc has left.
+extern "C" __global__ __vector__ void sums(__gm__ float *x, __gm__ float *out, __gm__ half *y) {
+    __ubuf__ float *a = reinterpret_cast<__ubuf__ float *>(0);
+    __ubuf__ float *b = reinterpret_cast<__ubuf__ float *>(4096);
+    __ubuf__ half *h = reinterpret_cast<__ubuf__ half *>(8192);
+    copy_gm_to_ubuf(a, x, 0, 1, 24, 0, 0);
+    copy_gm_to_ubuf(h, y, 0, 1, 16, 0, 0);
+    set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    set_vector_mask(0, -1ul);
+    vcadd(b, a, 3, 1, 1, 8, 1);
+    int64_t bits = get_acc_val();
+    out[0] = *reinterpret_cast<float *>(&bits);
+    set_mask_count();
+    set_vector_mask(0, 70);
+    vcadd(b + 64, a, 1, 1, 1, 8, 1);
+    bits = get_acc_val();
+    out[1] = *reinterpret_cast<float *>(&bits);
+    set_vector_mask(0, 256);
+    vcadd(reinterpret_cast<__ubuf__ half *>(b + 128), h, 1, 1, 1, 8, 1);
+    vcadd(b + 192, a, 1, 1, 1, 8, 0);  // the mode 0 leaves the register as it is
+    bits = get_acc_val();
+    out[2] = static_cast<float>(*reinterpret_cast<half *>(&bits));
+    set_mask_norm();
+    set_fpc(3, 2);
+    out[3] = static_cast<float>(get_fpc());
+}

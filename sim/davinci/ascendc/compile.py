@@ -49,6 +49,7 @@ _DEVICE = {"__NPU_DEVICE__": "1", "VITRUVIAN_LIBRARY": "1"}
 
 _OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie
     -fno-stack-protector -fcf-protection=none -fno-optimize-sibling-calls
+    -ftrivial-auto-var-init=zero
     -Wl,-Ttext-segment=0x10000000
     -Wl,--wrap=printf -fno-builtin-printf""".split()
 

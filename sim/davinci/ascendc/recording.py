@@ -1,9 +1,11 @@
 """One core's kernel: its process is started, and its records go to the sink."""
 
 import struct
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from vitruvian.common.errors import UserError
 from vitruvian.golden import vector
@@ -13,8 +15,7 @@ from vitruvian.sim.davinci.cce.language.types import Scalar, encode
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
 from vitruvian.sim.davinci.chip.model import GM
-from vitruvian.sim.davinci.program.program import Core
-from vitruvian.sim.davinci.semantics import Functional
+from vitruvian.sim.davinci.isa.operands import REPEAT_BYTES
 
 from .branches import ScalarRead, ScalarReads
 from .calls import call_of
@@ -46,39 +47,59 @@ _MOST_DUMPED = 1 << 16
 class NativeSink(ProgramSink):
     """A sink that knows what registers of the vector unit hold.
 
+    The documentation of AscendC defines them: ReduceSum for the 910B, and
+    GetReduceRepeatMaxMinSpr.
+
     Attributes
     ----------
     kept : int
         The number of elements that the latest vreduce has kept.
     total : int
         The bits of the sum of the latest vcadd in mode 1: the sums of its repeats, each a tree, are
-        added one after the other (ReduceSum in the documentation of AscendC, for the 910B).
+        added one after the other.
+    extreme : int
+        The bits of the result of the latest vcmax or vcmin, and from bit 32 its index among the
+        elements of all repeats; 0 if the instruction has not written both.
     """
 
-    kept = total = 0
+    kept = total = extreme = 0
 
     def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
         first = len(self.core.instructions)
         super().issue(call, content)
-        if call.name == "vcadd" and call.arguments.get("mode") and self.functional is not None:
-            self.total = repeats_sum(self.functional, self.core, first)
+        if call.name == "vcadd" and call.arguments.get("mode"):
+            self.total = self._sum(first)
+        if call.name in ("vcmax", "vcmin"):
+            self.extreme = self._extreme(first, call.name)
         if call.name.startswith("vreduce"):
             last = self.core.instructions[-1]
             if last.op == "vreduce":
                 self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
 
+    def _rows(self, first: int, op: str, width: int) -> Iterator[np.ndarray]:
+        """Yield ``width`` elements that each repeat has written, from instruction ``first`` on."""
+        for instr in self.core.instructions[first:] if self.functional is not None else ():
+            if instr.op == op:
+                dst, step = instr.operands["dst"], instr.fields["dst_repeat_bytes"]
+                shape, strides = (instr.fields["repeat"], width), (step, dst.itemsize)
+                yield from self.functional.memory(self.core).at(dst, shape, strides)
 
-def repeats_sum(functional: Functional, core: Core, first: int) -> int:
-    """Return the bits of the sum of what vcadd has written from instruction ``first`` on."""
-    memory, total = functional.memory(core), None
-    for instr in core.instructions[first:]:
-        if instr.op != "vcadd":
-            continue
-        dst, count = instr.operands["dst"], instr.fields["repeat"]
-        for value in memory.at(dst, (count,), (instr.fields["dst_repeat_bytes"],)):
-            total = value if total is None else vector.add(total[None], value[None])[0]
-    return 0 if total is None else int.from_bytes(total.tobytes(), "little")
+    def _sum(self, first: int) -> int:
+        total = None
+        for row in self._rows(first, "vcadd", 1):
+            total = row if total is None else vector.add(total, row)
+        return 0 if total is None else int.from_bytes(total.tobytes(), "little")
+
+    def _extreme(self, first: int, op: str) -> int:
+        if self.core.instructions[-1].fields.get("order") not in (None, "value_index"):
+            return 0
+        best, place = None, 0
+        for repeat, (value, index) in enumerate(self._rows(first, op, 2)):
+            if best is None or (value > best if op == "vcmax" else value < best):
+                lanes = repeat * (REPEAT_BYTES // value.itemsize)
+                best, place = value, lanes + int(index.view(f"u{value.itemsize}"))
+        return 0 if best is None else place << 32 | int.from_bytes(best.tobytes(), "little")
 
 
 class Recording:
@@ -238,12 +259,12 @@ class Recording:
             self._stop(record)
 
     def _answer(self, record: Reader, process: KernelPipes) -> None:
-        """Send the value of a register: 0 is what vreduce has kept, and 1 the sum of vcadd."""
-        if (number := record.take("B")) > 1:
+        """Send the value of a register by its number, which ``query`` gives."""
+        registers = (self.sink.kept, self.sink.total, self.sink.extreme)
+        if (number := record.take("B")) >= len(registers):
             raise RecordError("a register is unknown")
         self._count(self._at(record))
-        value = self.sink.total if number else self.sink.kept
-        process.reply(int(value).to_bytes(8, "little"))
+        process.reply(int(registers[number]).to_bytes(8, "little"))
 
     def _call(self, record: Reader) -> IntrinsicCall:
         """Return the call of an intrinsic; equal records of one place have equal calls."""

@@ -44,7 +44,6 @@
 using half = _Float16;
 using float16_t = _Float16;
 using float32_t = float;
-using float32_t = float;
 #define __fp16 half
 
 // The upper half of FP32, rounded to nearest, ties to even.
@@ -79,6 +78,7 @@ inline uint64_t get_ctrl() { return vitruvian::state.registers[0]; }
 inline uint64_t get_fpc() { return vitruvian::state.registers[1]; }
 inline int64_t get_rsvd_cnt() { return vitruvian::query(0); }
 inline int64_t get_acc_val() { return vitruvian::query(1); }
+inline int64_t get_max_min_cnt() { return vitruvian::query(2); }
 inline uint64_t get_status() { return 0; }
 inline uint64_t get_overflow_status() { return 0; }
 inline int64_t get_st_atomic_cfg() { return 0; }

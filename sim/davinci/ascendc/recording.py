@@ -79,11 +79,13 @@ class NativeSink(ProgramSink):
 
     def _rows(self, first: int, op: str, width: int) -> Iterator[np.ndarray]:
         """Yield ``width`` elements that each repeat has written, from instruction ``first`` on."""
-        for instr in self.core.instructions[first:] if self.functional is not None else ():
+        if self.functional is None:
+            return
+        memory = self.functional.memory(self.core)
+        for instr in self.core.instructions[first:]:
             if instr.op == op:
                 dst, step = instr.operands["dst"], instr.fields["dst_repeat_bytes"]
-                shape, strides = (instr.fields["repeat"], width), (step, dst.itemsize)
-                yield from self.functional.memory(self.core).at(dst, shape, strides)
+                yield from memory.at(dst, (instr.fields["repeat"], width), (step, dst.itemsize))
 
     def _sum(self, first: int) -> int:
         total = None

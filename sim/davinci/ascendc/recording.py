@@ -1,14 +1,11 @@
 """One core's kernel: its process is started, and its records go to the sink."""
 
 import struct
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from vitruvian.common.errors import UserError
-from vitruvian.golden import vector
 from vitruvian.sim.davinci.cce.intrinsics.runtime import TEXT_LIMIT, Address, IntrinsicCall
 from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import Scalar, encode
@@ -68,8 +65,9 @@ class NativeSink(ProgramSink):
         """Append an intrinsic, as ``ProgramSink`` does."""
         first = len(self.core.instructions)
         super().issue(call, content)
-        if call.name == "vcadd" and call.arguments.get("mode"):
-            self.total = self._sum(first)
+        if call.name == "vcadd" and call.arguments.get("mode") and self.functional is not None:
+            total = self.functional.memory(self.core).total
+            self.total = int.from_bytes(total.tobytes(), "little")
         if call.name in ("vcmax", "vcmin"):
             self.extreme = self._extreme(first, call.name)
         if call.name.startswith("vreduce"):
@@ -77,30 +75,20 @@ class NativeSink(ProgramSink):
             if last.op == "vreduce":
                 self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
 
-    def _rows(self, first: int, op: str, width: int) -> Iterator[np.ndarray]:
-        """Yield ``width`` elements that each repeat has written, from instruction ``first`` on."""
-        if self.functional is None:
-            return
-        memory = self.functional.memory(self.core)
-        for instr in self.core.instructions[first:]:
-            if instr.op == op:
-                dst, step = instr.operands["dst"], instr.fields["dst_repeat_bytes"]
-                yield from memory.at(dst, (instr.fields["repeat"], width), (step, dst.itemsize))
-
-    def _sum(self, first: int) -> int:
-        total = None
-        for row in self._rows(first, "vcadd", 1):
-            total = row if total is None else vector.add(total, row)
-        return 0 if total is None else int.from_bytes(total.tobytes(), "little")
-
     def _extreme(self, first: int, op: str) -> int:
-        if self.core.instructions[-1].fields.get("order") not in (None, "value_index"):
-            return 0
-        best, place = None, 0
-        for repeat, (value, index) in enumerate(self._rows(first, op, 2)):
-            if best is None or (value > best if op == "vcmax" else value < best):
-                lanes = repeat * (REPEAT_BYTES // value.itemsize)
-                best, place = value, lanes + int(index.view(f"u{value.itemsize}"))
+        """Return the register of extremes after the instructions from ``first`` on."""
+        best, place, repeats = None, 0, 0
+        done = [i for i in self.core.instructions[first:] if i.op == op]
+        for instr in done if self.functional is not None else ():
+            if instr.fields["order"] != "value_index":
+                return 0
+            dst, count = instr.operands["dst"], instr.fields["repeat"]
+            strides = (instr.fields["dst_repeat_bytes"], dst.itemsize)
+            for value, index in self.functional.memory(self.core).at(dst, (count, 2), strides):
+                if best is None or (value > best if op == "vcmax" else value < best):
+                    lanes = repeats * (REPEAT_BYTES // dst.itemsize)
+                    best, place = value, lanes + int(index.view(f"u{dst.itemsize}"))
+                repeats += 1
         return 0 if best is None else place << 32 | int.from_bytes(best.tobytes(), "little")
 
 

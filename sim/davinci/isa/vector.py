@@ -343,7 +343,13 @@ def _reductions() -> tuple[VectorOp, ...]:
     indexed: dict[str, Any] = {"options": "order:Order_t=0", "dtypes": "fp16 fp32 int16 int32"}
     return (
         # The number is that of the results of a repeat; 0 says half as many as lanes.
-        _reduction("vcadd", 1, "dst = the sum of each repeat", options="mode:bool=0"),
+        _reduction(
+            "vcadd",
+            1,
+            "dst = the sum of each repeat",
+            options="mode:bool=0",
+            fields=(VectorField("total", "str", "", optional=True),),
+        ),
         _reduction("vcmax", 2, "dst = the largest lane of each repeat and its index", **indexed),
         _reduction("vcmin", 2, "dst = the smallest lane of each repeat and its index", **indexed),
         _reduction("vcgadd", 8, "dst = the sum of each block of 32 bytes"),

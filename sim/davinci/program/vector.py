@@ -381,6 +381,7 @@ class Vector(Builder):
         src_block_stride: int = 1,
         src_repeat_stride: int | None = None,
         order: str = "value_index",
+        total: str = "",
     ) -> Instruction:
         """Append a reduction of each repeat, each block of 32 bytes, or each pair of lanes.
 
@@ -397,6 +398,9 @@ class Vector(Builder):
             Blocks of 32 bytes from block to block, and from repeat to repeat.
         order : {"value_index", "index_value", "value", "index"}
             The results of vcmax and vcmin: the value, the number of its lane, or both in turn.
+        total : {"", "first", "next"}
+            If not empty, vcadd adds the sums of its repeats in a register, which "first" empties
+            before, and writes nothing to dst.
 
         Raises
         ------
@@ -424,8 +428,14 @@ class Vector(Builder):
             "src_repeat_stride": src_repeat_stride,
             "order": order,
         }
+        if total:
+            if op != "vcadd" or total not in ("first", "next"):
+                self.fail(f"total of {op} must be empty, or first or next of vcadd, not {total!r}")
+            fields["total"] = total
         views = {"dst": dst, "src": src}
-        return self._vector(op, views, fields, reads, (writes,), repeat, lanes, mask)
+        return self._vector(
+            op, views, fields, reads, () if total else (writes,), repeat, lanes, mask
+        )
 
     # Whole views.
 

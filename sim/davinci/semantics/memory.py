@@ -25,6 +25,8 @@ class Memory:
         "GM", which all cores share, and the core's own buffers.
     compared : (256,) ndarray of bool
         The register that comparisons write and selections read.
+    total : (1,) ndarray
+        The register of sums, which vcadd writes in place of memory.
     plans : dict
         Cache of the windows on the operands of vector instructions.
     words, singles : ndarray of uint16 and of float32
@@ -34,6 +36,7 @@ class Memory:
     def __init__(self, buffers: Mapping[str, np.ndarray]):
         self.buffers = dict(buffers)
         self.compared = np.zeros(256, bool)
+        self.total = np.zeros(1, np.float32)
         self.plans: dict[tuple, Any] = {}
         if "UB" in self.buffers:
             self.words = self.buffers["UB"].view(np.uint16)

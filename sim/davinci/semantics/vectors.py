@@ -213,6 +213,12 @@ def _reduce(memory: Memory, instr: Instruction) -> None:
     for first, count in pieces:
         values = load(memory, _moved(src, first, step), lanes, count, block, step, f["mask"])
         results, there = _reduced(instr.op, values, on, f.get("order"))
+        if total := f.get("total"):
+            # The sums of repeats are added in turn; "first" says that nothing is there yet.
+            for number, row in enumerate(results):
+                start = total == "first" and not number + first
+                memory.total = row if start else vector.add(memory.total, row)
+            continue
         if not there.any():
             continue
         place = replace(dst, offset=dst.offset + first * f["dst_repeat_bytes"])

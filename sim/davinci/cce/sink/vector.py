@@ -247,9 +247,12 @@ def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     """Append a reduction.
 
     The unit of dst's repeat stride is the size of one repeat's results: a value, a value and its
-    index, eight values, or half a repeat. An index without its value has 32 bits.
+    index, eight values, or half a repeat. An index without its value has 32 bits. In mode 1, vcadd
+    writes nothing to dst (ReduceSum of AscendC's library reads the register alone, and public
+    kernels pass a null pointer).
     """
     a = call.arguments
+    total = "first" if a.get("mode") and op.name == "vcadd" else ""
     order = _ORDERS[a.get("order", 0)]
     src = sink.view(a["src"], ())
     width, lanes = src.itemsize, lanes_of(src)
@@ -268,7 +271,9 @@ def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
             src_block_stride=a["src_blk"],
             src_repeat_stride=a["src_rep"],
             order=order,
+            total=total,
         )
+        total = total and "next"
 
 
 def _transpose(sink: SinkContext, call: IntrinsicCall) -> None:

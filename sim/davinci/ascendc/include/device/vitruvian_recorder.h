@@ -144,6 +144,10 @@ template <class T> inline void put_argument(Record &record, T value) {
         record.put('p');
         record.put(code<std::remove_pointer_t<T>>());
         record.put(reinterpret_cast<uint64_t>(value));
+    } else if constexpr (std::is_null_pointer_v<T>) {
+        record.put('p');
+        record.put(uint8_t{0});
+        record.put(uint64_t{0});
     } else if constexpr (std::is_enum_v<T>) {
         record.put('e');
         record.put(EnumCode<T>::value);

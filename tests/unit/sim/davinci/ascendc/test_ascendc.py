@@ -235,7 +235,7 @@ def test_registers_of_sums_and_extremes():
     rng = np.random.default_rng(3)
     x = rng.normal(size=192).astype(np.float32)
     y = rng.normal(size=256).astype(np.float16)
-    arguments = {"x": x, "y": y, "out": np.zeros(9, np.float32)}
+    arguments = {"x": x, "y": y, "out": np.zeros(10, np.float32)}
     _, functional = run("registers.cpp", arguments, kernel="sums")
 
     def tree(values):
@@ -248,7 +248,7 @@ def test_registers_of_sums_and_extremes():
     rest[:6] = x[64:70]
     halves = tree(y[:128]) + tree(y[128:])
     expected = [(first + second) + third, first + tree(rest), halves, 0x203]
-    expected += [x[:150].max(), x[:150].argmax(), y[:150].min(), y[:150].argmin(), 0]
+    expected += [x[:150].max(), x[:150].argmax(), y[:150].min(), y[:150].argmin(), 0, x[0]]
     assert functional.read("out").tolist() == [float(value) for value in expected]
 
 

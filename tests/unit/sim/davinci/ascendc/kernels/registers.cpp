@@ -13,7 +13,7 @@ extern "C" __global__ __vector__ void sums(__gm__ float *x, __gm__ float *out, _
     set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
     wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
     set_vector_mask(0, -1ul);
-    vcadd(b, a, 3, 1, 1, 8, 1);
+    vcadd(nullptr, a, 3, 1, 1, 8, 1);  // mode 1 writes no memory
     int64_t bits = get_acc_val();
     out[0] = *reinterpret_cast<float *>(&bits);
     set_mask_count();
@@ -40,6 +40,7 @@ extern "C" __global__ __vector__ void sums(__gm__ float *x, __gm__ float *out, _
     out[7] = static_cast<float>(bits >> 32);
     set_mask_norm();
     set_fpc(3, 2);
+    out[9] = a[0];
     out[3] = static_cast<float>(get_fpc());
 }
 

@@ -51,7 +51,7 @@ _WORDS = {"set_va_reg": 8, "set_va_reg_sb": 8, "vmrgsort4": 4}
 _READ_BACK = {"set_ctrl": 0, "set_fpc": 1}
 
 #: Intrinsics that libraries name and the simulator does not have.
-_MISSING = """get_vms4_sr hset_flag
+_MISSING = """get_vms4_sr load_gm_to_cbuf_unzip vconcat vextract hset_flag
     hwait_flag img2colv2_cbuf_to_ca_s4 load_cbuf_to_ca_s4 load_cbuf_to_cb_s4
     load_cbuf_to_cb_sp load_cbuf_to_cb_transpose_s4 mad_s4 mad_sp vconv_f162s4 vconv_f162s4a
     vconv_f162s4c vconv_f162s4f vconv_f162s4r vconv_f162s4z vconv_s42f16 vld_va_reg

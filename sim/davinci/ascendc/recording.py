@@ -77,9 +77,10 @@ class NativeSink(ProgramSink):
 
     def _extreme(self, first: int, op: str) -> int:
         """Return the register of extremes after the instructions from ``first`` on."""
+        if self.functional is None:
+            return 0
         best, place, repeats = None, 0, 0
-        done = [i for i in self.core.instructions[first:] if i.op == op]
-        for instr in done if self.functional is not None else ():
+        for instr in [i for i in self.core.instructions[first:] if i.op == op]:
             if instr.fields["order"] != "value_index":
                 return 0
             dst, count = instr.operands["dst"], instr.fields["repeat"]

@@ -341,15 +341,11 @@ def _comparisons() -> tuple[VectorOp, ...]:
 def _reductions() -> tuple[VectorOp, ...]:
     # The order of value and index in the result is an operand of these two only.
     indexed: dict[str, Any] = {"options": "order:Order_t=0", "dtypes": "fp16 fp32 int16 int32"}
+    fields = (VectorField("total", "str", "", optional=True),)
+    total: dict[str, Any] = {"options": "mode:bool=0", "fields": fields}
     return (
         # The number is that of the results of a repeat; 0 says half as many as lanes.
-        _reduction(
-            "vcadd",
-            1,
-            "dst = the sum of each repeat",
-            options="mode:bool=0",
-            fields=(VectorField("total", "str", "", optional=True),),
-        ),
+        _reduction("vcadd", 1, "dst = the sum of each repeat", **total),
         _reduction("vcmax", 2, "dst = the largest lane of each repeat and its index", **indexed),
         _reduction("vcmin", 2, "dst = the smallest lane of each repeat and its index", **indexed),
         _reduction("vcgadd", 8, "dst = the sum of each block of 32 bytes"),

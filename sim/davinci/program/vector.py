@@ -399,8 +399,7 @@ class Vector(Builder):
         order : {"value_index", "index_value", "value", "index"}
             The results of vcmax and vcmin: the value, the number of its lane, or both in turn.
         total : {"", "first", "next"}
-            If not empty, vcadd adds the sums of its repeats in a register, which "first" empties
-            before, and writes nothing to dst.
+            If not empty, vcadd adds its sums in a register, which "first" empties, and not to dst.
 
         Raises
         ------
@@ -428,10 +427,7 @@ class Vector(Builder):
             "src_repeat_stride": src_repeat_stride,
             "order": order,
         }
-        if total:
-            if op != "vcadd" or total not in ("first", "next"):
-                self.fail(f"total of {op} must be empty, or first or next of vcadd, not {total!r}")
-            fields["total"] = total
+        fields |= {"total": total} if total else {}
         views = {"dst": dst, "src": src}
         return self._vector(
             op, views, fields, reads, () if total else (writes,), repeat, lanes, mask

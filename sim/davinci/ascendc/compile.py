@@ -53,6 +53,9 @@ _OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie
     -Wl,-Ttext-segment=0x10000000
     -Wl,--wrap=printf -fno-builtin-printf""".split()
 
+#: Headers of device code define functions that are neither inline nor static.
+_LINK = ("-Wl,--allow-multiple-definition",)
+
 #: The options of plain C++ files of a host program.
 _PLAIN = "-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie".split()
 
@@ -216,10 +219,7 @@ def compile_kernel(
         files = [f"unit{number}.ii" for number in range(len(ready))]
         for name, unit in zip(files, ready, strict=True):
             (folder / name).write_text(unit)
-        command = [compiler[0], *_OPTIONS, *files]
-        if not host:
-            # Headers of device code define functions that are neither inline nor static.
-            command.append("-Wl,--allow-multiple-definition")
+        command = [compiler[0], *_OPTIONS, *files, *(() if host else _LINK)]
         if library is not None:
             command += [str(library), "-rdynamic"]
         run([*command, "-o", "kernel"], folder)

@@ -219,9 +219,8 @@ def compile_kernel(
         files = [f"unit{number}.ii" for number in range(len(ready))]
         for name, unit in zip(files, ready, strict=True):
             (folder / name).write_text(unit)
-        command = [compiler[0], *_OPTIONS, *files, *(() if host else _LINK)]
-        if library is not None:
-            command += [str(library), "-rdynamic"]
+        linked = [] if library is None else [str(library), "-rdynamic"]
+        command = [compiler[0], *_OPTIONS, *files, *(() if host else _LINK), *linked]
         run([*command, "-o", "kernel"], folder)
         for name in files:
             (folder / name).unlink()

@@ -119,8 +119,14 @@ def _fitting(
     try:
         signature, _ = select(candidates, types, nowhere)
     except CceError:
-        # C++ converts an enumeration where an integer is wanted.
+        # C++ converts an enumeration where an integer is wanted, and a null pointer to any type.
         types = [NAMED["int64_t"] if shape[i][0] == "e" else t for i, t in enumerate(types)]
+        pointers = [t for t in types if isinstance(t, Pointer)]
+        some = next((t.target for t in pointers if t.target is not TYPES[0]), TYPES[0])
+        types = [
+            Pointer(t.space, some) if isinstance(t, Pointer) and t.target is TYPES[0] else t
+            for t in types
+        ]
         signature, _ = select(candidates, types, nowhere)
     vectors = [
         t.target

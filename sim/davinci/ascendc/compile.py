@@ -56,8 +56,12 @@ _DEVICE = {"__NPU_DEVICE__": "1", "VITRUVIAN_LIBRARY": "1"}
 
 _OPTIONS = """-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie -no-pie
     -fno-stack-protector -fcf-protection=none -fno-optimize-sibling-calls
+    -ftrivial-auto-var-init=zero
     -Wl,-Ttext-segment=0x10000000
     -Wl,--wrap=printf -fno-builtin-printf""".split()
+
+#: Headers of device code define functions that are neither inline nor static.
+_LINK = ("-Wl,--allow-multiple-definition",)
 
 #: The options of plain C++ files of a host program.
 _PLAIN = "-std=c++17 -w -O0 -g1 -fno-omit-frame-pointer -fno-pie".split()
@@ -217,9 +221,8 @@ def compile_kernel(
         files = [f"unit{number}.ii" for number in range(len(ready))]
         for name, unit in zip(files, ready, strict=True):
             (folder / name).write_text(unit)
-        command = [compiler[0], *_OPTIONS, *files]
-        if library is not None:
-            command += [str(library), "-rdynamic"]
+        linked = [] if library is None else [str(library), "-rdynamic"]
+        command = [compiler[0], *_OPTIONS, *files, *(() if host else _LINK), *linked]
         run([*command, "-o", "kernel"], folder)
         for name in files:
             (folder / name).unlink()

@@ -51,9 +51,10 @@ _WORDS = {"set_va_reg": 8, "set_va_reg_sb": 8, "vmrgsort4": 4}
 _READ_BACK = {"set_ctrl": 0, "set_fpc": 1}
 
 #: Intrinsics that libraries name and the simulator does not have.
-_MISSING = """copy_cbuf_to_fbuf hset_flag hwait_flag vld_va_reg vmulconv_f162s8 vmulconv_f162u8
-    set_data_exp_0 set_data_exp_1 set_data_exp_2 set_data_exp_3 copy_gm_to_ubuf_align_v2
-    copy_ubuf_to_gm_align_v2 st_atomic vgatherb set_intra_block wait_intra_block""".split()
+_MISSING = """load_gm_to_cbuf_unzip vconcat vextract hset_flag hwait_flag vld_va_reg
+    vmulconv_f162s8 vmulconv_f162u8 set_data_exp_0 set_data_exp_1 set_data_exp_2 set_data_exp_3
+    copy_gm_to_ubuf_align_v2 copy_ubuf_to_gm_align_v2 st_atomic vgatherb set_intra_block
+    wait_intra_block""".split()
 _MISSING += [f"set_aipp_spr_{i}" for i in (*range(10), *range(18, 25))]
 
 #: Names without an effect on data or time, which return 0.
@@ -106,10 +107,19 @@ def _template(number: int, name: str) -> str:
             f"{{ vitruvian::issue({number}, f, vitruvian::Words{{"
             f"reinterpret_cast<const uint64_t *>(p), {_WORDS[name]}}}, a...); }}"
         )
+    signatures = intrinsic_table()[name]
+    if {1} != {count for each in signatures for count in (each.fewest, len(each.parameters))}:
+        return (
+            f"template <class... A> inline void {name}(A... a) "
+            f"{{ vitruvian::issue({number}, a...); }}"
+        )
     kept = ""
     if name in _READ_BACK:
-        kept = f"vitruvian::state.registers[{_READ_BACK[name]}] = (uint64_t(a), ...); "
+        kept = f"vitruvian::state.registers[{_READ_BACK[name]}] = uint64_t(a); "
+    # A kernel's own function of this name and more arguments goes before the second one.
     return (
-        f"template <class... A> inline void {name}(A... a) "
-        f"{{ {kept}vitruvian::issue({number}, a...); }}"
+        f"template <class A> inline void {name}(A a) "
+        f"{{ {kept}vitruvian::issue({number}, a); }}\n"
+        f"inline void {name}(vitruvian::Any, ...) "
+        f'{{ vitruvian::missing("{name} with more than one argument"); }}'
     )

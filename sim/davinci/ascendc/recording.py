@@ -11,7 +11,12 @@ from vitruvian.sim.davinci.cce.language.errors import CceError, SourcePosition
 from vitruvian.sim.davinci.cce.language.types import Scalar, encode
 from vitruvian.sim.davinci.cce.sink.context import GM_BASE
 from vitruvian.sim.davinci.cce.sink.program import ProgramSink
+from vitruvian.sim.davinci.cce.sink.scheduler import Scheduler
 from vitruvian.sim.davinci.chip.model import GM
+from vitruvian.sim.davinci.isa.instruction import Instruction
+from vitruvian.sim.davinci.program.program import Core
+from vitruvian.sim.davinci.semantics.functional import Functional
+from vitruvian.sim.davinci.semantics.vectors import joined_extremes
 
 from .branches import ScalarRead, ScalarReads
 from .calls import call_of
@@ -48,7 +53,10 @@ _MOST_DUMPED = 1 << 16
 
 
 class NativeSink(ProgramSink):
-    """A sink that knows what a register of the vector unit holds.
+    """A sink that knows what registers of the vector unit hold.
+
+    The documentation of AscendC defines them: ReduceSum for the 910B, and
+    GetReduceRepeatMaxMinSpr.
 
     Attributes
     ----------
@@ -58,6 +66,12 @@ class NativeSink(ProgramSink):
 
     kept = 0
 
+    def __init__(
+        self, core: Core, functional: Functional | None = None, scheduler: Scheduler | None = None
+    ):
+        super().__init__(core, functional, scheduler)
+        self._extremes: list[tuple[int, Instruction]] = []  # of the latest intrinsic
+
     def register(self, name: str) -> int | None:
         """Return a register of ``Memory.registers``, or None if no instruction has set it."""
         assert self.functional is not None
@@ -65,11 +79,23 @@ class NativeSink(ProgramSink):
 
     def issue(self, call: IntrinsicCall, content: bytes = b"") -> None:
         """Append an intrinsic, as ``ProgramSink`` does."""
+        self._extremes.clear()
         super().issue(call, content)
+        if len(self._extremes) > 1 and self.functional is not None:
+            # A vector that is counted is several instructions.
+            registers = self.functional.memory(self.core).registers
+            registers["extreme"] = joined_extremes(self._extremes)
         if call.name.startswith("vreduce"):
             last = self.core.instructions[-1]
             if last.op == "vreduce":
                 self.kept = last.writes[0].nbytes // last.operands["dst"].itemsize
+
+    def _execute(self, functional: Functional, instr: Instruction) -> None:
+        super()._execute(functional, instr)
+        if instr.op in ("vcmax", "vcmin"):
+            register = functional.memory(self.core).registers.get("extreme")
+            if register is not None:
+                self._extremes.append((register, instr))
 
 
 class Recording:

@@ -5,7 +5,8 @@ A source may then not be the destination of an earlier repeat of the same instru
 is a sum (or product, maximum, …) of all repeats: dst and src1 are the same, with repeat stride 0.
 
 The vendor's library also lets results that are smaller than their source begin where it begins, so
-that no repeat writes what a later one reads: comparisons, reductions and gathers by a pattern.
+that no repeat writes what a later one reads: comparisons, reductions, gathers by a pattern, and
+conversions (the documentation of Cast warns of those to a longer type alone).
 
 References
 ----------
@@ -74,6 +75,8 @@ def _shrinks(instr: Instruction, read: Span) -> bool:
         step = lanes_of(*sources) // 8
     elif instr.op == "vreduce":
         step = 256
+    elif instr.op == "vconv" and dst.itemsize < instr.operands["src"].itemsize:
+        step = BLOCK_BYTES * f["dst_repeat_stride"]
     else:
         step = f.get("dst_repeat_bytes", -1)
     return step >= 0 and bool(steps) and (f.get("repeat") == 1 or all(step <= s for s in steps))

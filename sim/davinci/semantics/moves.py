@@ -182,7 +182,7 @@ def _converted(memory: Memory, instr: Instruction, values: np.ndarray) -> np.nda
 
     A quantisation multiplies in FP32 and rounds once more, to FP16 or, saturating, to an 8-bit
     integer. The factor is one for all elements ("scalar", the field ``factor``) or one for each
-    column of the matrix ("vector", the operand ``scale``, FP32).
+    column of the matrix ("vector", the operand ``scale``, FP32, or words of 64 bits).
     """
     dst, src, quant = instr.operands["dst"], instr.operands["src"], instr.fields["quant"]
     if not quant:
@@ -196,13 +196,36 @@ def _converted(memory: Memory, instr: Instruction, values: np.ndarray) -> np.nda
     if quant == "vector":
         columns = values.shape[0]
         view = instr.operands["scale"]
-        # 16 factors of 4 bytes for each column of fractals, the same in all rows.
-        factor = memory.at(view, (columns, 1, 16), (64, 0, 4), "fp32")
+        if view.dtype == "uint64":
+            factor = _factors(memory, instr, columns)
+        else:
+            # 16 factors of 4 bytes for each column of fractals, the same in all rows.
+            factor = memory.at(view, (columns, 1, 16), (64, 0, 4), "fp32")
     else:
         factor = np.float32(instr.fields["factor"])
     single = values if src.dtype == "fp32" else vector.convert(values, src.dtype, "fp32")
     scaled = vector.mul(single, np.broadcast_to(factor, single.shape))
     return vector.convert(scaled, "fp32", dst.dtype) if dst.dtype != "fp32" else scaled
+
+
+def _factors(memory: Memory, instr: Instruction, columns: int) -> np.ndarray:
+    """Return (columns, 1, 16) factors of the columns of a matrix, from words of 64 bits.
+
+    Bits 13 to 31 are an FP32 number, of whose fraction FIX reads ten bits; 32 to 36 are a shift of
+    INT32 before it becomes FP32, and 37 to 45 an offset of results of 8 bits (the table of
+    QUANT_PRE in the documentation of AscendC). Neither is modelled unless it is 0. A word past the
+    last column is 0.
+    """
+    n, view = instr.fields["n"], instr.operands["scale"]
+    words = np.zeros(columns * 16, np.uint64)
+    words[:n] = memory.at(view, (n,), (8,), "uint64")
+    narrow = instr.operands["dst"].itemsize == 1
+    if np.any(words >> 36 & 1) and instr.operands["src"].dtype == "int32":
+        raise FunctionalError(instr, "a shift before the quantisation is not modelled")
+    if narrow and np.any(words >> 37 & 0x1FF):
+        raise FunctionalError(instr, "an offset of the quantisation is not modelled")
+    codes = (words & 0xFFFFE000).astype(np.uint32)
+    return codes.view(np.float32).reshape(columns, 1, 16)
 
 
 #: Functions of a memory and an instruction, by operation.

@@ -1,6 +1,6 @@
 """Results of vector instructions; repeats that do not overlap are computed in one step."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -299,6 +299,23 @@ def _keep_extreme(
         if not which:
             return
     memory.registers["extreme"] = int(code.view(kind)[()]) | index << 32
+
+
+def joined_extremes(parts: Sequence[tuple[int, Instruction]]) -> int:
+    """Return the register of extremes after instructions of one intrinsic.
+
+    Parameters
+    ----------
+    parts : sequence of (int, Instruction)
+        The register after each instruction, with the index among its own lanes.
+    """
+    src = parts[0][1].operands["src"]
+    kind = np.dtype(f"u{src.itemsize}")
+    extreme = vector.largest if parts[0][1].op == "vcmax" else vector.smallest
+    codes = np.array([register & (1 << 8 * kind.itemsize) - 1 for register, _ in parts], kind)
+    _, (which,) = extreme(codes.view(DTYPES[src.dtype])[None], np.ones(len(parts), bool))
+    before = sum(instr.fields["repeat"] for _, instr in parts[:which]) * lanes_of(src)
+    return int(codes[which]) | (parts[which][0] >> 32) + before << 32
 
 
 def _reduced(op: str, values: np.ndarray, on: np.ndarray | None, order) -> tuple:

@@ -207,6 +207,11 @@ def _matrix_moves():
         "dst:address src:L1 convert:bool n_burst:1..4095 len_burst:0..65535 src_gap:0..65535 "
         "dst_gap:0..65535",
     )
+    yield (
+        "copy_cbuf_to_fbuf",
+        "FIX",
+        "dst:FB src:L1 n_burst:0..65535 len_burst:0..65535 src_step:0..65535 dst_step:0..65535",
+    )
 
 
 def _registers():

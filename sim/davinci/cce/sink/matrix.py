@@ -18,10 +18,9 @@ from vitruvian.sim.davinci.isa.operands import (
     View,
 )
 
-#: Quantisations by number: conversions alone, and with one factor. Those with a factor for each
-#: column are not modelled.
+#: Quantisations by number: conversions alone, with one factor, and with one for each column.
 _REQ8, _QF322B8 = 9, 24
-_PLAIN, _BY_ONE = (0, 1, 16), (_REQ8, 11, _QF322B8, 28)
+_PLAIN, _BY_ONE, _BY_COLUMN = (0, 1, 16), (_REQ8, 11, _QF322B8, 28), (8, 10, 23)
 
 
 def unit_flag(sink: SinkContext, call: IntrinsicCall) -> None:
@@ -154,6 +153,27 @@ def _to_bias(sink: SinkContext, call: IntrinsicCall) -> None:
     )
 
 
+def _to_factors(sink: SinkContext, call: IntrinsicCall) -> None:
+    """Copy bursts of 128 bytes from L1 to the buffer of factors.
+
+    Steps are from the start of one burst to that of the next: in blocks of 32 bytes in L1, and in
+    units of 128 bytes in the buffer.
+    """
+    a = call.arguments
+    if a["dst"].address >> 16:
+        sink.fail(call, "factors of ReLU are not modelled, only those of quantisation")
+    if not a["n_burst"] or not a["len_burst"]:
+        return
+    sink.core.copy(
+        sink.view(a["dst"], (), "uint8"),
+        sink.view(a["src"], (), "uint8"),
+        bursts=a["n_burst"],
+        burst_bytes=128 * a["len_burst"],
+        dst_stride=128 * a["dst_step"],
+        src_stride=BLOCK_BYTES * a["src_step"],
+    )
+
+
 def _fill(sink: SinkContext, call: IntrinsicCall) -> None:
     """Fill fractals with one value, which a register or an argument (create_ca_matrix) holds."""
     a = call.arguments
@@ -282,7 +302,7 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     if not a["m_size"] or not a["n_size"]:
         return
     quant = a["quant_pre"]
-    if quant not in _PLAIN + _BY_ONE:
+    if quant not in _PLAIN + _BY_ONE + _BY_COLUMN:
         sink.fail(call, f"quant_pre {quant} is not modelled")
     out, inside = DTYPES[dst.dtype].itemsize, DTYPES[src.dtype].itemsize
     # Three fields of 16 bits: the number of matrices, and the steps from one to the next in L0C and
@@ -290,7 +310,10 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
     word = int(sink.registers.get("set_nd_para", 1)) if a["nz2nd"] else 1
     number, src_step, dst_step = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFF
     unit_flag(sink, call)
-    factor = None
+    factor = scale = None
+    if quant in _BY_COLUMN:  # a word of 64 bits for each column, in units of 128 bytes in FB
+        start = (int(sink.registers.get("set_fpc", 0)) >> 8 & 0xFF) * 128
+        scale = View("FB", start, "uint64", (a["n_size"],), (8,))
     if quant in _BY_ONE:  # the register holds an FP32 number, of whose fraction FIX reads ten bits
         word = int(sink.registers.get("set_quant_pre", 0))
         _check_quantisation(sink, call, quant, word)
@@ -306,7 +329,8 @@ def _fixpipe(sink: SinkContext, call: IntrinsicCall) -> None:
             dst_stride=a["dst_stride"] * (out if a["nz2nd"] else BLOCK_BYTES),
             src_stride=a["src_stride"] * 16 * inside,
             relu=bool(a["relu_pre"]),
-            quant="scalar" if quant in _BY_ONE else "",
+            quant="scalar" if quant in _BY_ONE else "vector" if scale else "",
+            scale=scale,
             layout="nd" if a["nz2nd"] else "split" if a["channel_split"] else "nz",
             factor=factor,
             atomic=dtype if dst.space == "GM" else "",
@@ -328,6 +352,7 @@ MATRIX: dict[str, Callable[[SinkContext, IntrinsicCall], None]] = {
 }
 MATRIX |= IMAGES
 MATRIX["copy_cbuf_to_bt"] = _to_bias
+MATRIX["copy_cbuf_to_fbuf"] = _to_factors
 MATRIX |= {f"load_{source}_to_c{side}": _load for source in ("cbuf", "gm") for side in "ab"}
 MATRIX |= {f"load_cbuf_to_c{side}_transpose": _load_transposed for side in "ab"}
 MATRIX |= {f"load_cbuf_to_c{side}_s4": _load_fours for side in "ab"}

@@ -23,14 +23,14 @@ from vitruvian.sim.davinci.semantics import Functional
 #: Intrinsics that set control registers which later instructions need; their values are kept.
 _KEPT = frozenset(
     """set_fmatrix set_fmatrix_b set_fcol2img set_padding set_mov_pad_val set_nd_para set_quant_pre
-    set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
+    set_fpc set_deqscale set_l0_set_value set_l0_set_value_h set_l0_set_value_bf16
     set_l0_set_value_ui""".split()
 )
 
 
 #: Intrinsics without effect: they control what is not modelled, or what needs no control.
 _NO_EFFECT = frozenset(
-    """set_l1_3d_size set_l3d_rpt set_fpc set_ctrl
+    """set_l1_3d_size set_l3d_rpt set_ctrl
     set_st_atomic_cfg set_ffts_base_addr set_mask_spr set_channel_para set_lrelu_alpha
     set_quant_post set_hf32_mode set_hf32_trans_mode set_mm_layout_transform dcci dsb""".split()
 )
@@ -176,7 +176,10 @@ class ProgramSink(SinkContext):
         self.done = len(self.core.instructions)
         if self.functional is not None:
             for instr in fresh:
-                self.functional.execute(self.core, instr)
+                self._execute(self.functional, instr)
+
+    def _execute(self, functional: Functional, instr: Instruction) -> None:
+        functional.execute(self.core, instr)
 
     def _report_flag(self, fresh: list[Instruction]) -> None:
         """Tell the scheduler about flags between cores."""

@@ -256,7 +256,9 @@ def _reduce(sink: SinkContext, call: IntrinsicCall, op: VectorOp) -> None:
     """Append a reduction.
 
     The unit of dst's repeat stride is the size of one repeat's results: a value, a value and its
-    index, eight values, or half a repeat. An index without its value has 32 bits.
+    index, eight values, or half a repeat. An index without its value has 32 bits. In mode 1, vcadd
+    writes nothing to dst (ReduceSum of AscendC's library reads the register alone, and public
+    kernels pass a null pointer).
     """
     a = call.arguments
     order = _ORDERS[a.get("order", 0)]

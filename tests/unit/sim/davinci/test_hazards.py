@@ -420,7 +420,8 @@ OVERLAPS = [
     (one("vabs", 0, 32, repeat=1), r"writes UB\[32:256\], a part of what it reads"),
     (one("vabs", 256, 0), r"writes UB\[256:512\], a part of what it reads"),
     (one("vadd", 0, 0, 128), r"writes UB\[128:512\], a part of what it reads"),
-    (one("vconv", 0, 0, dtypes=["fp16", "fp32"], dst=(1, 4), src=(1, 8)), "a part of what it"),
+    (one("vconv", 0, 0, dtypes=["fp16", "fp32"], dst=(1, 4), src=(1, 8)), ""),
+    (one("vconv", 32, 0, dtypes=["fp16", "fp32"], dst=(1, 4), src=(1, 8)), "a part of what it"),
     # All repeats combined in one place: only the second source may be that place.
     (one("vadd", 0, 512, 0, dst=(1, 0), src1=(1, 0)), ""),
     (one("vmax", 0, 512, 0, dst=(1, 0), src1=(1, 0), repeat=9), ""),

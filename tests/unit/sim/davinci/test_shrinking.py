@@ -46,3 +46,24 @@ def test_a_product_of_integers_by_zero_clears(dtype, scalar, found):
     memory = core.allocate("UB", (128,), dtype)
     core.vector("vmuls", {"dst": memory, "src": memory}, scalar=scalar)
     assert [f.check for f in check(program)] == ["uninitialised"] * found
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "place", "step", "wrong"),
+    [
+        (("fp16", "fp32"), 0, 4, False),  # halves at the start of what they are made of
+        (("fp16", "fp32"), 0, 9, True),  # the second result lies behind where its source begins
+        (("fp16", "fp32"), 32, 4, True),
+        (("fp32", "fp16"), 0, 8, True),  # twice as long: over the next source
+        (("int32", "fp32"), 0, 8, False),  # as long
+    ],
+)
+def test_a_conversion_to_a_shorter_type_in_place(dtypes, place, step, wrong):
+    core = Program(CHIP).core(0, "vector")
+    views = [core.view("UB", at, (1,), d) for at, d in zip((place, 0), dtypes, strict=True)]
+    strides = {"dst_block_stride": 1, "dst_repeat_stride": step, "src_block_stride": 1}
+    strides["src_repeat_stride"] = 8 if dtypes[1] == "fp32" else 4
+    rounding = "rint" if dtypes[0] == "int32" else "none"
+    operands = {"dst": views[0], "src": views[1]}
+    (instr,) = core.vector("vconv", operands, repeat=4, rounding=rounding, **strides)
+    assert bool(overlapping(instr)) == wrong

@@ -22,6 +22,7 @@ VECTOR = """
     vector_dup(UB(half, 0), (half)0, 64, 1, 1, 8, 8);
     vmadd(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
     vmaddrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
+    vcadd(UB(half, 0), UB(half, 0), 1, 1, 1, 8, 1);
     vaddrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
     vsubrelu(UB(half, 0), UB(half, 0), UB(half, 0), 1, 1, 1, 1, 8, 8, 8);
     vlrelu(UB(half, 0), UB(half, 0), (half)0.5, 1, 1, 1, 8, 8);

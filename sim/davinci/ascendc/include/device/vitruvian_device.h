@@ -44,7 +44,6 @@
 using half = _Float16;
 using float16_t = _Float16;
 using float32_t = float;
-using float32_t = float;
 #define __fp16 half
 
 // The upper half of FP32, rounded to nearest, ties to even.

@@ -144,6 +144,10 @@ template <class T> inline void put_argument(Record &record, T value) {
         record.put('p');
         record.put(code<std::remove_pointer_t<T>>());
         record.put(reinterpret_cast<uint64_t>(value));
+    } else if constexpr (std::is_null_pointer_v<T>) {
+        record.put('p');
+        record.put(uint8_t{0});
+        record.put(uint64_t{0});
     } else if constexpr (std::is_enum_v<T>) {
         record.put('e');
         record.put(EnumCode<T>::value);
@@ -173,6 +177,9 @@ __attribute__((noinline)) inline void issue(uint16_t name, A... arguments) {
     (put_argument(record, arguments), ...);
     record.send(0, __builtin_frame_address(0));
 }
+
+// Any argument, where a function that takes numbers is preferred.
+struct Any { template <class T> Any(T) {} };
 
 // The words behind a pointer to the kernel's own memory, as an argument.
 struct Words { const uint64_t *data; uint8_t count; };

@@ -228,3 +228,46 @@ def test_the_cube_functions_of_the_own_header():
     product = a.reshape(32, 32).astype(np.float32) @ b.reshape(32, 32).astype(np.float32)
     assert np.array_equal(functional.read("c").reshape(32, 32), product)
     assert not simulate(program).findings
+
+
+def test_registers_of_sums_and_extremes():
+    """The sums of repeats, each a tree, are added in turn; mode 0 leaves the register as it is."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=192).astype(np.float32)
+    y = rng.normal(size=256).astype(np.float16)
+    arguments = {"x": x, "y": y, "out": np.zeros(10, np.float32)}
+    _, functional = run("registers.cpp", arguments, kernel="sums")
+
+    def tree(values):
+        while len(values) > 1:
+            values = values[::2] + values[1::2]
+        return values[0]
+
+    first, second, third = (tree(x[i : i + 64]) for i in (0, 64, 128))
+    rest = np.zeros(64, np.float32)
+    rest[:6] = x[64:70]
+    halves = tree(y[:128]) + tree(y[128:])
+    expected = [(first + second) + third, first + tree(rest), halves, 0x203]
+    expected += [x[:150].max(), x[:150].argmax(), y[:150].min(), y[:150].argmin(), 0, x[0]]
+    assert functional.read("out").tolist() == [float(value) for value in expected]
+
+
+def test_divisions_by_zero_and_variables_without_a_value():
+    """Both are 0 in every run, and a division by 0 is told at its line."""
+    arguments = {"out": np.full(7, -1), "zero": 0}
+    program, functional = run("registers.cpp", arguments, kernel="zeros")
+    assert functional.read("out").tolist() == [0, 0, 0, 0, 0, 7, 5]
+    assert len(program.prints) == 5
+    assert all("an integer is divided by 0 here" in text for _, text in program.prints)
+    arguments["zero"] = 1
+    program, functional = run("registers.cpp", arguments, kernel="zeros")
+    assert functional.read("out").tolist()[:3] == [7, 0, -7] and len(program.prints) == 1
+
+
+def test_a_register_with_too_many_arguments(tmp_path):
+    """A call that no function of the kernel takes is told at its line."""
+    source = tmp_path / "k.cpp"
+    source.write_text("__global__ __cube__ void k() {\n    set_fpc(1, 2);\n}\n")
+    compiled = compile_kernel(str(source), CHIP)
+    with pytest.raises(CceError, match=r"k.cpp:2:1: set_fpc with more than one argument"):
+        build({compiled.kind: compiled}, CHIP, {})

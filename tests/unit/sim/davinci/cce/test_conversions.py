@@ -7,6 +7,7 @@ from tests.unit.sim.davinci.cce.test_unseen import run
 from vitruvian.sim.davinci import load_chip
 from vitruvian.sim.davinci.cce import CceError
 from vitruvian.sim.davinci.cce.language.keywords import ENUMERATIONS
+from vitruvian.sim.davinci.semantics.memory import FunctionalError
 
 C910, C910B = load_chip("ascend910"), load_chip("ascend910b")
 RNG = np.random.default_rng(31)
@@ -74,7 +75,7 @@ def test_channels_of_32_bits_are_split():
         out_of_l0c(24, "int8_t", np.int8, last="1, 0")
 
 
-def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
+def test_quantisations_by_one_factor():
     quarter = int(np.float32(0.25).view(np.uint32))
     scaled = SUMS.astype(np.float32) * np.float32(0.25)
     expected = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
@@ -91,6 +92,43 @@ def test_quantisations_by_one_factor_are_modelled_and_those_by_column_are_not():
     result = out_of_l0c(11, "half", np.float16, quarter | 0x1FF << 37)
     assert np.array_equal(result, scaled.astype(np.float16))
     assert np.array_equal(out_of_l0c(0, "int32_t", np.int32), SUMS)
-    for quant in sorted({*ENUMERATIONS["QuantMode_t"]} - {0, 1, 9, 11, 16, 24, 28}):
+    for quant in sorted({*ENUMERATIONS["QuantMode_t"]} - {0, 1, 8, 9, 10, 11, 16, 23, 24, 28}):
         with pytest.raises(CceError, match=f"quant_pre {quant} is not modelled"):
             out_of_l0c(quant, "int8_t", np.int8, quarter)
+
+
+def by_column(quant: int, dtype: str, kind, words: np.ndarray, burst: str = "1, 1, 0, 0"):
+    """The product with a word of 64 bits for each column, which L1 and FB hold."""
+    body = f"""copy_gm_to_cbuf((__cbuf__ uint64_t *)get_imm(4096), f, 0, 1, 8, 0, 0, PAD_NONE);
+    {PRODUCT.format(tail="0, 0, inc", init="0, 0, 0, 1")}
+    GO(PIPE_MTE2, PIPE_FIX);
+    copy_cbuf_to_fbuf((__fbuf__ uint64_t *)get_imm(128), L1(uint64_t, 4096), {burst});
+    pipe_barrier(PIPE_FIX);
+    GO(PIPE_M, PIPE_FIX);
+    set_nd_para(1);
+    set_fpc((uint64_t)1 << 8);
+    copy_matrix_cc_to_gm(out, c, 0, 16, 16, 16, 16, 0, (QuantMode_t){quant}, 0, 0, 1);"""
+    parameters = f"__gm__ int8_t *a, __gm__ int8_t *b, __gm__ uint64_t *f, __gm__ {dtype} *out"
+    arguments = {"a": A, "b": B, "f": words, "out": np.zeros((16, 16), kind)}
+    return run(parameters, body, arguments, C910B, "cube")
+
+
+def test_quantisations_by_a_factor_for_each_column():
+    """Each word's low half is a factor; a shift and an offset are refused."""
+    factors = (2.0 ** RNG.integers(-5, 0, 32)).astype(np.float32)
+    words = factors.view(np.uint32).astype(np.uint64)
+    scaled = SUMS.astype(np.float32) * factors[:16]
+    assert np.array_equal(by_column(10, "half", np.float16, words), scaled.astype(np.float16))
+    expected = np.clip(np.rint(scaled), -128, 127).astype(np.int8)
+    sign = np.uint64(1 << 46)
+    assert np.array_equal(by_column(8, "int8_t", np.int8, words | 0x1FFF | sign), expected)
+    # Two bursts of 64 bytes' words: the second one comes from 128 bytes further on in L1.
+    swapped = scaled * 0 + SUMS.astype(np.float32) * factors[16:]
+    burst = "2, 1, 4, 0"  # with a step of 0, the second burst replaces the first
+    assert np.array_equal(
+        by_column(10, "half", np.float16, words, burst), swapped.astype(np.float16)
+    )
+    with pytest.raises(FunctionalError, match="a shift before the quantisation is not modelled"):
+        by_column(10, "half", np.float16, words | np.uint64(1 << 36))
+    with pytest.raises(FunctionalError, match="an offset of the quantisation is not modelled"):
+        by_column(8, "int8_t", np.int8, words | np.uint64(3 << 37))

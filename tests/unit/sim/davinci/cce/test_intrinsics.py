@@ -101,7 +101,8 @@ def test_every_signature_refuses_what_it_does_not():
                 refused += 1
             pointer = types[at]
             if isinstance(pointer, Pointer):
-                for wrong in (INT, Pointer("FB", pointer.target)):
+                other = "L0A" if pointer.space == "FB" else "FB"
+                for wrong in (INT, Pointer(other, pointer.target)):
                     if parameter.kind == "ANY" and wrong is not INT:
                         continue
                     changed = types[:at] + [wrong] + types[at + 1 :]

@@ -16,7 +16,7 @@ extern "C" __global__ __aicore__ void hostile(__gm__ int32_t *x, int32_t mode) {
     case 5: for (;;) pipe_barrier(PIPE_V);
     case 6: vadd(a.GetPhyAddr(), a.GetPhyAddr(), a.GetPhyAddr(), 300, 1, 1, 1, 8, 8, 8); break;
     case 7: one = deeper(one); break;
-    case 8: one = 7 / (one - 1); break;
+    case 8: __builtin_trap();
     case 9: hset_flag(a.GetPhyAddr()); break;
     case 10: ASCENDC_ASSERT(one == 2); break;
     case 11: _exit(7); break;

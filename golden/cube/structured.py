@@ -143,8 +143,8 @@ def expand(weights: ArrayLike, places: ArrayLike) -> np.ndarray:
         )
     _check(places)
     half, columns = weights.shape
-    rows = np.arange(half)[:, None]
-    rows = rows // 2 * GROUP + rows % 2 + places
+    at = np.arange(half, dtype=np.int64)[:, None]
+    rows: np.ndarray = at // 2 * GROUP + at % 2 + places
     whole = np.zeros((2 * half, columns), np.int64)
     np.add.at(whole, (rows, np.arange(columns)[None, :]), weights)
     if whole.size and not -128 <= whole.min() <= whole.max() <= 127:

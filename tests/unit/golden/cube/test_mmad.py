@@ -170,7 +170,7 @@ def test_integer_products_in_doubles_are_those_of_the_definition(signed_a, signe
         c = rng.choice([-(2**31), -1, 0, 2**31 - 1], (17, 13)).astype(np.int32)
         expected = plain_mmad(a, b, c, spec)
         assert expected.dtype == np.int32 and np.array_equal(mmad(a, b, c, spec=spec), expected)
-        values = [x.view(np.int8) if s else x for x, s in ((a, signed_a), (b, signed_b))]
-        assert np.array_equal(mmad(*values, c.view(np.uint32), spec=spec), expected)
+        x, y = (v.view(np.int8) if s else v for v, s in ((a, signed_a), (b, signed_b)))
+        assert np.array_equal(mmad(x, y, c.view(np.uint32), spec=spec), expected)
     with pytest.raises(ValueError, match="a must be between -128 and 255, not 256"):
         mmad([[256]], [[1]], [[0]], spec=spec)

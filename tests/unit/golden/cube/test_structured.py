@@ -32,7 +32,7 @@ def sparse(k, n, most=2):
 
 @pytest.mark.parametrize(("four", "places"), TABLE)
 def test_the_rows_of_the_table(four, places):
-    b = np.int8(four)[:, None]
+    b = np.array(four, np.int8)[:, None]
     weights, found = compress(b)
     assert tuple(found.ravel()) == places
     kept = b.ravel().copy()
@@ -55,9 +55,9 @@ def test_a_product_selects_two_of_four_numbers_of_a_row():
 
 def test_two_weights_at_one_place_are_added():
     """With places 1 and 0, both weights belong to the second of four numbers."""
-    assert expand(np.int8([[3], [4]]), [[1], [0]]).ravel().tolist() == [0, 7, 0, 0]
+    assert expand(np.array([[3], [4]], np.int8), [[1], [0]]).ravel().tolist() == [0, 7, 0, 0]
     with pytest.raises(ValueError, match="must have a sum of 8 bits"):
-        expand(np.int8([[100], [100]]), [[1], [0]])
+        expand(np.array([[100], [100]], np.int8), [[1], [0]])
 
 
 def test_all_bytes_of_places():

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,12 +233,13 @@ def added(*, barrier: bool) -> tuple[Program, Functional]:
 
 def test_data_that_no_order_changes_are_not_computed_again():
     """Marked data show whether those of the recording are taken."""
-    for barrier, options, taken in (
+    cases: list[tuple[bool, dict[str, Any], bool]] = [
         (True, {}, True),
         (False, {}, False),  # a finding
         (True, {"checks": False}, False),
         (True, {"cube": "fast"}, False),
-    ):
+    ]
+    for barrier, options, taken in cases:
         program, done = added(barrier=barrier)
         assert (done.read("y") == 4).all()
         done.gm[-256:] = 0

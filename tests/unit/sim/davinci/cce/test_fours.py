@@ -76,6 +76,7 @@ def run(a, b, m, k, n, *, loads, mad=MAD, flags=GO, places=(), chip=CHIP, parts=
     arrays["c"] = np.zeros((m, n), np.int32)
     program, functional = build(kernel, chip, arrays, kind="cube" if chip is CHIP else None)
     report = simulate(program)
+    assert functional is not None
     if not report.findings:  # a race has other results in the order of time
         assert np.array_equal(report.outputs["c"], functional.read("c"))
     return [f.check for f in report.findings], report.outputs["c"].reshape(m, n), program
@@ -269,7 +270,7 @@ def cast(x, rounding="", mask=ALL):
             for span in instr.reads if number else instr.writes:
                 for low, high in span.intervals() - 0x10000:
                     touched[number, low:high] = True
-    assert np.array_equal(*touched)
+    assert np.array_equal(touched[0], touched[1])
     return report.findings, report.outputs["y"].ravel(), report.outputs["z"].ravel(), touched[0]
 
 

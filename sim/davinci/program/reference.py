@@ -169,7 +169,7 @@ def _signature(name: str, method: object) -> str:
         other = _node(shared[extra]).args
         taken = {a.arg for a in (*arguments.args, *arguments.kwonlyargs)}
         for keyword, default in zip(other.kwonlyargs, other.kw_defaults, strict=True):
-            if keyword.arg not in taken and keyword.arg not in ("order", "total"):
+            if keyword.arg not in taken and keyword.arg != "order":
                 arguments.kwonlyargs.append(keyword)
                 arguments.kw_defaults.append(default)
         arguments.kwarg = None

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -142,10 +143,9 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
         one_of("--kind", kind, (*chip.kinds, "all"))
     kinds = list(chip.kinds) if kind == "all" else [kind]
     with Progress("compiling the kernel", lines=False, counts=False, after_s=2.0):
-        return [
-            compile_kernel(options.file, chip, kind=each, host=options.host, **settings)
-            for each in kinds
-        ]
+        compiled = partial(compile_kernel, options.file, chip, host=options.host, **settings)
+        with ThreadPoolExecutor(len(kinds)) as pool:  # g++ works for each kind at once
+            return list(pool.map(lambda each: compiled(kind=each), kinds))
 
 
 def _look_further(options: argparse.Namespace, rerun: "Rerun") -> None:

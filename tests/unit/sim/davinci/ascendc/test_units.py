@@ -171,3 +171,16 @@ def test_only_the_newest_are_kept(tmp_path, monkeypatch):
         for number in range(2):
             compiler.value(begin + f"int v{number};\n")
     assert len(compiler.precompiled) == 2
+
+
+@needs_compiler
+def test_a_beginning_that_g_plus_plus_cannot_read(tmp_path, monkeypatch):
+    """It is looked at once, and compiled as a part of the text."""
+    compiler = Compiler(tmp_path, monkeypatch)
+    (tmp_path / "scale.h").write_text("#define SCALE 2.0f\n[aicore] inline int none();\n")
+    asked = []
+    for version in range(4):
+        assert compiler.value(KERNEL + f"int v{version};\n") == (4.0, "11")
+        asked.append(compiler.asked.count("-E"))
+        assert "precompile" not in compiler.asked
+    assert asked == [1, 2, 1, 1]

@@ -169,7 +169,8 @@ def _signature(name: str, method: object) -> str:
         other = _node(shared[extra]).args
         taken = {a.arg for a in (*arguments.args, *arguments.kwonlyargs)}
         for keyword, default in zip(other.kwonlyargs, other.kw_defaults, strict=True):
-            if keyword.arg not in taken and keyword.arg != "order":
+            # ``accumulate`` is for the intrinsic vcadd in mode 1.
+            if keyword.arg not in (*taken, "order", "accumulate"):
                 arguments.kwonlyargs.append(keyword)
                 arguments.kw_defaults.append(default)
         arguments.kwarg = None

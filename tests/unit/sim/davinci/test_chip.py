@@ -234,7 +234,7 @@ def test_every_number_that_is_missing_or_negative_is_found(name):
     """Removing or negating any line with a number makes the file invalid."""
     lines = (CHIPS / f"{name}.toml").read_text().splitlines()
     optional = re.compile(
-        r"start_ns|latency_cycles|drain_ns|issue_ns|latency_ns|bursts|block_ns|per_group|fp16|bf16|fp32|u?int8"
+        r"start_ns|latency_cycles|drain_ns|issue_ns|latency_ns|bursts|block_ns|per_group|fp16|bf16|fp32|u?int8|int4x2"
         r"|branch|set_mask|set_control"
     )
     count = 0

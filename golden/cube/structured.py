@@ -146,7 +146,7 @@ def expand(weights: ArrayLike, places: ArrayLike) -> np.ndarray:
     at = np.arange(half, dtype=np.int64)[:, None]
     rows: np.ndarray = at // 2 * GROUP + at % 2 + places
     whole = np.zeros((2 * half, columns), np.int64)
-    np.add.at(whole, (rows, np.arange(columns)[None, :]), weights)
+    np.add.at(whole, (rows, np.arange(columns, dtype=np.int64)[None, :]), weights)
     if whole.size and not -128 <= whole.min() <= whole.max() <= 127:
         raise ValueError("weights at one place must have a sum of 8 bits")
     return whole.astype(np.int8)

@@ -172,7 +172,7 @@ def layer_norm_and_moments(
         y = (rows - m.mean) * scale
         if fast and weight is None and bias is not None:
             added = bias.astype(np.float32)
-            first: np.ndarray = np.arange(rows.shape[1]) % _VECTOR == 0
+            first = np.arange(rows.shape[1], dtype=np.int64) % _VECTOR == 0
             y, bias = np.where(first, y + added, fused(scale, rows - m.mean, added)), None
         y = _finished(y, x, weight, bias, fast=fast)
     return y, m.mean[:, 0], scale[:, 0]

@@ -143,9 +143,12 @@ def _compiled(options: argparse.Namespace, chip: "Chip") -> "list[NativeKernel]"
         one_of("--kind", kind, (*chip.kinds, "all"))
     kinds = list(chip.kinds) if kind == "all" else [kind]
     with Progress("compiling the kernel", lines=False, counts=False, after_s=2.0):
-        compiled = partial(compile_kernel, options.file, chip, host=options.host, **settings)
+
+        def compiled(kind: "str | None") -> "NativeKernel":
+            return compile_kernel(options.file, chip, kind=kind, host=options.host, **settings)
+
         with ThreadPoolExecutor(len(kinds)) as pool:  # g++ works for each kind at once
-            return list(pool.map(lambda each: compiled(kind=each), kinds))
+            return list(pool.map(compiled, kinds))
 
 
 def _look_further(options: argparse.Namespace, rerun: "Rerun") -> None:

@@ -1,9 +1,9 @@
 // Start a program that may use a few system calls and a few folders only.
 //
-//     confine [--files] [--read FOLDER]... [--write FOLDER]... PROGRAM
+//     confine [--files] [--read FOLDER]... [--write FOLDER]... [--loader FILE] PROGRAM
 //
 // The program may read its own file and the system's libraries, read below each --read, and change
-// files below each --write. With --files, it may call what creates, renames and deletes files and
+// files below each --write; --loader names another loader of programs than the usual one. With --files, it may call what creates, renames and deletes files and
 // starts threads and processes. Of Linux' two means, seccomp and Landlock, those are used that the
 // system has; exit code 125 says that a call of them failed that should not.
 #include <cstddef>
@@ -66,7 +66,8 @@ bool allow(int ruleset, const char *path, uint64_t rights, bool is_file = false)
     return done;
 }
 
-bool restrict_files(const char *program, const std::vector<const char *> &readable,
+bool restrict_files(const char *program, const char *loader,
+                    const std::vector<const char *> &readable,
                     const std::vector<const char *> &writable) {
     long version = syscall(CREATE_RULESET, nullptr, 0, 1);
     if (version < 1) return true;  // the system has no Landlock
@@ -84,7 +85,8 @@ bool restrict_files(const char *program, const std::vector<const char *> &readab
     for (auto path : {"/lib", "/lib64", "/usr/lib", "/usr/lib64"})
         done = done && allow(ruleset, path, READ);
     // A program is started by its loader, which is executed too.
-    done = done && allow(ruleset, "/lib64/ld-linux-x86-64.so.2", READ | EXECUTE, true);
+    for (auto path : {"/lib64/ld-linux-x86-64.so.2", loader})
+        done = done && allow(ruleset, path, READ | EXECUTE, true);
     done = done && allow(ruleset, "/etc/ld.so.cache", READ, true);
     done = done && allow(ruleset, "/dev/null", READ | WRITE_FILE, true);
     for (auto path : readable) done = done && allow(ruleset, path, READ);
@@ -138,16 +140,19 @@ bool restrict_calls(bool files) {
 int main(int count, char **words) {
     bool files = false;
     std::vector<const char *> readable, writable;
+    const char *loader = "";
     int next = 1;
     for (; next < count - 1; next++) {
         if (!strcmp(words[next], "--files")) files = true;
         else if (!strcmp(words[next], "--read")) readable.push_back(words[++next]);
         else if (!strcmp(words[next], "--write")) writable.push_back(words[++next]);
+        else if (!strcmp(words[next], "--loader")) loader = words[++next];
         else break;
     }
     if (next != count - 1) return FAILED;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return FAILED;
-    if (!restrict_files(words[next], readable, writable) || !restrict_calls(files)) return FAILED;
+    if (!restrict_files(words[next], loader, readable, writable)) return FAILED;
+    if (!restrict_calls(files)) return FAILED;
     execve(words[next], words + next, environ);
     return FAILED;
 }

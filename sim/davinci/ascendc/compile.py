@@ -19,6 +19,7 @@ from vitruvian.sim.davinci.chip.model import Chip
 
 from .header import intrinsics_header
 from .kernels import (
+    OF_950,
     Declared,
     calls_other_cores,
     chosen_text,
@@ -78,7 +79,6 @@ _UNDEFINED = re.compile(r"undefined reference to `([^']*)'")
 _MULTIPLE = re.compile(r"multiple definition of `([^']*)'")
 #: Scalar atomics that the library declares for the 950 alone.
 _ATOMIC = re.compile(r"\b(Atomic(?:Add|Max|Min|Cas|Exch))\b")
-_OF_950 = "is of the Ascend 950; the simulator has the 910 and 910B"
 _NO_FILE = re.compile(r"(\S+): No such file or directory")
 
 
@@ -373,7 +373,7 @@ class _CompilerMessages:
         if match is None:
             if absent := _UNDEFINED.search(output):
                 if atomic := _ATOMIC.search(absent[1]):
-                    return UserError(f"{atomic[1]} {_OF_950}")
+                    return UserError(f"{atomic[1]} {OF_950}")
                 return UserError(printable(f"{absent[1][:300]} is declared, but not defined"))
             if twice := _MULTIPLE.search(output):
                 return UserError(printable(f"{twice[1][:300]} is defined in two files"))
@@ -387,7 +387,7 @@ class _CompilerMessages:
             if not self.headers:
                 text += "; give --headers with a clone of asc-devkit, or -I"
         elif (atomic := _ATOMIC.search(text)) and ("not declared" in text or "not a mem" in text):
-            text = f"{atomic[1]} {_OF_950}"
+            text = f"{atomic[1]} {OF_950}"
         # Columns are those of the text without macros, which the user does not see.
         return UserError(printable(f"{file}:{match['line']}: {text}"))
 

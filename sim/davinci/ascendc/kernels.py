@@ -18,6 +18,9 @@ _NAMESPACE = re.compile(r"\bnamespace\s+([A-Za-z_][\w:]*)\s*\{|[{}]")
 #: Words of the 950's programming models, which the simulator does not have.
 _OTHER_CHIP = re.compile(r"\b(__simd_vf__|__simt_vf__|__VEC_SCOPE__|RegTensor|asc_vf_call)\b")
 
+#: What a message says of such a word.
+OF_950 = "is of the Ascend 950; the simulator has the 910 and 910B"
+
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.M)
 _MARKER = re.compile(r'# (\d+) "([^"]*)"')
 
@@ -86,10 +89,7 @@ def refuse_other_chips(text: str, file: str, chosen: Callable[[str], str]) -> No
         return
     for number, line in _chosen_lines(text, chosen):
         if match := _OTHER_CHIP.search(line):
-            raise UserError(
-                f"{file}:{number}: {match[1]} is of the Ascend 950; the simulator has the 910 "
-                "and 910B"
-            )
+            raise UserError(f"{file}:{number}: {match[1]} {OF_950}")
 
 
 def chosen_text(text: str, chosen: Callable[[str], str]) -> str:

@@ -265,7 +265,10 @@ def build_from(
     build : callable
         Compiles texts and links them; it raises UserError for a mistake.
     """
-    short = units[0].shortened(make=True) if len(units) == 1 else None
+    short: str | None = None
+    if len(units) == 1:  # where there is a beginning already, the text is the shorter one
+        known = units[0].has_beginning()
+        short = texts[0] if known else units[0].shortened(make=True)
     if short is None:
         build(texts)
         return
